@@ -34,9 +34,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(look: Look) -> No
         dialog = page.get_by_role("dialog", name="Import a policy file")
         large = FilePayload(name="large.policy", mimeType="", buffer=b"P" * LARGEST_FILE)
         dialog.locator("input[type=file]").set_input_files(large)
-        said = dialog.get_by_role("alert").filter(
-            has_text=f"This server takes files of {LARGEST_FILE - AROUND:,} bytes at most."
-        )
+        said = dialog.get_by_role("alert").filter(has_text=f"The maximum file size is {LARGEST_FILE - AROUND:,} bytes.")
         expect(said).to_be_visible()
         dialog.get_by_role("button", name="Import it").click()
         expect(said).to_be_visible()

@@ -53,7 +53,7 @@ def test_what_is_wrong_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
     assert cli("network", "get").code == 1
     file.write_text("{}\n---\n{}\n")
     assert "more than one document" in cli("network", "put", "-f", str(file)).err
-    assert "there is no network in it" in cli("network", "put", "-f", "-", stdin="# nothing\n").err
+    assert "no network found in it" in cli("network", "put", "-f", "-", stdin="# nothing\n").err
 
 
 def test_agents_are_listed_with_what_came_of_them(cli: Cli) -> None:

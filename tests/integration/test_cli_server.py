@@ -190,7 +190,7 @@ def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.M
     assert (ran.code, ran.out.split()[0]) == (2, "[2/main]")
     assert ran.err.startswith("[7/main] error: the job has replicas 0 to 2, not 7")
     ran = cli("logs", "many", "--container", "side")
-    assert (ran.code, ran.err) == (2, "error: container: there is no container 'side'; there is main\n")
+    assert (ran.code, ran.err) == (2, "error: container: container 'side' not found; available: main\n")
     over = Timer(0.5, lambda: cli.served.rig.plane.jobs.cancel(job, "test"))
     over.start()
     ran = cli("logs", "-f", "many", "--all", "--all-containers")

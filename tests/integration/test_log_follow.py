@@ -240,7 +240,7 @@ def test_a_container_that_is_not_there_ends_it_at_once(
         request.getfixturevalue("cluster")
     job_id = submit(served)
     with Client(served.url, served.rig.tokens["user"]) as client:
-        with pytest.raises(UnknownError, match="container 'side'; there is main"):
+        with pytest.raises(UnknownError, match="container 'side' not found; available: main"):
             list(client.follow_log(job_id, container="side"))
         assert client.job(job_id).state == "running"
 

@@ -214,7 +214,7 @@ async def _named(
     for row in await pipeline_of(request).threads.read(ask):
         if row.name == name and who.may_see(tenant_of(row)):
             return row
-    raise UnknownError(f"there is no {kind} {name[:63]!r}")
+    raise UnknownError(f"{kind} {name[:63]!r} not found")
 
 
 MAX_EXPLAINED = 100

@@ -356,7 +356,7 @@ def _named(things: list[Thing], name: str, kind: str) -> Thing:
     for thing in things:
         if thing.name == name:
             return thing
-    raise UnknownError(f"there is no {kind} {name!r}")
+    raise UnknownError(f"{kind} {name!r} not found")
 
 
 def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: str) -> None:

@@ -1,1 +1,1 @@
-"""The Python client: one description of the calls, and two ways to make them."""
+"""Python client: call descriptions, and a synchronous and an asynchronous client that make them."""

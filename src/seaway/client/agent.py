@@ -1,4 +1,4 @@
-"""The control plane as an agent sees it, over HTTP."""
+"""Control plane client of agents, over HTTP."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MAX_COUNT = 1_000
 
 
 class HttpController:
-    """Asks the control plane what to probe, and brings it reports; each call is tried once.
+    """Client for probe targets and reports; each call is tried once.
 
     Parameters
     ----------
     client
-        With the token of this gateway's agent, and a pace without patience.
+        Client with the token of this gateway's agent, and a pace without patience.
     gateway
-        Whose agent speaks.
+        Gateway of the agent.
     """
 
     def __init__(self, client: Client, gateway: str) -> None:
@@ -52,7 +52,7 @@ class HttpController:
             raise AnswerError(f"{self.client.target.server} returned invalid targets: {error}") from None
 
     def own_address(self) -> IPv6Address | IPv4Address:
-        """Return the address that this gateway is to have; raises as `assignment`."""
+        """Return the configured address of this gateway; raise as `assignment`."""
         body = send(self.client, agents.wanted(self._gateway))
         try:
             (own,) = (each for each in body["network"]["gateways"] if each["name"] == self._gateway)
@@ -61,18 +61,18 @@ class HttpController:
             raise AnswerError(f"{self.client.target.server} does not say where this gateway is: {error}") from None
 
     def take(self, report: Report) -> None:
-        """Bring a report."""
+        """Send a report."""
         send(self.client, agents.report(report_body(report)))
 
 
 def report_body(report: Report) -> dict[str, Any]:
-    """Write a report as the API takes it."""
+    """Return a report for the API."""
     return {
         "gateway": report.gateway,
         "started_ns": report.started_ns,
         "number": report.number,
         "dropped": report.dropped,
-        "rounds": report.rounds,  # which becomes JSON as it is
+        "rounds": report.rounds,  # becomes JSON unchanged
     }
 
 
@@ -84,7 +84,7 @@ def _assignment(body: Mapping[str, Any]) -> Assignment:
     targets = tuple(map(_target, body["targets"]))
     if len(targets) > MAX_TARGETS:
         raise ValueError(f"{len(targets)} targets are too many")
-    own = body.get("address")  # which earlier control planes do not say
+    own = body.get("address")  # missing in answers of earlier control planes
     return Assignment(str(body["version"]), how, targets, int(body.get("reflect", 0)), ip_address(own) if own else None)
 
 
@@ -100,14 +100,14 @@ def _target(body: Mapping[str, Any]) -> Target:
 
 
 class HttpSteerer:
-    """Asks what a gateway must have, and confirms it; each call is tried once.
+    """Client for a gateway's configuration and its confirmation; each call is tried once.
 
     Parameters
     ----------
     client
-        With the token of this gateway's agent, and a pace without patience.
+        Client with the token of this gateway's agent, and a pace without patience.
     gateway
-        Which one.
+        Name of the gateway.
     """
 
     def __init__(self, client: Client, gateway: str) -> None:
@@ -133,12 +133,12 @@ class HttpSteerer:
             raise AnswerError(f"{self.client.target.server} returned an invalid configuration: {error}") from None
 
     def confirm(self, wanted: Wanted) -> None:
-        """Say that it is written."""
+        """Confirm that a configuration is applied."""
         body = {"version": wanted.version, "active": dict(wanted.active)}
         send(self.client, agents.applied(self._gateway, body))
 
     def _config(self, network: object) -> NetworkConfig:
-        """Read a network, unless it is the one that was read last."""
+        """Parse a network configuration; return the previous result for an unchanged one."""
         from seaway.wire.network_in import NetworkConfigIn
         from seaway.wire.reading import read_value
 
@@ -156,8 +156,8 @@ def send(client: Client, call: Call[T]) -> T:
     Raises
     ------
     SeawayError
-        As `seaway.client.errors` sorts them; also when an answer is none of HTTP. A server that did not answer at all
-        has not said after how long to ask again: ``retry_after_s`` is 0.
+        As in `seaway.client.errors`; also for an answer that is not HTTP. ``retry_after_s`` is 0 if the server did not
+        answer.
     """
     try:
         return client.send(call)

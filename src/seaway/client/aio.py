@@ -1,4 +1,4 @@
-"""The client for programs that do other things while they wait for answers."""
+"""Asynchronous client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """Make a method of a description of a call."""
+    """Return a method that makes a described call."""
 
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.send(describe(*args, **kwargs))
@@ -42,7 +42,7 @@ def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P]
 
 
 def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
-    """Make a method of a description of a list; pages are fetched as they are needed."""
+    """Return a method that yields a described list, and fetches pages as needed."""
 
     def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         return self.each(describe(*args, **kwargs))
@@ -51,27 +51,28 @@ def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[AsyncClient, 
 
 
 class AsyncClient:
-    """Speaks to a Seaway server; as `seaway.Client`, with methods to be awaited.
+    """Client of a Seaway server, like `seaway.Client` with methods to await.
 
-    A job is named by its id or its name. What goes wrong is raised as `seaway.client.errors` sorts it. Calls
-    that can be repeated are tried again when the server cannot be reached or asks for patience, a submit
-    with one key for all tries, so that no job comes twice.
+    A job is identified by its id or name. Errors are those of `seaway.client.errors`. Idempotent calls are retried if
+    the
+    server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored once.
 
     Parameters
     ----------
     server, token
-        None looks where `seaway.client.config.Target.find` says: environment, profile, this machine's server. A
-        `Target` in the place of a server says all, and nothing else is looked at.
+        None searches as `seaway.client.config.Target.find` does: environment, profile, this machine's server. A
+        `Target`
+        as the server contains all settings, and disables the search.
     profile
         Name of a profile; None for the default one.
     timeout_s
-        Seconds after which an answer no longer comes.
+        Time limit of an answer in seconds.
     pace
-        How patiently calls are tried.
+        Limits of retries.
     transport
-        Takes the place of the network, in tests.
+        Replacement of the network in tests.
     pause
-        Waits for some seconds.
+        Sleeps for a number of seconds.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class AsyncClient:
         self.target = server if isinstance(server, Target) else Target.find(server, token, profile)
         self._http = httpx.AsyncClient(**settings(self.target, timeout_s), transport=transport)
         self.pace = pace or Pace()
-        """How patiently calls are tried from here on."""
+        """Limits of retries for later calls."""
         self._pause = pause
 
     async def __aenter__(self) -> Self:
@@ -101,10 +102,10 @@ class AsyncClient:
         return f"AsyncClient({self.target.server!r})"
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Close all connections."""
         await self._http.aclose()
 
-    # Jobs.
+    # Jobs
     submit = verb(job_calls.submit)
     dry_run = verb(job_calls.dry_run)
     job = verb(job_calls.job)
@@ -122,7 +123,7 @@ class AsyncClient:
     logs = verb(job_calls.logs)
     normalised = verb(job_calls.normalised)
 
-    # The fleet.
+    # Fleet
     clusters = verb(fleet_calls.clusters)
     cluster = verb(fleet_calls.cluster)
     remove_cluster = verb(fleet_calls.remove_cluster)
@@ -148,7 +149,7 @@ class AsyncClient:
     delete_network = verb(network_calls.delete_network)
     agents = verb(network_calls.agents)
 
-    # Queues, pools, tenants, policies.
+    # Queues, pools, tenants, policies
     queues = verb(tenancy_calls.queues)
     queue = verb(tenancy_calls.queue)
     put_queue = verb(tenancy_calls.put_queue)
@@ -175,35 +176,34 @@ class AsyncClient:
     activate_policy = verb(policy_calls.activate_policy)
     shadows = pages(tenancy_calls.shadows)
 
-    # Access.
+    # Access
     me = verb(access_calls.me)
     tokens = verb(access_calls.tokens)
     create_token = verb(access_calls.create_token)
     revoke_token = verb(access_calls.revoke_token)
     audit = pages(access_calls.audit)
 
-    # The service.
+    # Service
     health = verb(service_calls.health)
     ready = verb(service_calls.ready)
     alerts = verb(service_calls.alerts)
     whatif = verb(service_calls.whatif)
 
     async def follow(self, job: str | None = None, *, after: int | None = None) -> AsyncIterator[EventOut]:
-        """Follow events as they happen; goes on by itself where it was when the connection breaks.
+        """Follow events as they happen; resume after a connection loss.
 
         Parameters
         ----------
         job
-            Of which job; ends when the job is over. None follows all that may be seen, without end.
+            Job to follow until it ends; None follows all visible events without end.
         after
-            Only what came after the event of this id. None starts with a job's first event, or, for all
-            jobs, with what comes from now on.
+            Id of the last known event. None starts with a job's first event or, without a job, with new events.
         """
         async for received in self.listen(job, after=after):
             yield received.event()
 
     async def listen(self, job: str | None = None, *, after: int | None = None) -> AsyncGenerator[Observation]:
-        """Follow events as `follow` does, each as the body that the API shows."""
+        """Follow events as `follow` does, but yield the API's JSON."""
         feed = Feed(after=after)
         if job is not None:
             feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0)
@@ -211,33 +211,33 @@ class AsyncClient:
             yield received
 
     def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> AsyncGenerator[str]:
-        """Follow what a replica writes, line by line as it does, until the job is over.
+        """Follow the log of a replica, line by line, until the job ends.
 
-        Goes on by itself after the last line that came when the connection breaks.
+        Resume after the last received line when the connection is lost.
 
         Parameters
         ----------
         container
-            Which of its containers; empty for the first.
+            Name of a container; empty for the first.
         tail
-            With how many of the lines that are there already it begins.
+            Number of existing lines to begin with.
         """
         return self._received(LogFeed(job, replica, tail, container))
 
     async def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
-        """Wait for a job to be over, or to run; return it as it is then.
+        """Wait until a job ends or runs; return its state at that time.
 
         Parameters
         ----------
         until
-            ``running`` returns too when the job is over without having run.
+            ``running`` also returns when the job ends without having run.
         timeout_s
-            After how many seconds to give up; None for never.
+            Time limit in seconds; None for no limit.
 
         Raises
         ------
         WaitedTooLongError
-            When that time is over.
+            When the time limit is exceeded.
         """
         wait = Wait(until, timeout_s, self.pace.clock())
         found = await self.send(job_calls.job(job))
@@ -251,15 +251,15 @@ class AsyncClient:
         return found
 
     async def send(self, call: Call[T]) -> T:
-        """Make a call and read its answer."""
+        """Make a call, and read its answer."""
         return call.answer.read(await self._content(call))
 
     async def body(self, call: Call[Any]) -> dict[str, Any]:
-        """Make a call and return the answer's JSON as it came."""
+        """Make a call, and return the JSON of its answer."""
         return decoded(await self._content(call))
 
     async def each(self, paged: Paged[T]) -> AsyncIterator[T]:
-        """Go through a list, page by page as far as is wanted."""
+        """Iterate over a list, page by page, up to its limit."""
         had, call = 0, paged.first if paged.limit != 0 else None
         while call is not None:
             page = await self.send(call)

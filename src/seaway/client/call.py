@@ -1,4 +1,4 @@
-"""One call of the API, as data: what is asked, and how the answer is read."""
+"""Calls of the API as data: request, and parser of the answer."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class Answer(Protocol[T_co]):
     """Parser of a response."""
 
     def read(self, content: bytes) -> T_co:
-        """Read the body of an answer that says success."""
+        """Read the body of a successful answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An answer that `seaway.wire` describes; its module is imported when the first one is read."""
+    """Parser of a model of `seaway.wire`. It imports the model's module for the first answer."""
 
     module: str
     name: str
 
-    def read(self, content: bytes) -> Any:  # noqa: ANN401  # the type depends on the model
-        """Read a message.
+    def read(self, content: bytes) -> Any:  # noqa: ANN401  # depends on the model
+        """Parse a message.
 
         Raises
         ------
         AnswerError
-            When it is none of this kind.
+            When it is invalid.
         """
         from pydantic import ValidationError
 
@@ -56,34 +56,34 @@ class Model:
 
 
 class Data:
-    """An answer that is taken as it comes."""
+    """Parser of a JSON object without a model."""
 
     def read(self, content: bytes) -> dict[str, Any]:
-        """Read an object; raises as `decoded`."""
+        """Parse an object; raise as `decoded`."""
         return decoded(content)
 
 
 class Text:
-    """An answer for people: text."""
+    """Parser of a text."""
 
     def read(self, content: bytes) -> str:
-        """Read text."""
+        """Decode text."""
         return content.decode(errors="replace")
 
 
 class Bytes:
-    """An answer that is a file."""
+    """Parser of a file."""
 
     def read(self, content: bytes) -> bytes:
-        """Return what came."""
+        """Return the content."""
         return content
 
 
 class Nothing:
-    """An answer that says no more than that it is done."""
+    """Parser of an answer without content."""
 
     def read(self, content: bytes) -> None:
-        """Pass over the body."""
+        """Ignore the body."""
 
 
 @dataclass(slots=True)
@@ -142,18 +142,18 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Paged(Generic[Item]):
-    """A list that comes in pages.
+    """List in pages.
 
     Attributes
     ----------
     first
-        Asks for the first page.
+        Call for the first page.
     items
-        The field that holds a page's entries.
+        Field of a page's entries.
     by
-        The parameter that takes the mark of the next page.
+        Query parameter of the continuation token.
     limit
-        Entries that are wanted in all; None for all there are.
+        Limit of entries in all pages; None for no limit.
     """
 
     first: Call[Any]
@@ -162,12 +162,12 @@ class Paged(Generic[Item]):
     limit: int | None = None
 
     def taken(self, page: Any, had: int) -> list[Item]:  # noqa: ANN401  # one of the lists of seaway.wire
-        """Return what is wanted of a page when `had` entries are there already."""
+        """Return the entries of a page within the limit, after `had` previous entries."""
         entries: list[Item] = getattr(page, self.items)
         return entries if self.limit is None else entries[: self.limit - had]
 
     def after(self, following: str | int | None, had: int) -> Call[Any] | None:
-        """Return the call for the page that `following` leads to; None when no more is wanted or there."""
+        """Return the call for the next page; None at the limit or after the last page."""
         if following is None or (self.limit is not None and had >= self.limit):
             return None
         return replace(self.first, query={**self.first.query, self.by: following})
@@ -179,7 +179,7 @@ def get(path: str, answer: Answer[T], query: Query | None = None, known: Known |
 
 
 def send(method: str, path: str, answer: Answer[T], body: object = None, *, repeatable: bool = True) -> Call[T]:
-    """Describe a call that changes something; `body` becomes JSON, None sends none."""
+    """Describe a call that changes something; `body` becomes JSON, and None sends no body."""
     if body is None:
         return Call(method, PREFIX + path, answer, repeatable=repeatable)
     headers = {"Content-Type": "application/json"}
@@ -187,10 +187,10 @@ def send(method: str, path: str, answer: Answer[T], body: object = None, *, repe
 
 
 class Body(dict[str, Any]):
-    """An object as a Seaway server shows it: what is missing in it, no such server has left out."""
+    """JSON object of a Seaway server. A missing field means that the answer comes from another server."""
 
-    def __missing__(self, name: str) -> Any:  # noqa: ANN401  # any type could be expected
-        """Say that this is no such object.
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401  # any type is possible
+        """Report a missing field.
 
         Raises
         ------
@@ -201,12 +201,12 @@ class Body(dict[str, Any]):
 
 
 def part(name: str) -> str:
-    """Quote a name for use in a path.
+    """Quote a name for a path.
 
     Raises
     ------
     RejectedError
-        When it contains a slash, which servers and proxies take for a separator.
+        When it contains a slash, which servers and proxies treat as a separator.
     """
     if "/" in name:
         raise RejectedError(f"{name[:80]!r} has a '/' in it, and no name has")
@@ -214,7 +214,7 @@ def part(name: str) -> str:
 
 
 def decoded(content: bytes) -> dict[str, Any]:
-    """Read a JSON object.
+    """Parse a JSON object.
 
     Raises
     ------
@@ -238,12 +238,12 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 def as_method(method: M, describe: Callable[..., Any]) -> M:
-    """Have `help` show a method with the name, the text and the parameters of the call that it makes.
+    """Give a method the name, docstring and parameters of its call, for `help`.
 
     Parameters
     ----------
     method
-        Takes the client and the parameters of `describe`; written to and returned.
+        Function of the client and the parameters of `describe`; it is changed and returned.
     """
     plain = inspect.signature(describe)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)

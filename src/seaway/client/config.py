@@ -28,20 +28,20 @@ VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server and how to be let in.
+    """Server and credentials.
 
     Attributes
     ----------
     server
-        Its URL, without a slash at the end.
+        URL without a slash at the end.
     token
-        What is sent as bearer token; empty sends none.
+        Bearer token; empty for none.
     ca_file
         Certificates to trust instead of the system's; empty for those.
     profile
-        The profile that was looked at; empty for none.
+        Name of the profile; empty for none.
     server_from, token_from
-        Where each comes from, for people.
+        Sources of both, for people.
     """
 
     server: str
@@ -52,7 +52,7 @@ class Target:
     token_from: str = ""
 
     def __post_init__(self) -> None:
-        """Check what would fail late, or tell a secret when it does."""
+        """Check values that would otherwise fail later, or reveal the token in an error."""
         parts = urlsplit(self.server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise RejectedError(
@@ -68,28 +68,30 @@ class Target:
 
     @property
     def exposed(self) -> bool:
-        """True if the token would cross a network that anybody may read."""
+        """True if the token would cross a network without encryption."""
         return bool(self.token) and not self.loopback and self.server.startswith("http:")
 
     @classmethod
     def find(cls, server: str | None = None, token: str | None = None, profile: str | None = None) -> Target:
-        """Look for a server and a token.
+        """Find a server and a token.
 
-        The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's own note, the default.
-        The token: the argument, ``SEAWAY_TOKEN``, the profile, the local server's own token. A profile's
-        token is sent to the profile's server only, and the local one to the local server only.
+        The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's URL file, the default. The token:
+        the
+        argument, ``SEAWAY_TOKEN``, the profile, the local server's token file. A profile's token is sent to the
+        profile's
+        server only, and the local one to the local server only.
 
         Parameters
         ----------
         server, token
-            What was given; None to look further.
+            Given values; None to continue the search.
         profile
-            Name of a profile; None for ``SEAWAY_PROFILE``, or the one that the file names as default.
+            Name of a profile; None for ``SEAWAY_PROFILE``, or the default one of the file.
 
         Raises
         ------
         RejectedError
-            When the profile is not there, its file cannot be read, or the server is not a URL.
+            When the profile is missing, its file is invalid, or the server is no URL.
         """
         name, chosen = find_profile(profile)
         local = local_server()
@@ -119,12 +121,12 @@ def data_folder() -> Path:
 
 
 def profiles_file() -> Path:
-    """Return where profiles are; the file need not be there."""
+    """Return the path of the profile file; it need not exist."""
     return _home("XDG_CONFIG_HOME", ".config") / "seaway" / PROFILES_FILE
 
 
 def local_server() -> str:
-    """Return the URL of this user's own server; empty when none has run."""
+    """Return the URL of this user's own server; empty if none has run."""
     try:
         url = json.loads((data_folder() / SERVER_FILE).read_bytes()).get("url", "")
     except (OSError, ValueError, AttributeError):
@@ -133,7 +135,7 @@ def local_server() -> str:
 
 
 def local_token() -> str:
-    """Return the token of this user's own server; empty when there is none."""
+    """Return the token of this user's own server; empty if there is none."""
     try:
         return (data_folder() / TOKEN_FILE).read_text().strip()
     except (OSError, UnicodeError):
@@ -141,12 +143,12 @@ def local_token() -> str:
 
 
 def read_profiles() -> dict[str, Any]:
-    """Read the profile file; empty when there is none.
+    """Read the profile file; empty if there is none.
 
     Raises
     ------
     RejectedError
-        When it is not to be understood.
+        When it is invalid.
     """
     path = profiles_file()
     try:
@@ -158,13 +160,13 @@ def read_profiles() -> dict[str, Any]:
 
 
 def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
-    """Return a profile and its name; both empty when none is asked for.
+    """Return a profile and its name; both empty if none is requested.
 
     Raises
     ------
     RejectedError
-        When the one asked for is not there, or has something in it that is not understood: what was meant for
-        another server shall not go to this machine's.
+        When the profile is missing or has unknown settings. A fallback would send requests for another server to this
+        machine's.
     """
     read, file = read_profiles(), str(profiles_file())
     wanted = name or os.environ.get("SEAWAY_PROFILE") or read.get("default") or ""
@@ -188,7 +190,7 @@ def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is this machine itself."""
+    """Report whether a host name or address belongs to this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

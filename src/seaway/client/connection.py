@@ -27,7 +27,7 @@ _warned: set[str] = set()
 
 
 def settings(target: Target, timeout_s: float) -> dict[str, Any]:
-    """Return what httpx needs to know to speak to a server.
+    """Return the settings of httpx for a server.
 
     Raises
     ------
@@ -44,12 +44,12 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
         "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
         "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_S),
         "verify": _trusted(target),
-        "trust_env": not target.loopback,  # no proxy leads to this machine itself
+        "trust_env": not target.loopback,  # no proxy for this machine itself
     }
 
 
 def request(call: Call[Any]) -> dict[str, Any]:
-    """Return a call as httpx takes it."""
+    """Return a call as arguments of httpx."""
     sent: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
     if call.known and call.known.tag:
         sent["headers"]["If-None-Match"] = call.known.tag
@@ -66,7 +66,7 @@ def content(call: Call[Any], response: httpx.Response) -> bytes:
     Raises
     ------
     SeawayError
-        As `seaway.client.errors` sorts them.
+        As in `seaway.client.errors`.
     """
     known = call.known
     if known and known.tag and response.status_code == httpx.codes.NOT_MODIFIED:
@@ -79,7 +79,7 @@ def content(call: Call[Any], response: httpx.Response) -> bytes:
 
 
 def warn_if_exposed(target: Target) -> None:
-    """Warn, once for each server, when a token would cross a network in the clear."""
+    """Warn, once for each server, if the token would cross a network without encryption."""
     if target.exposed and target.server not in _warned:
         _warned.add(target.server)
         warnings.warn(

@@ -36,8 +36,8 @@ __all__ = [
 
 
 class AnswerError(SeawayError):
-    """The answer is not one of a Seaway server."""
+    """Answer that does not come from a Seaway server."""
 
 
 class WaitedTooLongError(SeawayError, TimeoutError):
-    """A job did not get where it was waited for in the time that was given."""
+    """Job that did not reach a state within the time limit."""

@@ -1,4 +1,4 @@
-"""The live stream of events: how it is read, and how it goes on after a connection broke.
+"""Event and log streams: parsing, and position for a resumption.
 
 References
 ----------
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 OVER = frozenset(state.value for state in FINAL)
-"""States, as events name them, after which nothing more happens to a job."""
+"""Names of final states in events."""
 
 LARGEST = 1 << 20
-"""Bytes that a line of the stream may have."""
+"""Limit of a line in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One event as it came: its id, and its body as the API shows it."""
+    """Event of a stream: its id, and its JSON."""
 
     id: int
     body: dict[str, Any]
@@ -42,19 +42,19 @@ class Observation:
 
 
 class Reader:
-    """Takes a stream apart into events."""
+    """Parser of an event stream."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._data: list[bytes] = []
 
     def read(self, chunk: bytes) -> list[Observation]:
-        """Take in what came, and return the events that are whole.
+        """Parse a chunk, and return complete events.
 
         Raises
         ------
         AnswerError
-            When this is no stream of events.
+            When this is no event stream.
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LARGEST:
@@ -66,7 +66,7 @@ class Reader:
             name, _, value = line.partition(b":")
             if name == b"data":
                 self._data.append(value.removeprefix(b" "))
-            return None  # `event`, `id` and `retry` say nothing that the data does not; `:` is a sign of life
+            return None  # `event`, `id` and `retry` are redundant; `:` is a heartbeat
         if not self._data:
             return None
         data, self._data = b"\n".join(self._data), []
@@ -78,14 +78,14 @@ class Reader:
 
 
 class Feed:
-    """Follows events of one job or of all: remembers where it is, and knows when there will be no more.
+    """Event stream of one job or of all, with its position and end.
 
     Parameters
     ----------
     job_id
-        Of which job; empty for all that may be seen.
+        Id of a job; empty for all visible events.
     after
-        Only what came after the event of this id; None for what comes from now on.
+        Id of the last known event; None for new events only.
     """
 
     def __init__(self, job_id: str = "", after: int | None = None) -> None:
@@ -95,11 +95,11 @@ class Feed:
         self._reader = Reader()
 
     def is_over(self) -> bool:
-        """Tell whether nothing more will come, since the job is over."""
+        """Report whether the stream is complete, because the job has ended."""
         return self._over
 
     def call(self) -> Call[dict[str, Any]]:
-        """Return what to ask for now; starts to read again."""
+        """Return the request for the present position, and reset the parser."""
         self._reader = Reader()
         headers = {"Accept": "text/event-stream"}
         if self._after is not None:
@@ -107,7 +107,7 @@ class Feed:
         return Call("GET", f"{PREFIX}/events", Data(), {"job": self._job_id or None}, headers)
 
     def read(self, chunk: bytes) -> list[Observation]:
-        """Take in what came, and return the events that are new."""
+        """Parse a chunk, and return new events."""
         fresh = []
         for received in self._reader.read(chunk):
             if self._over or (self._after is not None and received.id <= self._after):
@@ -119,14 +119,14 @@ class Feed:
 
 
 class LogFeed:
-    """Follows the log of a job's replica: remembers which line came last, and knows when there will be no more.
+    """Log stream of a job's replica, with its position and end.
 
     Parameters
     ----------
     tail
-        With how many of the lines that are there already it begins.
+        Number of existing lines to begin with.
     container
-        Of which of its containers; empty for the first.
+        Name of a container; empty for the first.
     """
 
     def __init__(self, job: str, replica: int = 0, tail: int = 100, container: str = "") -> None:
@@ -138,24 +138,24 @@ class LogFeed:
         self._fields: dict[bytes, bytes] = {}
 
     def is_over(self) -> bool:
-        """Tell whether nothing more will come, since the job is over."""
+        """Report whether the stream is complete, because the job has ended."""
         return self._over
 
     def call(self) -> Call[dict[str, object]]:
-        """Return what to ask for now; starts to read again."""
+        """Return the request for the present position, and reset the parser."""
         self._rest, self._fields = b"", {}
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self._after} if self._after else {})
         return Call("GET", self._path, Data(), self._query, headers)
 
     def read(self, chunk: bytes) -> list[str]:
-        """Take in what came, and return the lines that are whole.
+        """Parse a chunk, and return complete lines.
 
         Raises
         ------
         UnknownError
-            When the job is over and there was nothing to read.
+            When the job has ended without a readable log.
         AnswerError
-            When this is no stream of lines.
+            When this is no log stream.
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LARGEST:
@@ -169,7 +169,7 @@ class LogFeed:
             return None
         fields, self._fields = self._fields, {}
         if b"data" not in fields:
-            return None  # a sign of life
+            return None  # a heartbeat
         try:
             data = orjson.loads(fields[b"data"])
             if fields.get(b"event") == b"end":

@@ -1,4 +1,4 @@
-"""A stream that is followed over as many connections as it takes; nothing here sends or waits."""
+"""Stream over several connections, without sending or sleeping."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Until = Literal["running", "finished"]
 
 
 class Wait:
-    """Knows when a wait ends.
+    """End and time limit of a wait for a job.
 
     Parameters
     ----------
     until
-        ``running`` ends too when the job is over without having run.
+        ``running`` also ends when the job ends without having run.
     timeout_s
-        After how many seconds to give up; None for never.
+        Time limit in seconds; None for no limit.
     now_s
-        Seconds of the clock that `left_s` is asked by.
+        Present time in seconds of the clock for `left_s`.
     """
 
     def __init__(self, until: Until, timeout_s: float | None, now_s: float) -> None:
@@ -39,20 +39,20 @@ class Wait:
         self._ends_s = None if timeout_s is None else now_s + timeout_s
 
     def done(self, job: JobOut) -> bool:
-        """Tell whether a job is where it was waited for."""
+        """Report whether a job has reached the requested state."""
         return job.state in self._wanted
 
     def matters(self, received: Observation) -> bool:
-        """Tell whether an event is a reason to look at the job."""
+        """Report whether an event is a reason to read the job."""
         return received.body.get("state") in self._wanted
 
     def left_s(self, now_s: float, most_s: float) -> float:
-        """Return for how long to listen, at most `most_s`.
+        """Return the remaining time in seconds, at most `most_s`.
 
         Raises
         ------
         WaitedTooLongError
-            When the time is over.
+            When the time limit is exceeded.
         """
         if self._ends_s is None:
             return most_s
@@ -68,13 +68,13 @@ class Stream(Protocol[T]):
     """A stream that resumes at its position after a connection broke."""
 
     def is_over(self) -> bool:
-        """Tell whether nothing more will come."""
+        """Report whether the stream is complete."""
 
     def call(self) -> Call[Any]:
-        """Return what to ask for now; starts to read again."""
+        """Return the request for the present position, and reset the parser."""
 
     def read(self, chunk: bytes) -> list[T]:
-        """Take in what came, and return what is whole and new."""
+        """Parse a chunk, and return complete new items."""
 
 
 class Following(Generic[T]):
@@ -98,38 +98,38 @@ class Following(Generic[T]):
         self._tries = self._retries()
 
     def is_over(self) -> bool:
-        """Tell whether nothing more will come."""
+        """Report whether the stream is complete."""
         return self._stream.is_over()
 
     def request(self) -> dict[str, Any]:
-        """Return what to ask for now, as httpx takes it."""
+        """Return the next request as arguments of httpx."""
         timeout = httpx.Timeout(CONNECT_S, read=self._left_s(SILENCE_S))
         return {**request(self._stream.call()), "timeout": timeout}
 
     def read(self, chunk: bytes) -> list[T]:
-        """Take in what came, and return what is whole; failures before this count no more."""
+        """Parse a chunk, and return complete items; reset the count of failures."""
         self._tries = self._retries()
         return self._stream.read(chunk)
 
     def goes_on(self) -> bool:
-        """Tell whether to read on after what came was taken."""
+        """Report whether to continue to read after a chunk."""
         if self._stream.is_over():
             return False
         self._left_s(SILENCE_S)
         return True
 
     def ended(self, response: httpx.Response) -> float:
-        """Return how long to pause after an answer's end, or one that says no and was read.
+        """Return the pause after the end of a response, or after an error response.
 
         Raises
         ------
         SeawayError
-            When asking again makes no sense, or was tried for long enough.
+            When a retry is pointless, or the time for retries is over.
         """
         return self._left_s(self._tries.ended() if response.is_success else self._tries.refused(response))
 
     def lost(self, error: httpx.TransportError) -> float:
-        """Return how long to pause after a connection broke, or was not made; raises as `Retries.lost`."""
+        """Return the pause after a connection failure; raise as `Retries.lost`."""
         return self._left_s(self._tries.lost(error))
 
     def _left_s(self, most_s: float) -> float:

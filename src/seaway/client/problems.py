@@ -1,4 +1,4 @@
-"""Errors from answers: problem details become exceptions."""
+"""Conversion of problem details to exceptions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MAX_RETRY_AFTER_S = 3600
 
 
 SHOWN = 200
-"""Characters of an answer that is no problem's description."""
+"""Limit of characters of an unknown answer in an error."""
 
 
 def error_of(response: httpx.Response) -> SeawayError:
-    """Make an error of an answer that has been read and is none of success."""
+    """Return the exception of an error response that has been read."""
     status = response.status_code
     reported = _problem(response)
     detail = str(reported.get("detail") or reported.get("title") or _unexplained(response))
@@ -53,22 +53,22 @@ PLAIN: dict[int, type[SeawayError]] = {
     httpx.codes.CONFLICT: ConflictError,
     httpx.codes.PRECONDITION_FAILED: StaleError,
 }
-"""Errors that have no more to say than a sentence."""
+"""Errors with a message only."""
 
 
 RETRIED = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT})
-"""Answers that say that another try makes sense."""
+"""Statuses after which a retry makes sense."""
 
 
 LATER = frozenset({httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS})
-"""Answers that say that it went too slowly or too fast, not that anything is wrong with what was sent."""
+"""Statuses for timeouts and rate limits, where the request itself is valid."""
 
 
 GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
 
 
 def retry_after_s(response: httpx.Response) -> int:
-    """Return after how many seconds the server wants to be asked again."""
+    """Return the server's pause before a retry, in seconds."""
     reported = response.headers.get("Retry-After", "")
     return min(int(reported), MAX_RETRY_AFTER_S) if reported.isdecimal() else RETRY_AFTER_S
 
@@ -87,7 +87,7 @@ def _unexplained(response: httpx.Response) -> str:
 
 
 def _rejected(kind: type[RejectedError], detail: str, errors: object) -> RejectedError:
-    """Make one error of a problem; its fields lead where it names some."""
+    """Return one exception for a problem and its fields."""
     fields = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     reported = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
     if not reported:

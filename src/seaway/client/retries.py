@@ -14,7 +14,7 @@ from seaway.domain.errors import UnavailableError
 
 
 def _pass_over(why: str) -> None:
-    """Wait without a word."""
+    """Ignore the reason of a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Pace:
     on_wait: Callable[[str], None] = _pass_over
 
     def pause_s(self, failures: int) -> float:
-        """Return how long to pause after so many failures in a row, from 1."""
+        """Return the pause in seconds after a number of failures in a row, from 1."""
         longest = min(self.first_s * 2.0 ** min(failures - 1, 30), self.most_s)
         return longest * (0.5 + 0.5 * self.random.random())
 
 
 class Retries:
-    """The tries of one call.
+    """Retries of one call.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Retries:
         self._ends = pace.clock() + pace.patience_s
 
     def answered(self, response: httpx.Response) -> float | None:
-        """Return how long to wait before the call is sent again; None when the answer is to be taken."""
+        """Return the pause before the next try; None to accept the answer."""
         if response.status_code not in RETRIED or not self._repeatable:
             return None
         pause = self._pause()
@@ -82,12 +82,12 @@ class Retries:
         return pause
 
     def refused(self, response: httpx.Response) -> float:
-        """Return how long to wait before asking for a stream again that was refused.
+        """Return the pause before a refused stream is requested again.
 
         Raises
         ------
         SeawayError
-            When asking again makes no sense.
+            When a retry is pointless.
         """
         pause = self.answered(response)
         if pause is None:
@@ -95,16 +95,16 @@ class Retries:
         return pause
 
     def ended(self) -> float:
-        """Return how long to wait before a stream that ended is asked for again; raises as `lost`."""
+        """Return the pause before a stream that ended is requested again; raise as `lost`."""
         return self.lost(httpx.ReadError("the stream ended"))
 
     def lost(self, error: httpx.TransportError) -> float:
-        """Return how long to wait before the call is sent again after no answer came.
+        """Return the pause before the next try after a call without an answer.
 
         Raises
         ------
         UnavailableError
-            When it may not be sent again, or has been tried for long enough.
+            When it may not be sent again, or the time for retries is over.
         """
         unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
         pause = self._pause()
@@ -126,7 +126,7 @@ class Retries:
 
 
 def unreachable(server: str, error: httpx.TransportError) -> UnavailableError:
-    """Say that a server cannot be reached, and what to look at."""
+    """Return the error for a server that cannot be reached, with a hint."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return UnavailableError(f"{server} cannot be reached: {_plain(error)}; is `seaway up` running there?")
     if isinstance(error, httpx.TimeoutException):

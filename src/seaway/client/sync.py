@@ -1,4 +1,4 @@
-"""The client that waits for answers."""
+"""Synchronous client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Make a method of a description of a call."""
+    """Return a method that makes a described call."""
 
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.send(describe(*args, **kwargs))
@@ -42,7 +42,7 @@ def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
 
 
 def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    """Make a method of a description of a list; pages are fetched as they are needed."""
+    """Return a method that yields a described list, and fetches pages as needed."""
 
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self.each(describe(*args, **kwargs))
@@ -51,26 +51,26 @@ def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[Client, P], I
 
 
 class Client:
-    """Speaks to a Seaway server; every method waits for the answer.
+    """Client of a Seaway server; every method waits for the answer.
 
-    A job is named by its id or its name. What goes wrong is raised as `seaway.client.errors` sorts it. Calls
-    that can be repeated are tried again when the server cannot be reached or asks for patience, a submit
-    with one key for all tries, so that no job comes twice.
+    A job is identified by its id or name. Errors are those of `seaway.client.errors`. Idempotent calls are retried if
+    the
+    server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored once.
 
     Parameters
     ----------
     server, token
-        None looks where `seaway.client.config.Target.find` says: environment, profile, this machine's server.
+        None searches as `seaway.client.config.Target.find` does: environment, profile, this machine's server.
     profile
         Name of a profile; None for the default one.
     timeout_s
-        Seconds after which an answer no longer comes.
+        Time limit of an answer in seconds.
     pace
-        How patiently calls are tried.
+        Limits of retries.
     transport
-        Takes the place of the network, in tests.
+        Replacement of the network in tests.
     pause
-        Waits for some seconds.
+        Sleeps for a number of seconds.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Client:
         self.target = Target.find(server, token, profile)
         self._http = httpx.Client(**settings(self.target, timeout_s), transport=transport)
         self.pace = pace or Pace()
-        """How patiently calls are tried from here on."""
+        """Limits of retries for later calls."""
         self._pause = pause
 
     def __enter__(self) -> Self:
@@ -100,10 +100,10 @@ class Client:
         return f"Client({self.target.server!r})"
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close all connections."""
         self._http.close()
 
-    # Jobs.
+    # Jobs
     submit = verb(job_calls.submit)
     dry_run = verb(job_calls.dry_run)
     job = verb(job_calls.job)
@@ -121,7 +121,7 @@ class Client:
     logs = verb(job_calls.logs)
     normalised = verb(job_calls.normalised)
 
-    # The fleet.
+    # Fleet
     clusters = verb(fleet_calls.clusters)
     cluster = verb(fleet_calls.cluster)
     remove_cluster = verb(fleet_calls.remove_cluster)
@@ -147,7 +147,7 @@ class Client:
     delete_network = verb(network_calls.delete_network)
     agents = verb(network_calls.agents)
 
-    # Queues, pools, tenants, policies.
+    # Queues, pools, tenants, policies
     queues = verb(tenancy_calls.queues)
     queue = verb(tenancy_calls.queue)
     put_queue = verb(tenancy_calls.put_queue)
@@ -174,68 +174,67 @@ class Client:
     activate_policy = verb(policy_calls.activate_policy)
     shadows = pages(tenancy_calls.shadows)
 
-    # Access.
+    # Access
     me = verb(access_calls.me)
     tokens = verb(access_calls.tokens)
     create_token = verb(access_calls.create_token)
     revoke_token = verb(access_calls.revoke_token)
     audit = pages(access_calls.audit)
 
-    # The service.
+    # Service
     health = verb(service_calls.health)
     ready = verb(service_calls.ready)
     alerts = verb(service_calls.alerts)
     whatif = verb(service_calls.whatif)
 
     def follow(self, job: str | None = None, *, after: int | None = None) -> Iterator[EventOut]:
-        """Follow events as they happen; goes on by itself where it was when the connection breaks.
+        """Follow events as they happen; resume after a connection loss.
 
         Parameters
         ----------
         job
-            Of which job; ends when the job is over. None follows all that may be seen, without end.
+            Job to follow until it ends; None follows all visible events without end.
         after
-            Only what came after the event of this id. None starts with a job's first event, or, for all
-            jobs, with what comes from now on.
+            Id of the last known event. None starts with a job's first event or, without a job, with new events.
         """
         for received in self.listen(job, after=after):
             yield received.event()
 
     def listen(self, job: str | None = None, *, after: int | None = None) -> Generator[Observation]:
-        """Follow events as `follow` does, each as the body that the API shows."""
+        """Follow events as `follow` does, but yield the API's JSON."""
         feed = Feed(after=after)
         if job is not None:
             feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0)
         yield from self._received(feed)
 
     def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Generator[str]:
-        """Follow what a replica writes, line by line as it does, until the job is over.
+        """Follow the log of a replica, line by line, until the job ends.
 
-        Goes on by itself after the last line that came when the connection breaks.
+        Resume after the last received line when the connection is lost.
 
         Parameters
         ----------
         container
-            Which of its containers; empty for the first.
+            Name of a container; empty for the first.
         tail
-            With how many of the lines that are there already it begins.
+            Number of existing lines to begin with.
         """
         return self._received(LogFeed(job, replica, tail, container))
 
     def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
-        """Wait for a job to be over, or to run; return it as it is then.
+        """Wait until a job ends or runs; return its state at that time.
 
         Parameters
         ----------
         until
-            ``running`` returns too when the job is over without having run.
+            ``running`` also returns when the job ends without having run.
         timeout_s
-            After how many seconds to give up; None for never.
+            Time limit in seconds; None for no limit.
 
         Raises
         ------
         WaitedTooLongError
-            When that time is over.
+            When the time limit is exceeded.
         """
         wait = Wait(until, timeout_s, self.pace.clock())
         found = self.send(job_calls.job(job))
@@ -249,15 +248,15 @@ class Client:
         return found
 
     def send(self, call: Call[T]) -> T:
-        """Make a call and read its answer."""
+        """Make a call, and read its answer."""
         return call.answer.read(self._content(call))
 
     def body(self, call: Call[Any]) -> dict[str, Any]:
-        """Make a call and return the answer's JSON as it came."""
+        """Make a call, and return the JSON of its answer."""
         return decoded(self._content(call))
 
     def each(self, paged: Paged[T]) -> Iterator[T]:
-        """Go through a list, page by page as far as is wanted."""
+        """Iterate over a list, page by page, up to its limit."""
         had, call = 0, paged.first if paged.limit != 0 else None
         while call is not None:
             page = self.send(call)

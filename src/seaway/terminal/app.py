@@ -1,4 +1,4 @@
-"""The live full-screen view of a fleet, its queue and its jobs."""
+"""Live full-screen view of a fleet, its queue and its jobs, `seaway top`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ PANES = ("fleet", "queue", "jobs", "links")
 """Views of the main screen, by their numbers."""
 
 TICK_S = 1.0
-"""Seconds after which what grows old is written again."""
+"""Interval at which ages are drawn again, in seconds."""
 
 TYPED_S = 0.25
-"""Seconds without a key after which what was typed is looked for."""
+"""Delay after the last key press before a search, in seconds."""
 
 ACTIONS = ("cancel", "suspend", "cordon", "drain", "find")
 """Actions that are shown if they apply to the selected row."""
@@ -50,9 +50,8 @@ CHANGES_FLEET = frozenset({"operator", "admin"})
 class Top(App[None]):
     """Live view of a server's fleet, queue and jobs.
 
-    One refresh at a time reads the summary and, if it may have changed, the visible view: soon after an event, and
-    every
-    few seconds without one.
+    One refresh at a time reads the summary and, if it may have changed, the visible view. A refresh runs soon after an
+    event, and every few seconds without one.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class Top(App[None]):
         self.theme = LIGHT if light else DARK
 
     def compose(self) -> ComposeResult:
-        """Put the views below the summary."""
+        """Place the views below the summary."""
         yield self._head
         with self._tabs:
             for at, name in enumerate(PANES, 1):
@@ -122,7 +121,7 @@ class Top(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to look and to listen."""
+        """Start refreshes and the event stream."""
         self.query_one("ContentTabs").can_focus = False
         self._head.show(None)
         self._pane.focus_on()
@@ -130,7 +129,7 @@ class Top(App[None]):
         self.run_worker(self._keep_looking())
         self.run_worker(self._listen())
 
-    # What is seen.
+    # Views
 
     @property
     def _pane(self) -> Pane:
@@ -138,13 +137,13 @@ class Top(App[None]):
 
     @property
     def view(self) -> View:
-        """The view that is seen, or that a dialog is over."""
+        """The visible view, or the one below a dialog."""
         for screen in reversed(self.screen_stack[1:]):
             if isinstance(screen, View):
                 return screen
         return self._pane
 
-    # Keeping up.
+    # Refreshes
 
     async def _keep_looking(self) -> None:
         while True:
@@ -170,7 +169,7 @@ class Top(App[None]):
         )
         self._summary = Summary.of(clusters["clusters"], counted["states"])
         if self._touched or time.monotonic() - self._viewed_s >= PERIOD_S:
-            self._touched = False  # what comes from here on this look may not see
+            self._touched = False  # this refresh may miss later changes
             self._viewed_s = time.monotonic()
             try:
                 await self.view.look(self.client, clusters["clusters"])
@@ -180,7 +179,7 @@ class Top(App[None]):
         self._offer()
 
     async def _listen(self) -> None:
-        """Follow events; what is wrong where none come, looks find out."""
+        """Follow events; refreshes report connection errors."""
         after: int | None = None
         while True:
             with suppress(SeawayError):
@@ -201,21 +200,21 @@ class Top(App[None]):
             self.due.changed()
 
     def _tell(self) -> None:
-        """Update the summary of the server and the fleet."""
+        """Draw the summary and the status line again."""
         self._head.show(self._summary)
-        with suppress(NoMatches, ScreenStackError):  # while it closes there is nowhere to write
+        with suppress(NoMatches, ScreenStackError):  # during shutdown there are no widgets
             self.screen.query_one(StatusLine).show(self.contact.trouble(), self._latest.copy())
             if self._summary:
                 self._label("queue", self._summary.waiting)
                 self._label("jobs", self._summary.live)
 
     def _label(self, name: str, count: int) -> None:
-        """Write on a tab how much is behind it."""
+        """Write a number on a tab."""
         tab, label = self._tabs.get_tab(name), f"{PANES.index(name) + 1} {name.capitalize()} {count:,}"
         if tab.label_text != label:
             tab.label = label
 
-    # Going about.
+    # Navigation
 
     @on(TabbedContent.TabActivated)
     def _opened(self) -> None:
@@ -226,7 +225,7 @@ class Top(App[None]):
 
     @on(Listing.Moved)
     def _offer(self) -> None:
-        """Show other keys below, where what is chosen takes others."""
+        """Update the keys in the footer after a change of the selection."""
         offered = tuple(self.check_action(action, ()) for action in ACTIONS)
         if offered != self._offered and self.screen_stack:
             self._offered = offered
@@ -259,12 +258,12 @@ class Top(App[None]):
             self.action_pane(PANES[(PANES.index(active) + by) % len(PANES)])
 
     def action_ask(self) -> None:
-        """Ask the server now, even if it refused before."""
+        """Query the server immediately, even if it refused the token before."""
         self.contact.refusal = ""
         self.due.at_once()
 
     def action_theme(self) -> None:
-        """Change between light and dark."""
+        """Switch between the light and the dark theme."""
         self.theme = DARK if self.theme == LIGHT else LIGHT
 
     def action_help(self) -> None:
@@ -272,10 +271,10 @@ class Top(App[None]):
         if not isinstance(self.screen, Help):
             self.push_screen(Help())
 
-    # Finding.
+    # Search
 
     def action_find(self) -> None:
-        """Ask what to find."""
+        """Open the search field."""
         field = self.query_one("#find", Input)
         field.placeholder = f"/ {self._pane.hint}"
         field.value = self._pane.text
@@ -288,7 +287,7 @@ class Top(App[None]):
         self.set_timer(TYPED_S, lambda: self._find(message.value))
 
     def _find(self, text: str) -> None:
-        """Look for what was typed, unless that went on."""
+        """Search for the typed text, unless the user has typed more."""
         if text == self._typed and text.strip() != self._pane.text and self.query_one("#find").has_class("open"):
             self._pane.find(text)
 
@@ -298,7 +297,7 @@ class Top(App[None]):
         self._close_find(keep=True)
 
     def action_all(self) -> None:
-        """Show all again."""
+        """Close the search, and show all entries."""
         self._close_find(keep=False)
 
     def _close_find(self, *, keep: bool) -> None:
@@ -307,10 +306,10 @@ class Top(App[None]):
             self._pane.find("")
         self._pane.focus_on()
 
-    # Changing things.
+    # Changes
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer what the token may do with what is chosen."""
+        """Allow an action if the token's role and the selection permit it."""
         role, view = self._who["role"], self.view if self.screen_stack and self.is_running else View()
         if action in {"cancel", "suspend"}:
             return role in CHANGES_JOBS and view.job is not None and view.job.get("state") not in OVER
@@ -321,13 +320,13 @@ class Top(App[None]):
         return True
 
     def action_cancel(self) -> None:
-        """End the chosen job, if that is meant."""
+        """Cancel the selected job after a confirmation."""
         if job := self.view.job:
             detail = "The job ends and releases its resources; its record stays."
             self._ask(f"Cancel {_named(job)}?", detail, job_calls.cancel(job["id"]))
 
     def action_suspend(self) -> None:
-        """Stop the chosen job until a user resumes it, or resume it, if that is meant."""
+        """Suspend or resume the selected job after a confirmation."""
         if (job := self.view.job) is None:
             return
         if job.get("state") == "suspended":
@@ -337,7 +336,7 @@ class Top(App[None]):
             self._ask(f"Suspend {_named(job)}?", detail, job_calls.suspend(job["id"]))
 
     def action_cordon(self) -> None:
-        """Keep new work away from the chosen place, or let it come again, if that is meant."""
+        """Cordon or uncordon the selected cluster or node after a confirmation."""
         if (at := self.view.place) is None:
             return
         where = (at["cluster"], at["node"])
@@ -348,7 +347,7 @@ class Top(App[None]):
             self._ask(f"Cordon {place(*where)}?", detail, fleet_calls.cordon(*where))
 
     def action_drain(self) -> None:
-        """Have the chosen place emptied, if that is meant."""
+        """Drain the selected cluster or node after a confirmation."""
         if at := self.view.place:
             where = (at["cluster"], at["node"])
             detail = "It gets no new jobs, and running jobs move elsewhere."

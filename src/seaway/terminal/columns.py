@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: a row a line, long texts cut short, and what matters least left out first."""
+"""Tables that fit the terminal: one line per row, truncated texts, and columns that are dropped by priority."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 GAP = 2
 LEAST = 16
-"""Characters that a column which may be cut short keeps at least."""
+"""Least width of a column that may be truncated, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column.
+    """Column of a table.
 
     Attributes
     ----------
     title
-        Its head.
+        Heading.
     cell
-        What it shows of a row.
+        Returns the text of a row's cell.
     right
-        Whether figures line up on the right.
+        Whether to align right.
     wide
-        Whether it is shown only when asked for more.
+        Whether to show it only in wide output.
     cut
-        Whether its text may be cut short.
+        Whether its text may be truncated.
     drop
-        What is left out first when the terminal is narrow: the higher, the sooner; 0 stays.
+        Order in which columns are dropped from a narrow terminal: the highest first; 0 is never dropped.
     """
 
     title: str
@@ -49,16 +49,16 @@ class Column:
 
 
 class Rows:
-    """A table that finds out how wide it may be when it is printed.
+    """Table that adapts to the width of the terminal when it is printed.
 
     Parameters
     ----------
     columns
-        All there are.
+        All columns.
     rows
-        What is shown, one a line.
+        Rows, one per line.
     wide
-        Whether wide columns are shown too.
+        Whether to show wide columns.
     """
 
     def __init__(self, columns: Sequence[Column], rows: Iterable[Body], *, wide: bool = False) -> None:
@@ -80,14 +80,14 @@ class Rows:
 
 
 def fitting(columns: Sequence[Column], widest: Sequence[int], room: int) -> list[int]:
-    """Return which columns are shown where there is so much room, by their places.
+    """Return the indexes of the columns that fit a width.
 
     Parameters
     ----------
     widest
-        Characters of each column's widest text.
+        Width of each column's widest text, in characters.
     room
-        Characters there are.
+        Available width in characters.
     """
     least = [GAP + (min(wide, LEAST) if column.cut else wide) for column, wide in zip(columns, widest, strict=True)]
     shown = list(range(len(columns)))
@@ -97,7 +97,7 @@ def fitting(columns: Sequence[Column], widest: Sequence[int], room: int) -> list
 
 
 def details(pairs: Iterable[tuple[str, str | Text]]) -> Table:
-    """Make a table of names and values, without those that are empty."""
+    """Return a table of names and values, without empty ones."""
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -28,11 +28,11 @@ KEYS = (
     ("t", "light or dark; ctrl+p has more themes"),
     ("q", "leave"),
 )
-"""Keys, and what they do."""
+"""Keys and their actions."""
 
 
 class Dialog(ModalScreen[bool]):
-    """A box over what is seen before."""
+    """Dialog over the current screen."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
@@ -44,14 +44,14 @@ class Dialog(ModalScreen[bool]):
 
 
 class Ask(Dialog):
-    """Asks before something is changed; nothing but y does it.
+    """Confirmation of a change; only `y` confirms.
 
     Parameters
     ----------
     question
-        What would be done.
+        Question about the change.
     detail
-        What follows from it.
+        Consequences of the change.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,24 +64,24 @@ class Ask(Dialog):
         self._question, self._detail = question, detail
 
     def compose(self) -> ComposeResult:
-        """Put the question into the box."""
+        """Place the question in the dialog."""
         with Vertical(classes="box"):
             yield Static(f"{self._question}\n", markup=False)
             yield Static(f"{self._detail}\n", classes="detail", markup=False)
             yield Static("y  yes      n  no", markup=False)
 
     def action_answer(self, answer: bool) -> None:
-        """Answer."""
+        """Close the dialog with an answer."""
         self.dismiss(answer)
 
 
 class Help(Dialog):
-    """Lists the keys."""
+    """List of keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
 
     def compose(self) -> ComposeResult:
-        """Put the keys into the box."""
+        """Place the list in the dialog."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(style="bold", no_wrap=True)
         table.add_column()

@@ -1,4 +1,4 @@
-"""All about one job: what it is, what happened to it, why it is where it is, and what it writes."""
+"""Screen of a job: description, events, reasons for its placement, and log."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 TABS = ("about", "events", "why", "log")
 LAYERS = 2
-"""Level of detail of the explanation: the highest."""
+"""Level of detail of the explanation: all layers."""
 
 TAIL = 200
-"""Lines of a log that are there already when it is opened."""
+"""Lines to read at first."""
 
 MAX_LINES = 5_000
-"""Lines of a log that are kept."""
+"""Limit of lines in view."""
 
 LOG_AGAIN_S = 3.0
-"""Seconds after which a log that could not be had is asked for again."""
+"""Delay before a failed log is requested again, in seconds."""
 
 OVER = frozenset(state.value for state in FINAL)
 
 
 class JobScreen(Screen[None], View):
-    """A job.
+    """Screen of a job.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class JobScreen(Screen[None], View):
     due
         Requests an immediate refresh.
     job
-        Its ID.
+        ID of the job.
     """
 
     CSS = """
@@ -92,7 +92,7 @@ class JobScreen(Screen[None], View):
         self._reader: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
-        """Put a tab for each thing to know below the job's name."""
+        """Place the tabs below the job's name."""
         yield self._title
         with self._tabs:
             for at, (tab, text) in enumerate(self._texts.items(), 1):
@@ -104,7 +104,7 @@ class JobScreen(Screen[None], View):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Take the keys to what is shown."""
+        """Move the focus to the visible tab."""
         self.query_one("ContentTabs").can_focus = False
         self._focus()
 
@@ -118,11 +118,11 @@ class JobScreen(Screen[None], View):
         return self._tabs.active
 
     def touched_by(self, event: Body) -> bool:
-        """Tell whether it is about this job."""
+        """Report whether an event belongs to this job."""
         return bool(event["job_id"] == self._job)
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read the job, and what the tab that is open shows of it."""
+        """Read the job and the data of the open tab."""
         body = self._body = await client.body(calls.job(self._job))
         title = Text.assemble((body["name"], "bold"), "  ", (body["state"], STYLES.get(body["state"], "")))
         self._title.update(title.append(f"  {body['reason']}"))
@@ -145,7 +145,7 @@ class JobScreen(Screen[None], View):
         return Group(*parts, "", containers(ran["workloads"]))
 
     async def _read_events(self, client: AsyncClient) -> None:
-        """Read what happened since the last look."""
+        """Read events after the last known one."""
         after = self._events[-1]["id"] if self._events else 0
         paged = calls.events(self._job, after=after)
         call: Call[EventList] | None = paged.first
@@ -154,7 +154,7 @@ class JobScreen(Screen[None], View):
             self._events += page["events"]
             call = paged.after(page["next"], len(self._events))
 
-    # The log.
+    # Log
 
     @on(TabbedContent.TabActivated)
     def _opened(self) -> None:
@@ -175,7 +175,7 @@ class JobScreen(Screen[None], View):
         self._reader = self.run_worker(self._read_log(self._replica))
 
     async def _read_log(self, replica: int) -> None:
-        """Write what a replica writes, until the job is over; start over when a server that was away is back."""
+        """Follow a replica's log until the job ends; start over after a connection loss."""
         while True:
             self._lines.clear()
             self._lines.write_line(f"── replica {replica} ──")
@@ -192,7 +192,7 @@ class JobScreen(Screen[None], View):
                 self._lines.write_line(f"── {error} ──")
                 return
 
-    # Keys.
+    # Keys
 
     def action_tab(self, tab: str) -> None:
         """Open a tab."""
@@ -209,9 +209,9 @@ class JobScreen(Screen[None], View):
             self._follow_log()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the next replica where there is one, and a log to see."""
+        """Allow the next replica in the log of a job that has several."""
         return action != "replica" or (self._tab == TABS[-1] and bool(self._body and self._body["replicas"] > 1))
 
     def action_back(self) -> None:
-        """Go back to where the job was chosen."""
+        """Return to the previous screen."""
         self.dismiss()

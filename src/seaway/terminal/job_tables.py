@@ -1,4 +1,4 @@
-"""Jobs as tables: many of them, and one with its attempts and what runs its replicas."""
+"""Tables of jobs, attempts and containers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOB_COLUMNS = (
     Column("BY", lambda job: job["submitted_by"], wide=True, drop=8),
     Column("REASON", lambda job: job["reason"], cut=True),
 )
-"""Jobs, one a row."""
+"""Columns of jobs."""
 
 WAITING_COLUMNS = (
     Column("NAME", lambda job: job["name"]),
@@ -38,7 +38,7 @@ WAITING_COLUMNS = (
     Column("WAITS", lambda job: ago(job["submitted_at"]), right=True),
     Column("BECAUSE", lambda job: job["reason"], cut=True),
 )
-"""Jobs that wait, one a row."""
+"""Columns of waiting jobs."""
 
 ATTEMPT_COLUMNS = (
     Column("ATTEMPT", lambda each: str(each["number"]), right=True),
@@ -48,11 +48,11 @@ ATTEMPT_COLUMNS = (
     Column("TOOK", lambda each: lasted(each["running_at"], each["ended_at"]), right=True, drop=1),
     Column("WHY", lambda each: each["reason"] or each["why"], cut=True),
 )
-"""The attempts to run a job, one a row."""
+"""Columns of a job's attempts."""
 
 
 def facts(body: Body, workloads: Sequence[Body]) -> Table:
-    """Say what a job is and asks for, when what became of it, and where it answers."""
+    """Return a table with a job's description, resources, times and addresses."""
     return details(
         [
             ("name", body["name"]),
@@ -77,7 +77,7 @@ def facts(body: Body, workloads: Sequence[Body]) -> Table:
 
 
 def containers(workloads: Sequence[Body]) -> RenderableType:
-    """List the containers that run a job's replicas, each with its pod."""
+    """List the containers of a job's replicas with their pods."""
     columns = (
         Column("REPLICA", lambda each: str(each["replica"]), right=True),
         Column("PHASE", lambda each: each["phase"]),
@@ -100,5 +100,5 @@ def containers(workloads: Sequence[Body]) -> RenderableType:
 
 
 def where_placed(placements: Sequence[Body]) -> list[str]:
-    """Name the nodes of an attempt, each once."""
+    """List the nodes of an attempt, each once."""
     return list(dict.fromkeys(f"{each['cluster']}/{each['node']}" for each in placements))

@@ -1,4 +1,4 @@
-"""Links as tables, as a matrix, and as lines of what they were like."""
+"""Tables and matrix of links, and sparklines of their history."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "reported": ""}
-"""Colours of the states of links; the word is always shown too."""
+"""Colours of the states of links; the text is always visible too."""
 
 MUCH_LOSS_PPM = 10_000
 SPARKS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
-"""Marks in a line of what was."""
+"""Characters of a sparkline."""
 
 
 class Figure(StrEnum):
-    """Figure in a matrix of links."""
+    """Quantity in a matrix of links."""
 
     RTT = "rtt"
     JITTER = "jitter"
@@ -35,14 +35,14 @@ class Figure(StrEnum):
 
 
 def _lost(ppm: int | None) -> Text:
-    """Write a loss: red where it is much, yellow where there is any."""
+    """Format a loss: red above 1 %, yellow above 0."""
     if ppm is None:
         return Text(NONE, "dim")
     return Text(loss(ppm), "red" if ppm > MUCH_LOSS_PPM else "yellow" if ppm else "")
 
 
 def _time(ns: int | None, link: Body) -> Text:
-    """Write a time; red where nothing answers, dim where no one knows."""
+    """Format a time: red without an answer, dim if unknown."""
     if ns is not None and link["loss_ppm"] is not None and link["latency_ns"] is not None:
         return Text(rtt(ns), "dim" if link["state"] == "stale" else "")
     return Text("dead", "red") if link["loss_ppm"] is not None else Text(NONE, "dim")
@@ -62,7 +62,7 @@ def _taken(link: Body) -> str | Text:
 
 
 def _shown(link: Body, *, raw: bool) -> Body:
-    """Return a link with the figures that are to be shown of it: those that decisions go by, or of the latest round."""
+    """Return a link with the figures for decisions, or with those of the latest round."""
     if not raw or link["raw"] is None:
         return link
     return {**link, **{name: link["raw"][name] for name in ("latency_ns", "jitter_ns", "loss_ppm")}}
@@ -88,18 +88,18 @@ LINK_COLUMNS = (
     Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
     Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
 )
-"""Links, one a row."""
+"""Columns of links."""
 
 
 def table(body: Body, *, raw: bool, wide: bool) -> RenderableType:
-    """Make the table of links."""
+    """Return the table of links."""
     if not body["links"]:
         return "no links"
     return Rows(LINK_COLUMNS, [_shown(each, raw=raw) for each in body["links"]], wide=wide)
 
 
 def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:
-    """Make a table from each gateway to each other."""
+    """Return a table of all pairs of gateways."""
     write: dict[Figure, Callable[[Body], str | Text]] = {
         Figure.RTT: lambda each: _time(each["latency_ns"], each),
         Figure.JITTER: lambda each: _time(each["jitter_ns"], each),
@@ -120,7 +120,7 @@ def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:
 
 
 def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
-    """Make a line for each figure of a link, old to new, or a table of all samples."""
+    """Return a sparkline for each figure of a link, oldest first; or a table of all samples."""
     from rich.table import Table
 
     if not samples:
@@ -150,9 +150,9 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
 
 
 def sparks(values: Sequence[int | None], width: int = WIDTH) -> str:
-    """Draw values as a line of marks, each the largest of its share of them; a blank where nothing answered.
+    """Return a sparkline: each mark is the maximum of its part of the values, a blank means no answer.
 
-    The lowest mark stands for 0, so that a line which wavers by little looks flat.
+    The lowest mark stands for 0, so that small variations look flat.
     """
     marks = min(width, len(values))
     cuts = [round(at * len(values) / marks) for at in range(marks + 1)]

@@ -1,4 +1,4 @@
-"""A list that fits its width, keeps its place while it changes, and draws only the lines that are seen."""
+"""Scrollable list that fits its width, keeps its position during updates, and draws only visible lines."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from textual import events
 
 HEAD = 1
-"""Lines above the rows: the columns' titles."""
+"""Lines above the rows: the headings."""
 
 LOOKED_AT = 200
-"""Rows, of those that are not seen, that have a say in how wide columns are."""
+"""First rows that contribute to the width of columns, in addition to the visible ones."""
 
 
 class Listing(ScrollView, can_focus=True):
     """Rows in columns, with a cursor.
 
-    The cursor stays on its row when rows are added or removed; before it was moved, it stays at the top. Columns only
+    The cursor stays on its row when rows are added or removed; until it moves, it stays at the top. Columns only
     grow, so that changing figures do not move them. Columns that were never filled are omitted.
 
     Parameters
@@ -61,7 +61,7 @@ class Listing(ScrollView, can_focus=True):
     ]
 
     class Chosen(Message):
-        """A user wants to see more of a row."""
+        """Request to open a row."""
 
         def __init__(self, listing: Listing, row: Body) -> None:
             self.listing = listing
@@ -74,7 +74,7 @@ class Listing(ScrollView, can_focus=True):
             return self.listing
 
     class Moved(Message):
-        """Another row is under the cursor, or others are seen."""
+        """Change of the row under the cursor, or of the visible rows."""
 
         def __init__(self, listing: Listing) -> None:
             self.listing = listing
@@ -85,7 +85,7 @@ class Listing(ScrollView, can_focus=True):
             """The list of the cursor."""
             return self.listing
 
-    def __init__(self, columns: Sequence[Column], *, key: str = "id", empty: str = "", id: str | None = None) -> None:  # noqa: A002  # as Textual names it
+    def __init__(self, columns: Sequence[Column], *, key: str = "id", empty: str = "", id: str | None = None) -> None:  # noqa: A002  # from Textual
         super().__init__(id=id)
         self._columns = [each for each in columns if not each.wide]
         self._key = key
@@ -103,27 +103,27 @@ class Listing(ScrollView, can_focus=True):
 
     @property
     def current(self) -> Body | None:
-        """The row under the cursor; None where there are no rows."""
+        """Row under the cursor; None without rows."""
         return self._rows[self._cursor] if self._rows else None
 
     @property
     def seen(self) -> Sequence[Body]:
-        """The rows that are on the screen."""
+        """Visible rows."""
         first = self.scroll_offset.y
         return self._rows[first : first + self._room]
 
     @property
     def _room(self) -> int:
-        """Number of rows fit."""
+        """Number of rows that fit."""
         return max(self.scrollable_content_region.height - HEAD, 1)
 
     def show(self, rows: Sequence[Body], *, empty: str | None = None, reset: bool = False) -> None:
-        """Show other rows.
+        """Replace the rows.
 
         Parameters
         ----------
         empty
-            Text without rows; None keeps the previous one.
+            Text without rows; None retains the previous one.
         reset
             Whether the rows are a new list, so that the cursor goes to the top.
         """
@@ -142,11 +142,11 @@ class Listing(ScrollView, can_focus=True):
         self.post_message(self.Moved(self))
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a row."""
+        """Move the cursor to a row."""
         self._move_to(self._found(key, self._cursor))
 
     def _found(self, key: object, at: int) -> int:
-        """Return where a row is by now; where it was, at most, if it is gone."""
+        """Return the present index of a row; for a removed row, its previous index or the last one."""
         near = range(max(at - self._room, 0), min(at + self._room, len(self._rows)))
         for places in (near, range(len(self._rows))):
             for place in places:
@@ -161,7 +161,7 @@ class Listing(ScrollView, can_focus=True):
                 self._widest[at] = max(widest, cell_len(column.title))
                 self._fit = (-1, [])
 
-    # Keys and mouse.
+    # Keys and mouse
 
     def _move_to(self, place: int) -> None:
         self._held = True
@@ -188,12 +188,12 @@ class Listing(ScrollView, can_focus=True):
         self._move_to(len(self._rows) - 1)
 
     def action_choose(self) -> None:
-        """Ask for more of the row under the cursor."""
+        """Open the row under the cursor."""
         if self.current is not None:
             self.post_message(self.Chosen(self, self.current))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where it was clicked; twice opens it."""
+        """Move the cursor to the clicked row; a double click opens it."""
         place = self.scroll_offset.y + event.y - HEAD
         if event.y >= HEAD and place < len(self._rows):
             self._move_to(place)
@@ -201,16 +201,16 @@ class Listing(ScrollView, can_focus=True):
                 self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Tell that others are seen."""
+        """Report a change of the visible rows."""
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value):
             self._widen(self.seen)
             self.post_message(self.Moved(self))
 
-    # Drawing.
+    # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """Draw a line of what is seen."""
+        """Draw a line of the screen."""
         width = self.scrollable_content_region.width
         if y < HEAD:
             return self._strip(self._head(width), width, self.get_component_rich_style("listing--head"))
@@ -243,7 +243,7 @@ class Listing(ScrollView, can_focus=True):
         return line
 
     def _widths(self, width: int) -> list[tuple[int, int]]:
-        """Return which columns are shown and how wide; what is left goes to those that may be cut, from the first."""
+        """Return the visible columns with their widths; extra width goes to truncated columns, from the first."""
         if self._fit[0] == width:
             return self._fit[1]
         room = width - 1

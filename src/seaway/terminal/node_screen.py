@@ -1,4 +1,4 @@
-"""All about one node: what is taken of it, its devices, and who holds slices of them."""
+"""Screen of a node: allocations, devices, and jobs with slices."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ from seaway.terminal.words import Body, cordoned, cores, gib, level, models
 
 
 class NodeScreen(Screen[None], View):
-    """A node.
-
-    Parameters
-    ----------
-    cluster, node
-        Which.
-    """
+    """Screen of a node."""
 
     CSS = """
     NodeScreen > .facts { height: auto; max-height: 9; padding: 0 1; background: $surface; }
@@ -51,14 +45,14 @@ class NodeScreen(Screen[None], View):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Take the keys to the devices."""
+        """Move the focus to the devices."""
         self._listing.focus()
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Read the node."""
         page = await client.body(calls.nodes(cluster=self._cluster, node=self._node, limit=1).first)
         if not page["nodes"]:
-            raise UnknownError(f"node {self._cluster} not found/{self._node} any more")
+            raise UnknownError(f"node {self._cluster}/{self._node} not found")
         (body,) = page["nodes"]
         self._body = body
         self._facts.update(
@@ -78,7 +72,7 @@ class NodeScreen(Screen[None], View):
 
     @property
     def job(self) -> Body | None:
-        """The job whose slice is chosen."""
+        """Job of the selected slice."""
         line = self._listing.current
         return {"id": line["job_id"], "name": line["job"]} if line and line.get("job_id") else None
 
@@ -89,12 +83,12 @@ class NodeScreen(Screen[None], View):
         return {"cluster": self._cluster, "node": self._node, "cordon": body["cordon"]} if body else None
 
     def action_back(self) -> None:
-        """Go back to where the node was chosen."""
+        """Return to the previous screen."""
         self.dismiss()
 
 
 def lines(node: Body) -> list[Body]:
-    """Return the lines of a node's devices and all their slices."""
+    """Return the lines of a node's devices and slices."""
     tree = Tree()
     for device in tree.devices(node, "", 0):
         tree.open(device)

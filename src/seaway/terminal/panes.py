@@ -1,4 +1,4 @@
-"""The views of the main screen: fleet, queue, jobs and links."""
+"""Views of the main screen: fleet, queue, jobs and links."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ LIVE = tuple(state.value for state in JobState if state not in FINAL)
 """States of unfinished jobs."""
 
 QUEUED = tuple(state.value for state in JobState if state in WAITING)
-"""States of jobs that wait for a place."""
+"""States of jobs that wait for a placement."""
 
 WORDS = ("state", "queue", "cluster", "tenant", "by", "label")
 HINT = "a part of the name; state:failed queue:batch cluster:east tenant:ml by:ci label:team=a"
 
 
 def wanted(text: str, states: tuple[str, ...] = LIVE) -> JobFilter:
-    """Read which jobs are asked for.
+    """Parse a search for jobs.
 
     Parameters
     ----------
     text
-        Words between blanks. ``queue:batch`` and its like narrow down; any other is a part of the name, the last one
-        counts.
+        Words separated by blanks. ``queue:batch`` and similar words are filters. Any other word is a part of the name;
+        the
+        last one counts.
     states
-        In which states jobs are shown where none is named.
+        States to show if the text names none.
     """
     asked: JobFilter = {"state": states}
     named: list[str] = []
@@ -73,13 +74,13 @@ NODES = 50
 """Nodes on a page."""
 
 FOUND = 100
-"""Nodes that a search shows at most."""
+"""Limit of nodes in a search."""
 
 JOBS = 100
-"""Jobs that are read at first, and as many more whenever the list's end is seen."""
+"""Jobs to read at first, and with each scroll to the end of the list."""
 
 MAX_JOBS = 500
-"""Jobs that are shown at most, and from which on a list that is sorted tells half of the truth."""
+"""Limit of jobs in view. A sorted list of this length is incomplete."""
 
 SORTS = ("newest", "name", "state", "queue", "where")
 
@@ -100,7 +101,7 @@ class Pane(Vertical, View):
     Pane > .caption { height: 1; color: $text-muted; padding: 0 1; }
     """
 
-    def __init__(self, listing: Listing, due: Due, *, id: str) -> None:  # noqa: A002  # as Textual names it
+    def __init__(self, listing: Listing, due: Due, *, id: str) -> None:  # noqa: A002  # name in Textual
         super().__init__(id=id)
         self.listing = listing
         self.due = due
@@ -108,17 +109,17 @@ class Pane(Vertical, View):
         self._caption = Static(classes="caption", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Put the list above its caption."""
+        """Place the list above its caption."""
         yield self.listing
         yield self._caption
 
     def find(self, text: str) -> None:
-        """Show only what goes with a text."""
+        """Search for a text."""
         self.text = text.strip()
         self.due.at_once()
 
     def focus_on(self) -> None:
-        """Take the keys."""
+        """Move the focus to the list."""
         self.listing.focus()
 
     def say(self, *parts: str) -> None:
@@ -127,7 +128,7 @@ class Pane(Vertical, View):
 
 
 class FleetPane(Pane):
-    """The fleet as a tree; nodes come page by page, and only those are read again that are seen."""
+    """Fleet as a tree. It loads nodes page by page, and refreshes only visible pages."""
 
     hint = "a part of a node's or cluster's name, or CLUSTER/part"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -143,11 +144,11 @@ class FleetPane(Pane):
         self.fleet = Tree()
 
     def touched_by(self, event: Body) -> bool:
-        """Tell whether it may concern the fleet."""
+        """Report whether an event can concern the fleet."""
         return event["kind"] in self.KINDS
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read the nodes that are seen, or those that go with what was typed."""
+        """Read the visible nodes, or those that match the search."""
         tree, text, reset = self.fleet, self.text, self.fleet.text != self.text
         tree.clusters = clusters
         if text:
@@ -161,7 +162,7 @@ class FleetPane(Pane):
             for cluster, after in tree.wanted(self.listing.seen):
                 paged = fleet_calls.nodes(cluster=cluster, limit=NODES)
                 page = await client.body(paged.after(after or None, 0) or paged.first)
-                if cluster in tree.nodes:  # it may have been folded meanwhile
+                if cluster in tree.nodes:  # the user may have folded it during the request
                     tree.nodes[cluster].take(after, page)
             self.say("→ unfolds, ← folds, enter shows a node or job")
         self._show(reset=reset)
@@ -184,14 +185,14 @@ class FleetPane(Pane):
                 self.action_open()
 
     def action_open(self) -> None:
-        """Show what is in the line under the cursor."""
+        """Unfold the line under the cursor."""
         line = self.listing.current
         if line and self.fleet.open(line):
             self._show()
             self.due.at_once()
 
     def action_close(self) -> None:
-        """Show no longer what is in the line under the cursor, or in what that is in."""
+        """Fold the line under the cursor, or its parent."""
         line = self.listing.current
         if line and (line["open"] or line["parent"]):
             key = self.fleet.close(line)
@@ -200,13 +201,13 @@ class FleetPane(Pane):
 
     @property
     def job(self) -> Body | None:
-        """The job whose slice is chosen."""
+        """Job of the selected slice."""
         line = self.listing.current
         return {"id": line["job_id"], "name": line["job"]} if line and line.get("job_id") else None
 
     @property
     def place(self) -> Body | None:
-        """The cluster or node that is chosen."""
+        """Selected cluster or node."""
         line = self.listing.current
         if not line or line["kind"] not in {CLUSTER, NODE}:
             return None
@@ -215,7 +216,7 @@ class FleetPane(Pane):
 
 
 class QueuePane(Pane):
-    """Jobs that wait, in the order in which they are decided, and why the chosen one does."""
+    """Waiting jobs in the order of scheduling, with the reason why the selected one waits."""
 
     hint = HINT
     DEFAULT_CSS = """
@@ -228,13 +229,13 @@ class QueuePane(Pane):
         self._why = Static(classes="why", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Put the reason between the list and its caption."""
+        """Place the reason between the list and its caption."""
         yield self.listing
         yield self._why
         yield self._caption
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read what waits, and why the chosen job does."""
+        """Read the waiting jobs and the reason of the selected one."""
         asked = wanted(self.text, QUEUED)
         page = await client.body(job_calls.jobs(limit=MAX_JOBS, **asked).first)
         rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
@@ -264,12 +265,12 @@ class QueuePane(Pane):
 
     @property
     def job(self) -> Body | None:
-        """The job that is chosen."""
+        """Selected job."""
         return self.listing.current
 
 
 class JobsPane(Pane):
-    """Unfinished jobs, or those that were asked for; more are read when the end is seen."""
+    """Unfinished jobs, or those of the search; more load at the end of the list."""
 
     hint = HINT
     BINDINGS: ClassVar[list[BindingType]] = [Binding("o", "sort", "Sort")]
@@ -282,12 +283,12 @@ class JobsPane(Pane):
         self._reset = False
 
     def find(self, text: str) -> None:
-        """Ask for other jobs."""
+        """Search for other jobs."""
         self._most, self._reset = JOBS, True
         super().find(text)
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read the newest of those that are asked for."""
+        """Read the newest jobs of the search."""
         most, asked = self._most if self._sort == SORTS[0] else MAX_JOBS, wanted(self.text)
         page = await client.body(job_calls.jobs(limit=most, **asked).first)
         total, count = await total_of(client, page, asked), len(page["jobs"])
@@ -317,19 +318,19 @@ class JobsPane(Pane):
             self.due.at_once()
 
     def action_sort(self) -> None:
-        """Sort by something else."""
+        """Change the order of the list."""
         self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
         self._reset = True
         self.due.at_once()
 
     @property
     def job(self) -> Body | None:
-        """The job that is chosen."""
+        """Selected job."""
         return self.listing.current
 
 
 class LinksPane(Pane):
-    """Links between gateways: what decisions go by."""
+    """Links between gateways, with the figures for decisions."""
 
     hint = "a part of a gateway's name"
     KINDS = frozenset({"network", "agent", "path", "slo_violated", "slo_recovered", "cluster"})
@@ -338,7 +339,7 @@ class LinksPane(Pane):
         super().__init__(Listing(LINK_COLUMNS, key="key", empty="no links"), due, id="links")
 
     def touched_by(self, event: Body) -> bool:
-        """Tell whether it may concern links."""
+        """Report whether an event can concern links."""
         return event["kind"] in self.KINDS
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
@@ -352,7 +353,7 @@ class LinksPane(Pane):
 
 
 async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:
-    """Return how many jobs there are of which a page shows the newest; asked only where it does not show all."""
+    """Return the number of jobs; query it only if the page is incomplete."""
     shown = len(page["jobs"])
     if page["next"] is None:
         return shown
@@ -361,10 +362,10 @@ async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:
 
 
 def of_all(shown: int, total: int, what: str, first: str = "first") -> str:
-    """Say how many are shown, and of how many where that is not all of them."""
+    """Describe the number of entries in view, and the total if that is larger."""
     return f"{total:,} {what}" if shown >= total else f"{first} {shown:,} of {total:,} {what}"
 
 
 def narrow_down(shown: int, total: int) -> str:
-    """Say how to come to those that are not shown; empty where all are."""
+    """Describe the search for entries that are not in view; empty if all are."""
     return "/ finds others" if shown < total else ""

@@ -1,4 +1,4 @@
-"""Explanation of a job in layers: a sentence, its position and the rules, and the scores of all candidates."""
+"""Explanation of a job in layers: summary, its position and the rules, and the scores of all candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
 
 
 def picture(body: Body, layers: int) -> RenderableType:
-    """Show a reason in so many layers below its sentence."""
+    """Return a reason's summary with a number of layers below it."""
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
     explanation = body["explanation"]
     if layers:
@@ -37,14 +37,14 @@ def _standing(body: Body) -> list[RenderableType]:
 
 
 def _ahead(jobs: int) -> str:
-    """Say how many jobs come before one."""
+    """Describe the number of jobs before this one."""
     if not jobs:
         return "nothing is"
     return "1 job is" if jobs == 1 else f"{jobs:,} jobs are"
 
 
 def refusals(explanation: Body) -> list[RenderableType]:
-    """Show how many nodes each rule refuses."""
+    """List the number of nodes that each rule refuses."""
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
     head = f"\n{fit or 'none'} of {nodes} could take a replica now"
@@ -61,7 +61,7 @@ def refusals(explanation: Body) -> list[RenderableType]:
 
 
 def remedies(explanation: Body) -> list[RenderableType]:
-    """Show the smallest changes that would admit a job."""
+    """List the smallest changes that admit a job."""
     if not explanation["remedies"]:
         return []
     columns = (
@@ -74,7 +74,7 @@ def remedies(explanation: Body) -> list[RenderableType]:
 
 
 def scores(candidates: list[Body]) -> list[RenderableType]:
-    """Show what each plugin said of each candidate."""
+    """List each plugin's scores of the candidates."""
     if not candidates:
         return []
     plugins = list(candidates[0]["scores"])

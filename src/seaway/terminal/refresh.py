@@ -11,28 +11,28 @@ from seaway.client.errors import ForbiddenError, RejectedError, SeawayError, Una
 from seaway.terminal.words import seconds
 
 GAP_S = 0.4
-"""Seconds from one look to the next at least, however much changes."""
+"""Least interval between refreshes, in seconds."""
 
 PERIOD_S = 5.0
-"""Seconds after which to look though nothing is known to have changed: what is measured has no events."""
+"""Interval of refreshes without events, in seconds; measurements cause no events."""
 
 REST = 2.0
 """Pause after a refresh, as a multiple of its duration: a slow server is not queried all the time."""
 
 
 AGAIN_S = 1.0
-"""Seconds after which to try again what failed."""
+"""Delay before a retry, in seconds."""
 
 
 class Due:
-    """Says when it is time for the next look.
+    """Timer of refreshes.
 
     Parameters
     ----------
     period_s
-        Seconds after which to look at the latest.
+        Longest interval in seconds.
     clock
-        Seconds of a clock that is never set.
+        Monotonic clock in seconds.
     """
 
     def __init__(self, period_s: float = PERIOD_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class Due:
         self._rest_s = 0.0
 
     def changed(self) -> None:
-        """Take note that what was seen holds no longer."""
+        """Record a change, so that a refresh is due."""
         self._changed = True
         self._bell.set()
 
@@ -56,24 +56,24 @@ class Due:
         self.changed()
 
     def left_s(self) -> float:
-        """Return in how many seconds to look; 0 for now."""
+        """Return the seconds until the next refresh; 0 for now."""
         least = max(GAP_S, self._rest_s)
         wanted = least if self._changed else max(self._period_s, least)
         return max(self._began_s + wanted - self._clock(), 0.0)
 
     def begin(self) -> bool:
-        """Take note that a look begins, which may not see what changes from here on; tells whether it is waited for."""
+        """Record the start of a refresh, which may miss later changes; return whether a user waits for it."""
         hurry, self._hurry = self._hurry, False
         self._changed, self._began_s = False, self._clock()
         return hurry
 
     def end(self, *, failed: bool = False) -> None:
-        """Take note that the look is over, and whether there must be another soon."""
+        """Record the end of a refresh; a failed one is due again soon."""
         self._rest_s = max(REST * (self._clock() - self._began_s), AGAIN_S if failed else 0.0)
         self._changed |= failed
 
     async def turn(self) -> bool:
-        """Wait until it is time, and begin; tells whether a user waits for it."""
+        """Wait for the next refresh, and begin it; return whether a user waits for it."""
         while (left := self.left_s()) > 0:
             self._bell.clear()
             with suppress(TimeoutError):
@@ -82,18 +82,18 @@ class Due:
 
 
 SLOW_S = 3.0
-"""Seconds without an answer after which this is shown."""
+"""Seconds without an answer after which the status line reports it."""
 
 
 class Contact:
-    """Remembers what came of asking.
+    """State of the connection to the server.
 
     Parameters
     ----------
     server
-        Its URL.
+        URL of the server.
     clock
-        Seconds of a clock that is never set.
+        Monotonic clock in seconds.
     """
 
     def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -103,21 +103,21 @@ class Contact:
         self._asked_s: float | None = None
         self._silence = ""
         self.refusal = ""
-        """Reason why the server lets no one in with this token; empty while it does."""
+        """Reason why the server refuses this token; empty while it accepts it."""
         self.objection = ""
-        """What the server said against what was asked last; empty where it had nothing against it."""
+        """Error message for the last request; empty after a success."""
 
     def asked(self) -> None:
-        """Take note that an answer is waited for."""
+        """Record a request."""
         self._asked_s = self._asked_s or self._clock()
 
     def answered(self) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         self._received_s, self._asked_s = self._clock(), None
         self._silence = self.refusal = self.objection = ""
 
     def failed(self, error: SeawayError) -> None:
-        """Take note of a failure."""
+        """Record an error."""
         self._asked_s = None
         if isinstance(error, UnauthenticatedError):
             self.refusal = str(error)
@@ -128,11 +128,11 @@ class Contact:
 
     @property
     def lost(self) -> bool:
-        """True if the server could not be reached when it was asked last."""
+        """True if the last request could not reach the server."""
         return bool(self._silence)
 
     def trouble(self) -> str:
-        """Say what is wrong and what comes next; empty where nothing is."""
+        """Describe the problem and its remedy; empty for none."""
         if self.refusal:
             return f"the token is refused: {self.refusal}. Sign in with `seaway login`, then press r"
         if self._silence:

@@ -1,4 +1,4 @@
-"""The fleet and its jobs in three lines."""
+"""Summary of the fleet and its jobs in three lines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from seaway.terminal.words import STYLES, Body, bar
 
 LONG_BAR = 20
 SHORT_BAR = 3
-"""Blocks of a bar at most and at least."""
+"""Largest and smallest width of a bar, in blocks."""
 
 LARGE_MIB = 10 << 20
-"""Memory from which on it is written in Ti."""
+"""Amount of memory from which the unit is Ti."""
 
 STATES = ("up", "stale", "lost", "gone")
 ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
 
 MAX_NAMED = 2
-"""Silent clusters that are named; more are counted."""
+"""Limit of unreachable clusters that are listed by name; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Summary:
 
     @classmethod
     def of(cls, clusters: Sequence[Body], jobs: dict[str, int]) -> Summary:
-        """Sum clusters up."""
+        """Sum up clusters."""
         states = [each["state"] for each in clusters]
         up = [each for each in clusters if each["state"] == "up"]
         taking = [each for each in up if not each["cordon"]]
@@ -82,7 +82,7 @@ class Summary:
 
     @property
     def waiting(self) -> int:
-        """Number of jobs wait for a place."""
+        """Number of jobs that wait for a placement."""
         return sum(self.jobs.get(state.value, 0) for state in WAITING)
 
     @property
@@ -91,7 +91,7 @@ class Summary:
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:
-        """Count clusters by state, and nodes and GPUs, with whose are not among them."""
+        """Return the number of clusters by state, of nodes and GPUs, and the clusters that are not included."""
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
@@ -99,7 +99,7 @@ class Summary:
         return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
 
     def room_line(self, width: int) -> Text:
-        """Draw how much is taken of GPU cores and of GPU memory, with bars as long as the width lets them be."""
+        """Draw the allocated GPU cores and memory, with bars that fit the width."""
         line = self._room(LONG_BAR)
         over = max(line.cell_len - width, 0)
         return self._room(max(LONG_BAR - (over + 1) // 2, SHORT_BAR)) if over else line
@@ -128,7 +128,7 @@ class Summary:
 
 
 def _without(names: Sequence[str]) -> str:
-    """Say which clusters are in no sum."""
+    """Describe the clusters that the sums omit."""
     if len(names) > MAX_NAMED:
         return f"without {len(names):,} that do not answer"
     return f"without {' and '.join(names)}, which {'does' if len(names) == 1 else 'do'} not answer"
@@ -139,7 +139,7 @@ def _sum(clusters: Sequence[Body], name: str) -> Amount:
 
 
 def _level(name: str, amount: Amount, there: int, unit_of: tuple[int, str], blocks: int) -> Text:
-    """Draw an amount and what is free of it, in a unit that is so much of it."""
+    """Draw an amount with its free part. The unit is a pair: its size and its name."""
     one, unit = unit_of
     used, total, free = (_short(each / one) for each in (amount.used, amount.total, there))
     return Text.assemble(
@@ -151,29 +151,29 @@ def _level(name: str, amount: Amount, there: int, unit_of: tuple[int, str], bloc
 
 
 def _unit(total_mib: int) -> tuple[int, str]:
-    """Return in which unit an amount of memory is short, and how many MiB it has."""
+    """Return the unit for an amount of memory: its size in MiB, and its name."""
     return (1 << 20, "Ti") if total_mib >= LARGE_MIB else (1 << 10, "Gi")
 
 
 def _short(number: float) -> str:
-    """Write a number with a decimal where that says something."""
+    """Format a number, with one decimal below 100."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.1f}".removesuffix(".0")
 
 
 GAP = 2
 LEAST = 8
-"""Columns between the fleet and the address, and that the address has at least."""
+"""Gap between the fleet and the address, and least width of the address, in characters."""
 
 
 class Head(Static):
-    """The fleet and its jobs, summed up.
+    """Summary of the fleet and its jobs.
 
     Parameters
     ----------
     server
-        Its URL.
+        URL of the server.
     who
-        Who asks, as the server sees it.
+        The caller, from `GET /me`.
     """
 
     DEFAULT_CSS = """
@@ -188,7 +188,7 @@ class Head(Static):
         self._shown: tuple[Summary | None, int] | None = None
 
     def show(self, summary: Summary | None) -> None:
-        """Show how things are; None where that is not known yet."""
+        """Show a summary; None before the first answer."""
         if self._shown == (summary, self.size.width):
             return
         self._shown = (summary, self.size.width)
@@ -205,9 +205,10 @@ class Head(Static):
 
 
 def beside(left: Text, right: Text, width: int) -> Text:
-    """Put a text at the end of the line of another, which is cut short only when it is longer than the line itself.
+    """Place a text at the right end of another's line.
 
-    The right one is cut first, and left out where nothing of it could be read.
+    Truncate the right text first, and omit it below a width of `LEAST`. Truncate the left text only if it is wider than
+    the line.
     """
     left.truncate(width, overflow="ellipsis")
     room = width - left.cell_len - GAP
@@ -218,7 +219,7 @@ def beside(left: Text, right: Text, width: int) -> Text:
 
 
 class StatusLine(Static):
-    """The latest event, or what is wrong."""
+    """Line with the latest event, or with a problem."""
 
     DEFAULT_CSS = """
     StatusLine { height: 1; padding: 0 1; color: $text-muted; }
@@ -230,7 +231,7 @@ class StatusLine(Static):
         self._shown = ("", Text())
 
     def show(self, trouble: str, latest: Text) -> None:
-        """Show what is wrong, or the latest event where nothing is."""
+        """Show a problem, or the latest event if there is none."""
         if self._shown == (trouble, latest):
             return
         self._shown = (trouble, latest.copy())

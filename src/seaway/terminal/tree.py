@@ -1,4 +1,4 @@
-"""The fleet as a tree of lines: clusters, their nodes page by page, devices, and slices of those."""
+"""Tree of the fleet: clusters, pages of nodes, devices, and slices."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CLUSTER, NODE, DEVICE, SLICE, MORE = "cluster", "node", "device", "slice", "more
 
 @dataclass(slots=True)
 class Page:
-    """Some nodes of a cluster.
+    """Page of a cluster's nodes.
 
     Attributes
     ----------
     after
-        What the server said leads here; empty for the first page.
+        Continuation token of the page; empty for the first one.
     """
 
     after: str
@@ -29,21 +29,21 @@ class Page:
 
 @dataclass(slots=True)
 class Nodes:
-    """The nodes of a cluster as far as they were read.
+    """Loaded nodes of a cluster.
 
     Attributes
     ----------
     pages
-        In the server's order.
+        Pages in the server's order.
     following
-        What leads to the next page; None where there is none, empty where nothing was read yet.
+        Continuation token of the next page; None for none, empty before the first page.
     """
 
     pages: list[Page] = field(default_factory=list)
     following: str | None = ""
 
     def take(self, after: str, page: Body) -> None:
-        """Take in a page that was read for the first time, or once more."""
+        """Add or replace a page."""
         for known in self.pages:
             if known.after == after:
                 known.nodes = page["nodes"]
@@ -55,18 +55,18 @@ class Nodes:
 
 
 class Tree:
-    """The fleet as far as it is opened.
+    """Fleet with its unfolded parts.
 
     Attributes
     ----------
     clusters
-        All there are, as the API shows them.
+        All clusters.
     nodes
-        By cluster, of those that were opened.
+        Nodes of unfolded clusters, by cluster.
     text
-        What was typed to find something; empty shows all.
+        Search; empty shows all.
     found
-        The nodes that it found.
+        Nodes of the search.
     """
 
     def __init__(self) -> None:
@@ -77,11 +77,11 @@ class Tree:
         self._open: set[str] = set()
 
     def is_open(self, key: str) -> bool:
-        """Tell whether what is in something is shown."""
+        """Report whether a line is unfolded."""
         return key in self._open
 
     def open(self, line: Body) -> bool:
-        """Show what is in something; tells whether that changes anything."""
+        """Unfold a line; return whether that changes the tree."""
         if line["open"] is not False:
             return False
         self._open.add(line["key"])
@@ -90,7 +90,7 @@ class Tree:
         return True
 
     def close(self, line: Body) -> str:
-        """Show no longer what is in something, or in what it is in itself; returns the key of what was closed."""
+        """Fold a line or its parent; return the key of the folded line."""
         key = str(line["key"] if line["open"] else line["parent"])
         self._open.discard(key)
         if key.startswith(f"{CLUSTER}/"):
@@ -98,24 +98,24 @@ class Tree:
         return key
 
     def opened(self) -> list[str]:
-        """Return the clusters whose nodes are shown page by page."""
+        """Return the unfolded clusters."""
         return (
             [] if self.text else [each["name"] for each in self.clusters if self.is_open(f"{CLUSTER}/{each['name']}")]
         )
 
     def asked(self, text: str) -> tuple[str, str]:
-        """Return in which cluster to look for what was typed, empty for all, and for which part of a node's name."""
+        """Return the cluster of a search, empty for all, and the part of a node's name."""
         cluster, slash, node = text.partition("/")
         known = slash and any(each["name"] == cluster for each in self.clusters)
         return (cluster if known else "", node if slash else text)
 
     def wanted(self, seen: Sequence[Body]) -> list[tuple[str, str]]:
-        """Return which pages of nodes to read, each as its cluster and what leads there: those that are seen.
+        """Return the pages to read for the visible lines, as clusters and continuation tokens.
 
         Parameters
         ----------
         seen
-            The lines that are on the screen.
+            Visible lines.
         """
         names = {(line["cluster"], line["name"]) for line in seen if line["kind"] == NODE}
         more = {line["cluster"] for line in seen if line["kind"] == MORE}
@@ -132,10 +132,11 @@ class Tree:
         return pages
 
     def lines(self) -> list[Body]:
-        """Return what is shown, from top to bottom.
+        """Return the lines of the tree from top to bottom.
 
-        Each line is what the API says of a thing, with its `kind`, `key`, `depth`, `parent` (a key) and `open` (None
-        where there is nothing to open).
+        Each line is an object of the API with additional `kind`, `key`, `depth`, `parent` (a key) and `open` (None if
+        it has
+        no children).
         """
         return list(self._found() if self.text else self._all())
 
@@ -175,7 +176,7 @@ class Tree:
                 yield from self.devices(node, str(line["key"]))
 
     def devices(self, node: Body, parent: str, depth: int = 2) -> Iterator[Body]:
-        """Return the lines of a node's devices, and of the slices of those that are open."""
+        """Return the lines of a node's devices, and of the slices of unfolded ones."""
         for device in node["devices"]:
             key = f"{DEVICE}/{device['cluster']}/{device['node']}/{device['uuid']}"
             line = self._line(device, DEVICE, key, parent, depth, holds=device["slices"])
@@ -190,14 +191,14 @@ class Tree:
 
 
 BLOCKS = 8
-"""Blocks of a bar."""
+"""Width of a bar in blocks."""
 
 MARKS = {True: "▾ ", False: "▸ ", None: "  "}
-"""Before what is open, what can be opened, and what holds nothing."""
+"""Marks of unfolded lines, of folded ones, and of lines without children."""
 
 
 def name(line: Body) -> Text:
-    """Name a thing, as far in as it is deep in the tree."""
+    """Return the indented name of a line."""
     kind = line["kind"]
     style = "bold" if kind == CLUSTER else "dim" if kind == MORE else ""
     return Text(f"{'  ' * line['depth']}{MARKS[line['open']]}{_named(line)}", style)
@@ -212,12 +213,12 @@ def _named(line: Body) -> str:
 
 
 def _short(model: str) -> str:
-    """Leave the maker's name out of a model's."""
+    """Remove the maker's name from a model."""
     return model.removeprefix("NVIDIA ")
 
 
 def condition(line: Body) -> Text:
-    """Say whether a thing takes new work."""
+    """Describe whether a cluster, node or device accepts new work."""
     if line["kind"] == CLUSTER:
         return Text("cordoned", "yellow") if line["cordon"] and line["state"] == "up" else state(line["state"])
     if line["kind"] == NODE:
@@ -233,7 +234,7 @@ def received(line: Body) -> str:
 
 
 def gpus(line: Body) -> str:
-    """Say which devices there are, each with how full it is."""
+    """Describe the devices, each with its load."""
     if line["kind"] == CLUSTER:
         return f"{line['nodes']:,} nodes, {line['gpus']:,} GPUs"
     if line["kind"] == NODE:
@@ -242,12 +243,12 @@ def gpus(line: Body) -> str:
 
 
 def milli(line: Body) -> Text:
-    """Draw how much of the cores is taken."""
+    """Draw the allocated cores."""
     return _level(line, "gpu_milli", "core_milli", cores)
 
 
 def memory(line: Body) -> Text:
-    """Draw how much of the memory is taken."""
+    """Draw the allocated memory."""
     return _level(line, "gpu_memory_mib", "memory_mib", gib)
 
 
@@ -262,7 +263,7 @@ def _level(line: Body, of_cluster: str, of_device: str, write: Callable[[int], s
 
 
 def real(line: Body) -> str:
-    """Say how much was measured to be in use: share of the cores, and memory."""
+    """Describe the measured use: share of the cores, and memory."""
     if line["kind"] not in {NODE, DEVICE}:
         return ""
     used = [each["used"] for each in _devices(line) if each.get("used")]
@@ -273,12 +274,12 @@ def real(line: Body) -> str:
 
 
 def _devices(line: Body) -> Sequence[Body]:
-    """Return the devices that a node has, or that a line is."""
+    """Return the devices of a node, or the device itself."""
     return list(line["devices"]) if line["kind"] == NODE else [line]
 
 
 def jobs(line: Body) -> str:
-    """Count jobs of a cluster, and slices of nodes and devices."""
+    """Count the jobs of a cluster, and the slices of a node or device."""
     if line["kind"] == CLUSTER:
         return f"{line['jobs']:,}"
     if line["kind"] == NODE:
@@ -287,7 +288,7 @@ def jobs(line: Body) -> str:
 
 
 def note(line: Body) -> str:
-    """Say why a thing takes no new work, or whose it is."""
+    """Describe why a line accepts no new work; for a slice, name its tenant."""
     if line["kind"] == CLUSTER:
         return str(line.get("silence", "")).removeprefix(f"{line['name']}: ") or cordoned(line)
     if line["kind"] == NODE:
@@ -306,4 +307,4 @@ FLEET_COLUMNS = (
     Column("DEVICES", gpus, drop=6),
     Column("NOTE", note, cut=True, drop=3),
 )
-"""The fleet, a thing a row."""
+"""Columns of the fleet."""

@@ -1,4 +1,4 @@
-"""Protocol of the views: query the server, decide which events matter, and return the selection."""
+"""Protocol of the views: query the server, select relevant events, and return the selection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.terminal.words import Body
 
 
 class View:
-    """A part of the screen that shows what the server says; the one that is seen is kept fresh."""
+    """Part of the screen with data of the server; the visible one is refreshed."""
 
     hint = ""
     """Hint for the text after `/`; empty without a search."""
@@ -29,21 +29,21 @@ class View:
         """
 
     def touched_by(self, event: Body) -> bool:
-        """Tell whether what is shown may be otherwise after an event."""
+        """Report whether an event can change the view."""
         return True
 
     def find(self, text: str) -> None:
-        """Show only what goes with a text; empty shows all."""
+        """Search for a text; empty shows all."""
 
     @property
     def job(self) -> Body | None:
-        """The job that is chosen, with its `id` and, where that is known, `name` and `state`; None for none."""
+        """Selected job with its `id` and, if known, `name` and `state`; None for none."""
         return None
 
     @property
     def place(self) -> Body | None:
-        """The cluster or node that is chosen, with its `cluster`, `node` (empty for none) and `cordon`."""
+        """Selected cluster or node with its `cluster`, `node` (empty for none) and `cordon`."""
         return None
 
     def focus_on(self) -> None:
-        """Take the keys."""
+        """Move the focus to the view."""

@@ -1,4 +1,4 @@
-"""Figures of the API as people read them: times, amounts, bars, states."""
+"""Formats of API values for terminals: times, amounts, bars, states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from seaway.domain.job_state import FINAL, PLACED, JobState
 
 Body = dict[str, Any]
-"""A message as the API shows it."""
+"""JSON object of the API."""
 
 NONE = "–"
 STYLES = {
@@ -30,36 +30,36 @@ STYLES = {
     "cancelled": "dim",
     "deleted": "dim",
 }
-"""Colours of states; the word is always there too."""
+"""Colours of states; the text is always visible too."""
 
 NOWHERE = frozenset(state.value for state in JobState if state not in PLACED | FINAL)
-"""States of jobs without a place. Their clusters and nodes are those of the last attempt."""
+"""States of jobs without a placement. Their clusters and nodes are those of the last attempt."""
 
 LAST_TRIED = "last tried: "
 
 BAR = 10
-"""Blocks of a bar."""
+"""Width of a bar in blocks."""
 
 EIGHTHS = "·▁▂▃▄▅▆▇█"
-"""A device as one mark, from nothing taken to all."""
+"""Marks of a device's allocation, from none to all."""
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 def moment(text: str) -> datetime:
-    """Read a time as the API writes it."""
+    """Parse a time of the API."""
     return datetime.fromisoformat(text)
 
 
 def ago(text: str | None, now: datetime | None = None) -> str:
-    """Say how long ago something was, in its largest unit."""
+    """Format the time since a moment."""
     if not text:
         return NONE
     return seconds((now or datetime.now(UTC)).timestamp() - moment(text).timestamp())
 
 
 def lasted(start: str | None, end: str | None, now: datetime | None = None) -> str:
-    """Say how long something took, until now where it has not ended."""
+    """Format a duration, up to the present without an end."""
     if not start:
         return NONE
     until = moment(end) if end else now or datetime.now(UTC)
@@ -67,7 +67,7 @@ def lasted(start: str | None, end: str | None, now: datetime | None = None) -> s
 
 
 def seconds(count: float) -> str:
-    """Write seconds in the two largest units that say something."""
+    """Format seconds with at most two units."""
     whole = max(int(count), 0)
     for at, (size, unit) in enumerate(_STEPS):
         if whole >= size:
@@ -78,22 +78,22 @@ def seconds(count: float) -> str:
 
 
 def clock(text: str) -> str:
-    """Write a time of today by the clock on the wall here."""
+    """Format a time of day in the local time zone."""
     return moment(text).astimezone().strftime("%H:%M:%S")
 
 
 def day(text: str | None) -> str:
-    """Write a time with its day, by the clock on the wall here."""
+    """Format a date and time in the local time zone."""
     return moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S") if text else NONE
 
 
 def state(name: str) -> Text:
-    """Write a state in its colour."""
+    """Return a state in its colour."""
     return Text(name, STYLES.get(name, ""))
 
 
 def places(body: Body) -> str:
-    """Say where a job is, or was last: its first node, and how many more."""
+    """Describe a job's present or last placement: its first node and the number of others, or its clusters."""
     nodes, clusters = body["nodes"], body["clusters"]
     if not nodes:
         return NONE
@@ -103,41 +103,41 @@ def places(body: Body) -> str:
 
 
 def place(cluster: str, node: str) -> str:
-    """Name a node with its cluster, or a cluster."""
+    """Return the name of a cluster or node."""
     return f"{cluster}/{node}" if node else cluster
 
 
 def gib(mib: int) -> str:
-    """Write memory in Gi, short."""
+    """Format memory in Gi."""
     if mib < 1024:
         return f"{mib}Mi" if mib else "0"
     return f"{mib / 1024:.0f}Gi" if mib >= 10 * 1024 or mib % 1024 == 0 else f"{mib / 1024:.1f}Gi"
 
 
 def cores(milli: int) -> str:
-    """Write thousandths as a number."""
+    """Format an amount in thousandths."""
     return f"{milli / 1000:.1f}".removesuffix(".0")
 
 
 def rtt(ns: int | None) -> str:
-    """Write a time on a network in milliseconds; `NONE` when nothing answered."""
+    """Format a network time in milliseconds; `NONE` without an answer."""
     if ns is None:
         return NONE
     return f"{ns / 1e6:.2f}".rstrip("0").rstrip(".") + " ms"
 
 
 def loss(ppm: int) -> str:
-    """Write parts per million as a percentage."""
+    """Format parts per million as a percentage."""
     return f"{ppm / 10_000:.4f}".rstrip("0").rstrip(".") + " %"
 
 
 def rate(mbps: int) -> str:
-    """Write a bandwidth."""
+    """Format a bandwidth."""
     return f"{mbps / 1000:.1f}".removesuffix(".0") + " Gbit/s" if mbps >= 1000 else f"{mbps} Mbit/s"
 
 
 def bar(used: int, total: int, blocks: int = BAR) -> Text:
-    """Draw how much of something is taken, as a bar of so many blocks."""
+    """Draw an allocation as a bar."""
     share = used / total if total else 0.0
     full = min(max(round(share * blocks), int(used > 0)), blocks)
     style = "red" if share > 0.9 else "yellow" if share > 0.6 else "green"
@@ -145,7 +145,7 @@ def bar(used: int, total: int, blocks: int = BAR) -> Text:
 
 
 def level(amount: Body, write: Callable[[int], str]) -> Text:
-    """Draw an amount: a bar, what is used and what there is."""
+    """Draw an amount: a bar, the used part and the total."""
     return Text.assemble(bar(amount["used"], amount["total"]), f" {write(amount['used'])}/{write(amount['total'])}")
 
 
@@ -159,7 +159,7 @@ def gpus(job: Body) -> str:
 
 
 def cordoned(thing: Body) -> str:
-    """Say who keeps new work away from a cluster or a node, and why; empty where no one does."""
+    """Describe a cordon: author and reason; empty for none."""
     cordon = thing["cordon"]
     if not cordon:
         return ""
@@ -176,7 +176,7 @@ def models(devices: Sequence[Body]) -> str:
 
 
 def small_bars(devices: Sequence[Body]) -> str:
-    """Draw each device as one block, as high as what is taken of its memory or cores, whichever is more."""
+    """Draw each device as one block; its height is the larger allocation of memory and cores."""
     return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
 
 
@@ -189,7 +189,7 @@ def _eighths(device: Body) -> int:
 
 
 def need(job: Body) -> str:
-    """Say what each replica of a job needs, and leave out what it does not."""
+    """Describe the resources of each replica; omit those that are zero."""
     from seaway.domain.units import cpu_text
 
     request = job["request"]

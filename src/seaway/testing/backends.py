@@ -224,11 +224,11 @@ class BackendSuite:
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
-        with pytest.raises(NoContainerError, match="no container 'side'; there is main") as error:
+        with pytest.raises(NoContainerError, match="container 'side' not found; available: main") as error:
             list(backend.logs(deployment.name, 0, 10, "side"))
         assert error.value.where == "container"
         if isinstance(backend, Following):
-            with pytest.raises(NoContainerError, match="there is main"):
+            with pytest.raises(NoContainerError, match="available: main"):
                 backend.follow_log(deployment.name, 0, 10, "", lambda _: None, "side").result(under.timeout_s)
         if under.keeps_logs:
             assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))

@@ -188,8 +188,7 @@ def field_of(where: str, fields: Mapping[str, object]) -> str:
 
 
 def path_of(figure: str) -> str:
-    """Return the path of an explanation's figure, like ``gpu_memory_mib``, in a job; empty if the form cannot set it.
-    """
+    """Return a job's path for an explanation's figure, like ``gpu_memory_mib``; empty if the form cannot set it."""
     word = FIGURES.get(figure, ("",))[0]
     return next((path for path in SETTABLE if path.endswith(f".{word}")), "")
 

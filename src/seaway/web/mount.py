@@ -53,8 +53,8 @@ PAGES = (
 LIBRARY = "3.18"
 """Version of NiceGUI that this package depends on.
 
-Before an upgrade, check these internals: the objects that it searches at start, its last route, the messages of its
-script and how it finds their page, the ids of its pop-ups, and the name that marks lines in its editor.
+Check these internals before an upgrade: the objects that it searches at start, its last route, and the messages of its
+script with the lookup of their page. Also check the ids of its pop-ups, and the name that marks lines in its editor.
 """
 
 POLICY = (

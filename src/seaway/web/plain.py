@@ -1,4 +1,4 @@
-"""Pages that are text and nothing more: they need no script, and the server keeps nothing of who looks at them."""
+"""Pages without scripts, for which the server stores no state."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _sign(attributes: str, colour: str) -> str:
 
 
 BRAND = _sign('width="26" height="26" aria-hidden="true" focusable="false"', "var(--brand)")
-"""In a page, in the colours of its theme."""
+"""Logo in pages, in the colours of the theme."""
 
 ICON = _sign('xmlns="http://www.w3.org/2000/svg"', "#0b6e8a")
-"""In the browser's tab, a picture of its own."""
+"""Logo for the browser's tab, as a separate picture."""
 
 
 HEADERS = {
@@ -35,10 +35,10 @@ HEADERS = {
     "base-uri 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
-"""Nothing but the style comes from anywhere, what was looked at is not kept, and forms are sent here."""
+"""Headers: only own style sheets, no caching, and forms only to this server."""
 
 SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
-"""What the browser draws by itself, by theme."""
+"""Colour scheme of the browser's own controls, by theme."""
 
 
 def plain(request: Request, template: str, status: int = 200, here: str = "", **figures: object) -> HTMLResponse:
@@ -47,9 +47,9 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
     Parameters
     ----------
     template
-        A file of `seaway.web.templates` that extends ``plain``, without its ending.
+        File of `seaway.web.templates` that extends ``plain``, without its extension.
     here
-        Where the page is to be looked at again, in another language; empty for where it was asked for.
+        Address to return to after a change of the language; empty for the request's own.
     """
     words, theme = words_for(request), cookies.theme_of(request.cookies)
     other = next(each for each in LANGUAGES if each != words.language)
@@ -70,21 +70,21 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
 
 
 def broken(request: Request) -> HTMLResponse:
-    """Return a page that says that something is wrong with the server; its log says what."""
+    """Return the page for an internal error; the server's log has the exception."""
     words = words_for(request)
     why = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
     return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
 
 
 def posted(request: Request) -> HTMLResponse:
-    """Return a page that says that an address takes what a page sends, and shows nothing."""
+    """Return the page for an address that only accepts form data."""
     words = words_for(request)
     why = words("This address accepts form data only. Continue to the overview.")
     return plain(request, "wrong", 405, title=words("No page at this address"), why=why)
 
 
 def too_many(request: Request, most: int) -> HTMLResponse:
-    """Return a page that says that a user has as many open as are kept."""
+    """Return the page for a token that has too many open pages."""
     words = words_for(request)
     why = words(
         "This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most
@@ -93,7 +93,7 @@ def too_many(request: Request, most: int) -> HTMLResponse:
 
 
 def status_of(error: SeawayError) -> int:
-    """Return by which status a page answers that shows what was refused."""
+    """Return the HTTP status of an error page."""
     match error:
         case UnknownError():
             return 404
@@ -108,7 +108,7 @@ def status_of(error: SeawayError) -> int:
 
 
 def wrong(request: Request, error: SeawayError) -> HTMLResponse:
-    """Return a page that says why something cannot be shown."""
+    """Return the page for an error of the API."""
     words = words_for(request)
     match error:
         case UnknownError():

@@ -1,12 +1,11 @@
-"""Logging in at an OpenID Connect provider, and out: authorization code with PKCE.
+"""Log-in and log-out at an OpenID Connect provider: authorization code with PKCE.
 
-What the provider gives out is a token like any that is sent to the API, which checks its signature, issuer and
-audience.
+The provider issues an ordinary token of the API, which checks its signature, issuer and audience.
 
 References
 ----------
 OpenID Connect Core 1.0, sections 3.1 and 12; OpenID Connect Discovery 1.0; OpenID Connect RP-Initiated Logout 1.0;
-RFC 7636 (PKCE); RFC 9700, section 4.14 (refresh tokens that hold once).
+RFC 7636 (PKCE); RFC 9700, section 4.14 (refresh tokens for one use).
 """
 
 from __future__ import annotations
@@ -35,28 +34,31 @@ TIMEOUT_S = 10.0
 VERIFIER_LETTERS = 64
 
 SHARED_S = 30.0
-"""For how long those who bring the same renewal get the same tokens: many take it once, and a browser has many tabs."""
+"""Time for which equal refresh tokens get the same answer.
+
+Many providers accept one only once, and a browser has many tabs.
+"""
 
 UNKNOWN = "-"
-"""Stands for an ID token that is too long to be kept."""
+"""Placeholder for an ID token that is too long to store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """How people log in at a provider.
+    """Settings of the identity provider.
 
     Attributes
     ----------
     issuer
-        The provider's address.
+        Address of the provider.
     audience
-        Whom tokens that the API takes are for.
+        Audience of tokens that the API accepts.
     client_id, client_secret
-        What Seaway is to it; without a secret, a public client.
+        Credentials of Seaway; without a secret it is a public client.
     redirect
-        Where it sends people back to: this server's `/login/callback`, as the provider knows it.
+        Redirect URI: this server's `/login/callback`, as registered at the provider.
     scopes
-        What is asked for, in words apart.
+        Requested scopes, separated by spaces.
     """
 
     issuer: str
@@ -69,14 +71,14 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A log-in under way, which the browser keeps until it comes back.
+    """Log-in in progress, which the browser stores until it returns from the provider.
 
     Attributes
     ----------
     state, nonce, verifier
-        Secrets that tie the answer to this browser, the token to this log-in, and the exchange to this server.
+        Secrets that bind the answer to this browser, the token to this log-in, and the exchange to this server.
     wanted
-        Where the visitor wanted to.
+        Address to go to afterwards.
     """
 
     state: str
@@ -85,17 +87,17 @@ class Begun:
     wanted: str
 
     def text(self) -> str:
-        """Write it for a cookie."""
+        """Encode it for a cookie."""
         return orjson.dumps([self.state, self.nonce, self.verifier, self.wanted]).hex()
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read it back.
+        """Decode a cookie.
 
         Raises
         ------
         UnauthenticatedError
-            When it is not one.
+            When it is malformed.
         """
         try:
             state, nonce, verifier, wanted = orjson.loads(bytes.fromhex(text))
@@ -106,16 +108,16 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a provider gave out.
+    """Tokens from a provider.
 
     Attributes
     ----------
     tokens
-        Tokens for the API, that which is meant for APIs first.
+        Tokens for the API, the access token first.
     renewal
-        By which it gives out others; empty where it does not.
+        Refresh token; empty for none.
     hint
-        By which it knows whom to log out; empty where it does not, None where it said nothing new.
+        ID token for the provider's log-out; empty for none, None if the answer has no new one.
     """
 
     tokens: tuple[str, ...]
@@ -124,14 +126,14 @@ class Given:
 
 
 class Provider:
-    """A provider.
+    """Client of an identity provider.
 
     Parameters
     ----------
     settings
-        How people log in there.
+        Settings of the provider.
     transport
-        Takes the place of the network, in tests.
+        Replacement of the network in tests.
     """
 
     def __init__(self, settings: ProviderSettings, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -141,7 +143,7 @@ class Provider:
         self._renewing: dict[bytes, asyncio.Task[Given]] = {}
 
     async def begin(self, wanted: str) -> tuple[str, Begun]:
-        """Return where to send a user who logs in, and what to keep until he is back.
+        """Return the provider's address for a log-in, and the state to store until the user returns.
 
         Raises
         ------
@@ -165,17 +167,17 @@ class Provider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}", begun
 
     async def finish(self, query: str, begun: Begun) -> Given:
-        """Return what a provider gives for what it answered.
+        """Exchange the provider's answer for tokens.
 
         Parameters
         ----------
         query
-            What stood behind the question mark when the visitor came back.
+            Query string of the redirect.
 
         Raises
         ------
         UnauthenticatedError
-            When the provider refused, the answer is not to this log-in, or nothing in it is for the API.
+            When the provider refused, the answer belongs to another log-in, or no token is for the API.
         UnavailableError
             When the provider does not answer.
         """
@@ -193,14 +195,14 @@ class Provider:
         return self._given(answer)
 
     async def renew(self, renewal: str) -> Given:
-        """Return what a provider gives for what it gave before; asked at once for all who bring the same.
+        """Exchange a refresh token; concurrent calls with the same one share a request.
 
         Raises
         ------
         UnauthenticatedError
-            When the provider refuses: who it is has to log in again.
+            When the provider refuses, so that the user has to log in again.
         UnavailableError
-            When it does not answer.
+            When the provider does not answer.
         """
         key = hashlib.sha256(renewal.encode()).digest()
         task = self._renewing.get(key)
@@ -210,7 +212,7 @@ class Provider:
         return await asyncio.shield(task)
 
     def _share(self, key: bytes, task: asyncio.Task[Given]) -> None:
-        """Keep what was given for those who come a little later, and forget at once what was not."""
+        """Cache a result for `SHARED_S`, and drop an error immediately."""
         given = not task.cancelled() and task.exception() is None
         asyncio.get_running_loop().call_later(SHARED_S if given else 0, self._renewing.pop, key, None)
 
@@ -224,7 +226,7 @@ class Provider:
         return self._given({"refresh_token": renewal, **answer})
 
     async def leave(self, hint: str) -> str:
-        """Return where to send a user to be logged out, who comes back then; empty where the provider has no such."""
+        """Return the provider's log-out address, which redirects back; empty if it has none."""
         try:
             address = await self._address("end_session_endpoint")
         except UnavailableError:
@@ -239,7 +241,7 @@ class Provider:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
     def _given(self, answer: Mapping[str, Any]) -> Given:
-        """Take what a browser can keep of an answer."""
+        """Return the tokens that fit into cookies."""
         both = [str(answer[name]) for name in ("access_token", "id_token") if answer.get(name)]
         ours = [each for each in both if self.settings.audience in _audiences(each)]
         if not ours:
@@ -259,12 +261,12 @@ class Provider:
         return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
-        """Read an ID token that came straight from the provider: TLS stands for its signature.
+        """Read an ID token. It comes directly from the provider over TLS, so that its signature need not be checked.
 
         Raises
         ------
         UnauthenticatedError
-            When it is none, or another's.
+            When it is invalid or for another client.
 
         References
         ----------
@@ -279,7 +281,7 @@ class Provider:
             raise UnauthenticatedError(f"the provider gave no ID token that could be taken: {error}") from None
 
     async def _exchanged(self, body: str) -> Mapping[str, Any]:
-        """Ask for tokens."""
+        """Request tokens."""
         address, secret = await self._address("token_endpoint"), self.settings.client_secret
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         async with self._http(httpx.BasicAuth(self.settings.client_id, secret) if secret else None) as http:
@@ -305,7 +307,7 @@ class Provider:
             raise UnavailableError(f"{self.settings.issuer} does not say its {name}") from None
 
     async def _discovered(self) -> Mapping[str, Any]:
-        """Read what a provider says of itself."""
+        """Fetch the provider's metadata."""
         issuer = self.settings.issuer
         async with self._http() as http:
             try:
@@ -323,12 +325,12 @@ class Provider:
 
 
 def require_whole(settings: ProviderSettings) -> None:
-    """Check that people can be sent to a provider and back.
+    """Check the settings for log-ins at a provider.
 
     Raises
     ------
     RejectedError
-        When something is missing.
+        When a setting is missing or invalid.
     """
     for name, also in (("issuer", ""), ("redirect", ", or server.public_url")):
         if not getattr(settings, name):
@@ -343,7 +345,7 @@ def require_whole(settings: ProviderSettings) -> None:
 
 
 def _audiences(token: str) -> list[str]:
-    """Read whom a token is for, which the API checks; empty where it does not say so."""
+    """Read the audiences of a token without verification, which the API does; empty for none."""
     try:
         said = jwt.decode(token, options={"verify_signature": False}).get("aud", [])
     except (jwt.PyJWTError, ValueError, TypeError):

@@ -1,7 +1,6 @@
-"""What is being looked at, asked once for everybody who may see the same.
+"""Query cache: each call runs once for all visitors with the same rights, which are a role and a tenant.
 
-A hundred people on one page cost the control plane one question at a time: whoever follows a call hears of its answer
-when it has changed. Who may see the same is a role and a tenant.
+A hundred visitors of a page cost one query at a time. Each follower gets the answer when it changes.
 """
 
 from __future__ import annotations
@@ -22,62 +21,62 @@ from seaway.web.api_client import Asker
 T = TypeVar("T")
 
 Callback = Callable[[T], Awaitable[None] | None]
-"""Takes an answer."""
+"""Function that receives an answer."""
 
 EVERY_S = 0.5
-"""How often the same is asked again while a user looks: a change is to be seen within a second."""
+"""Default interval of queries, so that a change is visible within a second."""
 
 REST = 20.0
-"""While jobs are being placed one thing is asked at a time, and then nothing for so many times as long as that took."""
+"""Pause after a query, as a multiple of its duration, during a scheduling cycle. Queries run one at a time then."""
 
 MAX_REST_S = 1.0
-"""For so long at most."""
+"""Limit of the pause."""
 
 LOOK_S = 0.02
-"""How often the next in turn sees meanwhile whether that is over; who is behind does so more seldom."""
+"""Interval at which the first waiting query checks for its turn; later ones check less often."""
 
 MAX_LOOK_S = 0.2
-"""But so often."""
+"""Largest interval of these checks."""
 
 Busy = Callable[[], bool]
-"""Tells whether jobs are being placed just now."""
+"""Function that reports whether a scheduling cycle is running."""
 
 SLOWER = 4.0
-"""An answer that takes long is asked for more seldom: so many times as long as it takes at least."""
+"""Least interval between queries, as a multiple of a query's duration."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
 class Follower(Generic[T]):
-    """A user who looks at an answer.
+    """Visitor that follows a call.
 
     Attributes
     ----------
     asker
-        In whose name it is asked.
-    heard
-        Takes answers that are new.
+        API client with the visitor's token.
+    callback
+        Receives new answers.
     failed
-        Takes what goes wrong when it is asked again, and None once all is well.
+        Receives errors of later queries, and None after a success.
     """
 
     asker: Asker
     callback: Callback[T]
     failed: Callable[[SeawayError | None], None]
     knows: int = 0
-    """Which answer he was told last, counted from 1."""
+    """Number of the latest answer that it received, from 1."""
     listens: bool = False
-    """True if he is being told something; he hears the newest once he has taken it in."""
+    """True while its callback runs; it receives the newest answer afterwards."""
     left: bool = False
-    """True if he looks no longer."""
+    """True after it has stopped following."""
     looks: Callable[[], bool] = lambda: True
-    """True if he is there to see something new. For who is not nothing is asked again."""
+    """Reports whether it can show answers. Without such a follower no queries run."""
 
 
 @dataclass(eq=False, slots=True)
 class _Line(Generic[T]):
-    """A call that is made again and again."""
+    """Repeated call with its followers."""
 
     call: Call[T]
     interval_s: float
@@ -85,21 +84,21 @@ class _Line(Generic[T]):
     content: bytes = b""
     value: T | None = None
     number: int = 0
-    """Number of answers that differ from the one before."""
+    """Number of answers that differ from the previous one."""
     asked_s: float = float("-inf")
     failing: bool = False
     again: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set where it is to be asked at once."""
+    """Set to query immediately."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     task: asyncio.Task[None] | None = None
 
     def is_looked_at(self) -> bool:
-        """Tell whether anybody is there to see something new."""
+        """Report whether a follower can show answers."""
         return any(each.looks() for each in self.followers)
 
 
 class QueryCache:
-    """Has answers at hand for all who look.
+    """Repeated calls with their latest answers, shared by all visitors.
 
     Parameters
     ----------
@@ -117,17 +116,17 @@ class QueryCache:
     async def follow(
         self, scope: object, call: Call[T], follower: Follower[T], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
-        """Tell a follower the answer of a call now, and whenever it has changed; return what ends that.
+        """Call a follower with the answer of a call now and after each change; return a function that stops it.
 
         Parameters
         ----------
         scope
-            Who sees the same answer.
+            Key of followers that receive the same answer.
 
         Raises
         ------
         SeawayError
-            What goes wrong with the first answer.
+            When the first query fails.
         """
         key = (scope, call.path, tuple(call.parameters), interval_s)
         line = self._lines.setdefault(key, _Line(call, interval_s))
@@ -144,21 +143,21 @@ class QueryCache:
 
         try:
             await self._fresh(line, follower)
-        except BaseException:  # a page that took too long is cancelled here
+        except BaseException:  # a page beyond its time limit is cancelled here
             stop()
             raise
         self._go_on(line)
         return stop
 
     def come(self, follower: Follower[Any]) -> None:
-        """Tell a follower who has just come what is new, and ask again from now on."""
+        """Send a follower the latest answers, and continue its calls, when its browser has connected."""
         for line in self._lines.values():
             if follower in line.followers:
                 self._tell(line, follower)
                 self._go_on(line)
 
     def ask_again(self, scope: object, call: Call[Any]) -> None:
-        """Have a call that is followed be asked at once, for its answer is known to have changed."""
+        """Query a followed call immediately, because its answer has changed."""
         for (of, path, parameters, _), line in self._lines.items():
             if (of, path, parameters) == (scope, call.path, tuple(call.parameters)):
                 line.again.set()
@@ -170,7 +169,7 @@ class QueryCache:
         await _tell(line, follower)
 
     async def _ask(self, line: _Line[T], asker: Asker) -> None:
-        """Make the call; count its answer where it is another than before."""
+        """Make the call; count its answer if it differs from the previous one."""
         call = line.call
         content = await asker.ask(Call(call.method, call.path, Bytes(), call.query, call.headers))
         line.asked_s = time.monotonic()
@@ -179,7 +178,7 @@ class QueryCache:
             line.content, line.number = content, line.number + 1
 
     def _go_on(self, line: _Line[T]) -> None:
-        """Ask again and again, for as long as anybody looks."""
+        """Start queries if a follower can show answers."""
         if line.task is None and line.is_looked_at():
             line.task = asyncio.create_task(self._poll(line), name=f"follow {line.call.path}")
 
@@ -189,14 +188,14 @@ class QueryCache:
             if not await _within(line.again.wait(), pause_s):
                 await self._turn(line)
             line.again.clear()
-            self._next_s = time.monotonic() + MAX_REST_S  # who hangs, as on a database, holds up no one for longer
+            self._next_s = time.monotonic() + MAX_REST_S  # limits the delay of others if a query hangs
             took_s = await self._go_round(line)
             self._next_s = time.monotonic() + min(REST * took_s, MAX_REST_S)
             pause_s = max(line.interval_s, SLOWER * took_s)
         line.task = None
 
     async def _turn(self, line: _Line[Any]) -> None:
-        """While jobs are placed, wait until it is this line's turn; who is asked for again waits for none."""
+        """Wait for this call's turn during a scheduling cycle; `ask_again` ends the wait."""
         self._waiting.append(line)
         try:
             while self._busy() and (self._waiting[0] is not line or time.monotonic() < self._next_s):
@@ -207,34 +206,34 @@ class QueryCache:
             self._waiting.remove(line)
 
     async def _go_round(self, line: _Line[T]) -> float:
-        """Ask again and tell who looks what is new; return how long that took, seconds."""
+        """Query again, and notify followers of a new answer; return the duration in seconds."""
         began_s = time.monotonic()
         await self._ask_again(line)
         for follower in list(line.followers):
             self._tell(line, follower)
-            await asyncio.sleep(0)  # others have their turn: what is shown to many is written for each
+            await asyncio.sleep(0)  # yields to other tasks: each follower renders for itself
         return time.monotonic() - began_s
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
-        """Tell a follower what is new, at his own pace: who is slow holds up nobody, and skips what is old by then."""
+        """Notify a follower in a task of its own. A slow one delays no others, and skips outdated answers."""
         if not follower.listens and follower.looks() and follower.knows != line.number:
             telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
             self._tellings.add(telling)
             telling.add_done_callback(self._tellings.discard)
 
     async def _ask_again(self, line: _Line[T]) -> None:
-        """Make the call for those who follow, and say what goes wrong to whom it concerns."""
+        """Make the call, and report errors to the followers concerned."""
         first = line.followers[0]
         try:
             async with line.lock:
                 await self._ask(line, first.asker)
-        except UnauthenticatedError as error:  # it is his token alone: another's may still hold
+        except UnauthenticatedError as error:  # only this token is invalid, and others may be valid
             line.followers.append(line.followers.pop(0))
             first.failed(error)
         except SeawayError as error:
             line.failing = True
             _say(line, error)
-        except Exception:  # whatever it was, the line goes on
+        except Exception:  # queries continue after any error
             log.exception("%s could not be queried", line.call.path)
             line.failing = True
             _say(line, UnavailableError("internal error of the control plane; see its log"))
@@ -245,7 +244,7 @@ class QueryCache:
 
 
 async def _within(event: Awaitable[object], seconds: float) -> bool:
-    """Wait for something for so long; tell whether it came."""
+    """Wait at most for a number of seconds; return whether the awaitable completed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event
@@ -259,7 +258,7 @@ def _say(line: _Line[Any], error: SeawayError | None) -> None:
 
 
 async def _tell(line: _Line[T], follower: Follower[T]) -> None:
-    """Tell a follower what he does not know yet, one answer after the other; what goes wrong there is his alone."""
+    """Send a follower new answers, one after the other. Its exceptions do not affect others."""
     if follower.listens:
         return
     follower.listens = True

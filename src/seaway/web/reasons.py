@@ -1,4 +1,4 @@
-"""Why a job goes where it goes, cluster by cluster, and what would admit it."""
+"""Reasons for a placement by cluster, and changes that admit a job."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReasons:
-    """What a cluster has for a job.
+    """Nodes of a cluster for a job.
 
     Attributes
     ----------
     fits, nodes
-        How many of its nodes could take a replica, of how many.
+        Number of nodes that fit a replica, and of all nodes.
     refusals
-        Why the others cannot, and how many each rule refuses, most first.
+        Reasons why the others do not fit, with numbers of nodes, largest first.
     """
 
     cluster: str
@@ -37,14 +37,14 @@ class ClusterReasons:
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """A change that would admit a job.
+    """Change that admits a job.
 
     Attributes
     ----------
     word, asked, admits
-        What it is called in jobs, and its amounts as they are written there; empty where nothing of it may be asked.
+        Field and amounts in the notation of jobs; `admits` is empty if no amount is admissible.
     path
-        The field, where it can be set to that amount; else empty.
+        Path of the field if a job can set it to that amount; else empty.
     """
 
     word: str
@@ -55,12 +55,12 @@ class Mend:
 
 
 def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[ClusterReasons]:
-    """Say for each cluster how many nodes fit, and why the others do not; those where most fit first.
+    """List clusters with the number of nodes that fit and reasons for the others, most fitting nodes first.
 
     Parameters
     ----------
     nodes
-        How many nodes each cluster has.
+        Number of nodes of each cluster.
     """
     refused: dict[str, list[tuple[str, int]]] = {}
     for each in explanation.filtered:
@@ -79,7 +79,7 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
 
 
 def mends(remedies: list[RemedyOut]) -> Iterator[Mend]:
-    """List single changes that would admit a job, as jobs write them."""
+    """List single changes that admit a job, in the notation of jobs."""
     for each in remedies:
         word, asked = figure_text(each.field, each.requested)
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
@@ -88,11 +88,11 @@ def mends(remedies: list[RemedyOut]) -> Iterator[Mend]:
 
 ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",
          "cancelled")  # fmt: skip
-"""States as they are listed."""
+"""Order of states in lists."""
 
 
 def gpus(job: JobOut) -> str:
-    """Say what devices each replica of a job asks for, in the words of who asked; empty for none."""
+    """Describe the devices of each replica in the submitted notation; empty for none."""
     asked = job.spec.get("resources", {})
     if not asked.get("gpus"):
         return ""
@@ -101,25 +101,25 @@ def gpus(job: JobOut) -> str:
 
 
 MIN_PERCENT = 1.5
-"""How wide a step is drawn at least, of all of them."""
+"""Least width of an action in the timeline, in percent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A job in one state.
+    """State of a job in its timeline.
 
     Attributes
     ----------
     at
-        Since when, RFC 3339.
+        Start, RFC 3339.
     reason, actor
-        Why, and who did it.
+        Reason of the change, and its author.
     lasted_s
-        How long; None for a state that a job stays in permanently.
+        Duration; None for a final state.
     percent
-        How wide it is drawn, of all steps.
+        Width in the timeline.
     now
-        Whether the job is in it.
+        Whether it is the present state.
     """
 
     state: str
@@ -133,14 +133,14 @@ class Step:
 
 
 def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]:
-    """Return the steps of a job, oldest first.
+    """Return the states of a job, oldest first.
 
     Parameters
     ----------
     events
-        What happened to it, in order.
+        Events of the job in order.
     now
-        When the last step is looked at; None for this moment.
+        End of the present state; None for the present time.
     """
     turns = [each for each in events if each.kind == "state" and each.state]
     moments = [datetime.fromisoformat(each.at) for each in turns]

@@ -1,7 +1,7 @@
-"""Tokens that end while a user looks: his browser has the next one, without his page being loaded again.
+"""Renewal of tokens before they expire, without a reload of the page.
 
-The browser keeps by what a provider renews a token, and no page sees that. So shortly before a token ends the server
-has the page's browser ask for another; what comes of it goes to the browser, and by a secret of the page to the page.
+Pages cannot read the refresh token, which is in a cookie. So the server has the page's browser send a renewal request
+shortly before a token expires. The response sets the cookies, and a secret of the page identifies its visit.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from seaway.wire.tokens import CallerOut
 
 EARLY_S = 30.0
-"""How long before its end a token is renewed, at most half of what is left of it."""
+"""Time before expiry at which a token is renewed, at most half of its remaining lifetime."""
 
 MIN_S = 5.0
-"""How long after it came it is renewed at the earliest."""
+"""Least delay before a renewal."""
 
 ASK = "fetch({address}, {{method: 'POST', body: new URLSearchParams({{page: {page}}})}}).catch(() => null)"
 
 
 class Renewals:
-    """Knows the pages that are looked at with tokens that end."""
+    """Open pages whose tokens expire."""
 
     def __init__(self) -> None:
         self._pages: dict[str, Visit] = {}
@@ -41,7 +41,7 @@ class Renewals:
         return len(self._pages)
 
     def watch(self, visit: Visit) -> None:
-        """Have a visitor's token renewed in time, until he leaves; nothing where it does not say when it ends."""
+        """Schedule renewals of a visitor's token until the page closes; nothing for a token without expiry."""
         if left_s(visit.asker.token) <= 0:
             return
         page = secrets.token_urlsafe(24)
@@ -50,7 +50,7 @@ class Renewals:
         self._wait(page, visit)
 
     async def renewed(self, page: str, who: CallerOut, token: str) -> None:
-        """Have a page go on by another token; one that cannot, or shows what another may see, is loaded again."""
+        """Give a page its new token; reload it if that fails, or if the new token has other rights."""
         visit = self._pages.get(page)
         if visit is None:
             return
@@ -76,7 +76,7 @@ class Renewals:
 
 
 def left_s(token: str) -> float:
-    """Return for how many seconds a token says that it holds; 0 for one that says nothing, or that it is over."""
+    """Return the remaining lifetime of a token in seconds; 0 if it has expired or has no expiry."""
     try:
         left = float(jwt.decode(token, options={"verify_signature": False})["exp"]) - time.time()
         return left if 0 < left < math.inf else 0.0

@@ -1,4 +1,4 @@
-"""What browsers ask for that is no page of the library: to be let in and out, and preferences."""
+"""HTTP routes besides pages: log-in, log-out, and preferences."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from seaway.web.words import LANGUAGES, words_for
 
 
 class Entrance:
-    """Lets browsers in and out.
+    """Routes for log-in, log-out and preferences.
 
     Parameters
     ----------
     api
-        The application that says who a token lets in.
+        Application that authenticates tokens.
     provider
-        Where people may log in besides; None for nowhere.
+        Additional identity provider; None for none.
     renewals
-        Knows which pages wait for another token.
+        Pages that wait for another token.
     secure
-        Whether people come over https, whatever this server sees of it.
+        Whether users connect over https, for example to a proxy in front of this server.
     """
 
     def __init__(self, api: ASGIApp, provider: Provider | None, renewals: Renewals, *, secure: bool) -> None:
         self._api, self._provider, self._renewals, self._always = api, provider, renewals, secure
 
     def add_to(self, app: FastAPI) -> None:
-        """Serve all that it does."""
+        """Register the routes."""
         routes = [
             (addresses.LOGIN, "GET", self._come),
             (addresses.LOGIN, "POST", self._log_in),
@@ -55,7 +55,7 @@ class Entrance:
             app.add_api_route(path, route, methods=[method], include_in_schema=False)
 
     async def _come(self, request: Request) -> Response:
-        """Show the log-in, unless a log-in that has ended can be renewed, or was in another tab."""
+        """Show the log-in page, unless an expired log-in can be renewed or another tab has renewed it."""
         query, wanted = request.query_params, _wanted(request)
         if query.get("state") == addresses.LEFT or not query.get("ended"):
             return self._form(request, wanted)
@@ -63,7 +63,7 @@ class Entrance:
             return RedirectResponse(wanted, 303)
         try:
             login = await self._renewed(request)
-        except UnavailableError as error:  # by what it is renewed may still hold when the provider is back
+        except UnavailableError as error:  # the refresh token may still be valid when the provider is available again
             return self._form(request, wanted, error)
         except SeawayError:
             response = self._form(request, wanted)
@@ -72,7 +72,7 @@ class Entrance:
         return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_in(self, request: Request) -> Response:
-        """Take a token."""
+        """Log in with a token from the form."""
         form = await request.form(max_files=0, max_fields=4)
         wanted, token = addresses.own(str(form.get("next", ""))), str(form.get("token", "")).strip()
         try:
@@ -84,7 +84,7 @@ class Entrance:
         return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_out(self, request: Request) -> Response:
-        """Have the browser forget its token; who logged in at a provider is logged out there, too."""
+        """Delete the log-in's cookies; also log out at the provider if the user logged in there."""
         response: Response = RedirectResponse(f"{addresses.LOGIN}?state={addresses.LEFT}", 303)
         hint = cookies.hint_of(request.cookies)
         if self._provider is not None and hint and (address := await self._provider.leave(hint)):
@@ -94,7 +94,7 @@ class Entrance:
         return response
 
     async def _prefer(self, request: Request) -> Response:
-        """Keep a language, and light or dark."""
+        """Store the language and the theme."""
         query, secure = request.query_params, self._secure(request)
         response = RedirectResponse(_wanted(request), 303)
         if query.get("language") in LANGUAGES:
@@ -104,7 +104,7 @@ class Entrance:
         return response
 
     async def _begin(self, request: Request) -> Response:
-        """Lead to the provider."""
+        """Redirect to the provider."""
         assert self._provider is not None
         wanted = _wanted(request)
         try:
@@ -116,7 +116,7 @@ class Entrance:
         return response
 
     async def _finish(self, request: Request) -> Response:
-        """Take what the provider says, and lead to where the visitor wanted."""
+        """Complete a log-in at the provider, and redirect to the requested page."""
         assert self._provider is not None
         wanted = addresses.HOME
         try:
@@ -130,7 +130,7 @@ class Entrance:
         return response
 
     async def _renew(self, request: Request) -> Response:
-        """Have a page's token renewed; whether that was done the page hears, and the browser keeps."""
+        """Renew a page's token, in the page's visit and in the browser's cookies."""
         form = await request.form(max_files=0, max_fields=2)
         try:
             login = await self._renewed(request)
@@ -141,7 +141,7 @@ class Entrance:
         return self._retained(request, Response(status_code=204), login)
 
     async def _holds(self, request: Request) -> bool:
-        """Tell whether the token that a browser keeps lets it in."""
+        """Report whether the API accepts the token in the cookies."""
         try:
             await Asker.of(request, self._api, cookies.token_of(request.cookies)).ask(access.me())
         except SeawayError:
@@ -149,21 +149,21 @@ class Entrance:
         return True
 
     async def _renewed(self, request: Request) -> Login:
-        """Return a log-in in the place of the one that a browser keeps; raises as `Provider.renew`."""
+        """Renew the log-in in the cookies; raise as `Provider.renew`."""
         renewal = cookies.renewal_of(request.cookies)
         if self._provider is None or not renewal:
             raise UnauthenticatedError("nothing renews this log-in")
         return await self._login(request, await self._provider.renew(renewal))
 
     async def _login(self, request: Request, given: Given) -> Login:
-        """Return a log-in by the first of some tokens that the API takes.
+        """Return a log-in with the first token that the API accepts.
 
         Raises
         ------
         SeawayError
-            When it takes none.
+            When it accepts none.
         """
-        refused: SeawayError = UnauthenticatedError("there is no token")
+        refused: SeawayError = UnauthenticatedError("the token is missing")
         for token in given.tokens:
             try:
                 await Asker.of(request, self._api, token).ask(access.me())
@@ -181,7 +181,7 @@ class Entrance:
         return login_page(request, self._provider.settings.issuer if self._provider else "", wanted, error)
 
     def _secure(self, request: Request) -> bool:
-        """Tell whether cookies are to be sent over https only."""
+        """Report whether cookies require https."""
         return self._always or request.url.scheme == "https"
 
 

@@ -1,6 +1,6 @@
-"""A page's web socket is its visitor's: no one else connects to it, or speaks for it.
+"""Access control of web sockets: only a page's visitor can connect to it or send messages for it.
 
-The library finds a page by an identifier that stands in the page, and takes whoever knows it for its visitor.
+The library identifies a page by an id within it, and accepts any client that knows the id.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from starlette.types import ASGIApp
 from seaway.web import tabs
 
 REFUSED = "Implicit handshake failed"
-"""What the library says where it does not know a page; its script loads the page again then."""
+"""Reply of the library for an unknown page; its script then reloads the page."""
 
 MESSAGES = ("handshake", "event", "javascript_response", "ack")
-"""What a page's script sends that the library takes."""
+"""Messages of a page's script that the library accepts."""
 
 SAID_EVERY_S = 60.0
-"""How often the log has a line of what browsers send that makes no sense."""
+"""Interval of log entries about invalid messages."""
 
 LONGEST = 200
-"""Letters of such a line."""
+"""Limit of characters in such an entry."""
 
 log = logging.getLogger(__name__)
 
 
 class Sockets:
-    """Stands between the browsers' web sockets and the library.
+    """Filter between the browsers' web sockets and the library.
 
     Parameters
     ----------
     api
-        The application that says who a token lets in.
+        Application that authenticates tokens.
     """
 
     def __init__(self, api: ASGIApp) -> None:
@@ -46,7 +46,7 @@ class Sockets:
         self._said_s, self._unsaid = float("-inf"), 0
 
     def guard(self, server: AsyncServer) -> None:
-        """Take the place of what the library has the server call."""
+        """Wrap the library's handlers."""
         handlers = server.handlers["/"]
         handlers["connect"] = self._connecting(handlers["connect"])
         for name in MESSAGES:
@@ -57,14 +57,14 @@ class Sockets:
 
     def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
         async def connecting(sid: str, environ: dict[str, Any], _: object = None) -> None:
-            """Let in who asked for the page."""
+            """Accept connections from the visitor of the page."""
             if not await tabs.is_of(environ["asgi.scope"], self._api):
                 raise RefusedError(REFUSED)
             try:
                 await connect(sid, environ)
             except RefusedError:
                 raise
-            except Exception as error:  # noqa: BLE001  # it is a number that is none, or something left out
+            except Exception as error:  # noqa: BLE001  # an invalid number, or a missing field
                 self._say(f"connect: {type(error).__name__}: {error}")
                 raise RefusedError(REFUSED) from None
 
@@ -72,14 +72,14 @@ class Sockets:
 
     def _taking(self, server: AsyncServer, name: str, handler: Callable[..., Any]) -> Callable[..., Any]:
         async def taking(sid: str, *given: dict[str, Any]) -> object:
-            """Hand on what is of the page to which the socket was let in."""
+            """Forward messages for the page of this socket."""
             try:
                 message = given[0]
                 if message["client_id"] != tabs.named(server.get_environ(sid)["asgi.scope"]):
                     raise ValueError("it is of another page")
                 done = handler(sid, message)
                 return await done if inspect.isawaitable(done) else done
-            except Exception as error:  # noqa: BLE001  # mistakes of pages themselves do not come here
+            except Exception as error:  # noqa: BLE001  # errors of pages themselves are handled elsewhere
                 self._say(f"{name}: {type(error).__name__}: {error}")
                 return False
 
@@ -87,20 +87,20 @@ class Sockets:
 
     def _reading(self, read: Callable[..., Any]) -> Callable[..., Any]:
         async def reading(sid: str, packet: str | bytes) -> None:
-            """Take a packet, as far as it can be read."""
+            """Read a packet; drop an invalid one."""
             try:
                 await read(sid, packet)
-            except Exception as error:  # noqa: BLE001  # what messages bring about does not come here
+            except Exception as error:  # noqa: BLE001  # errors of message handlers are handled elsewhere
                 self._say(f"packet: {type(error).__name__}: {error}")
 
         return reading
 
     def _logging(self, _: str, *given: object) -> None:
-        """Take what a page's script has to complain of."""
+        """Log errors of a page's script."""
         self._say(f"log: {given}")
 
     def _say(self, what: str) -> None:
-        """Put into the log what came, on a line, unless that was done a short while ago."""
+        """Log an invalid message on one line, at most once per `SAID_EVERY_S`."""
         now_s = time.monotonic()
         if now_s - self._said_s < SAID_EVERY_S:
             self._unsaid += 1

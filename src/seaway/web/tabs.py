@@ -1,7 +1,7 @@
-"""Browsers' tabs: whose each is, how many a user has, and that those go that never come to life.
+"""Browser tabs: their owners, their number per token, and removal of tabs that never connect.
 
-The library makes a tab with each page that is asked for, and keeps it until its browser's web socket has been gone for
-a while. What it does not know is who looks.
+The library creates a tab for each requested page, and deletes it a while after its web socket has closed. It does not
+know the user.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from seaway.wire.tokens import CallerOut
 
 UNSEEN_S = 10.0
-"""How long a page is kept whose browser never connects; its scripts take seconds on a slow line when they are new."""
+"""Lifetime of a page that never connects. Scripts take seconds to load over a slow connection the first time."""
 
 MOST = 200
-"""Pages that are kept for one token: many tabs, and a wall of screens, but an end to it."""
+"""Limit of open pages per token: enough for many tabs and a wall of screens."""
 
 OF_TABS = "/_nicegui/client/"
-"""What paths begin with on which tabs send files; their next part is the tab."""
+"""Prefix of paths to which tabs send files; the id of the tab follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asked for a page.
+    """Visitor of a page.
 
     Attributes
     ----------
     asker
-        Asks in his name; has another token once his is renewed.
+        API client with the visitor's token, which changes with renewals.
     who
-        Who he is, as the API sees him.
+        Identity from the API.
     """
 
     asker: Asker
@@ -51,23 +51,23 @@ class Visitor:
 
 
 def visitor_of(client: Client) -> Visitor | None:
-    """Return whose a tab is; None for one that was made without a visitor."""
+    """Return the visitor of a tab; None for a tab without one."""
     return getattr(client.request.state, "visitor", None)
 
 
 def count(token: str) -> int:
-    """Return how many pages are kept for who has a token."""
+    """Count the open pages of a token."""
     visitors = (visitor_of(client) for client in Client.instances.values())
     return sum(visitor is not None and visitor.asker.token == token for visitor in visitors)
 
 
 def drop_unless_it_comes(client: Client) -> None:
-    """Let go of a tab that does not connect in time."""
+    """Delete a tab that does not connect in time."""
     if client.has_socket_connection or client.is_deleted:
         return
     waiting = asyncio.get_running_loop().call_later(UNSEEN_S, client.delete)
 
-    def wait_no_longer() -> None:  # the library looks at how it is called, and cannot at what is compiled
+    def wait_no_longer() -> None:  # the library inspects its signature, which fails for compiled functions
         waiting.cancel()
 
     client.on_connect(wait_no_longer)
@@ -75,7 +75,7 @@ def drop_unless_it_comes(client: Client) -> None:
 
 
 def named(scope: Scope) -> str:
-    """Return which tab a request for its web socket, or of a file that it sends, speaks of; empty for none."""
+    """Return the tab's id in a request for a web socket or a file upload; empty for none."""
     path: str = scope["path"]
     if path.startswith(OF_TABS):
         return path.removeprefix(OF_TABS).partition("/")[0]
@@ -84,14 +84,14 @@ def named(scope: Scope) -> str:
 
 
 async def is_of(scope: Scope, api: ASGIApp) -> bool:
-    """Tell whether a request that speaks of a tab comes from its visitor.
+    """Report whether a request for a tab comes from its visitor.
 
-    That is who has its token, or another by which the API knows him as the same, as one that came in its place.
+    The request must have the visitor's token, or another one of the same identity, such as a renewed one.
 
     Parameters
     ----------
     api
-        Says who a token lets in.
+        Application that authenticates tokens.
     """
     client = Client.instances.get(named(scope))
     visitor = visitor_of(client) if client is not None else None

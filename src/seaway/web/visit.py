@@ -1,4 +1,4 @@
-"""A user who looks at a page."""
+"""Visits: a user on a page."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ GOING_BACK = f"""{_NOTE}
 addEventListener("popstate", () => {{
     if (location.pathname + location.search !== window.shownAddress) location.reload();
 }});"""
-"""Has a page be loaded again where a user goes back to, or on: its address says what was looked at."""
+"""Script that reloads a page when the user goes back or forward to another view of it."""
 
 
 def turning(address: str, *, back: bool) -> str:
-    """Return the script that shows an address.
+    """Return a script that changes the address of a page.
 
     Parameters
     ----------
     back
-        Whether one is to get back to what was there before.
+        Whether to add an entry to the browser's history.
     """
     verb = "pushState" if back else "replaceState"
     return f'history.{verb}({{}}, "", {json.dumps(address)}); {_NOTE}'
@@ -49,30 +49,30 @@ def turning(address: str, *, back: bool) -> str:
 T = TypeVar("T")
 
 ROLES = ("viewer", "user", "operator", "admin")
-"""Who looks at pages; each may do what those before may."""
+"""Roles of visitors in ascending order; each includes the rights of those before."""
 
 ME_EVERY_S = 5.0
-"""How often it is seen whether a visitor's token still holds."""
+"""Interval of checks of a visitor's token."""
 
 
 @dataclass(slots=True)
 class Visit:
-    """A visitor on one page, from its load on.
+    """Visitor of a page since its load.
 
     Attributes
     ----------
     who
-        Who it is, as the API sees him.
-    asker, board
-        Ask the API in his name: once, or again and again.
+        Identity from the API.
+    asker, query_cache
+        API client of the visitor, and shared cache of repeated calls.
     words
-        His language.
+        Language of the visitor.
     theme
         Light, dark or auto.
     request
-        What his browser asked for.
+        Request for the page.
     client
-        His browser's tab.
+        Browser tab.
     """
 
     who: CallerOut
@@ -83,53 +83,53 @@ class Visit:
     request: Request
     client: Client
     error_listeners: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
-    """Told when following fails, and with None when it is well again."""
+    """Called with an error when a followed call fails, and with None after it recovers."""
 
     _stops: dict[Follower[Any], Callable[[], None]] = field(default_factory=dict)
     _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
     _retained: dict[str, str | None] | None = None
     _ended: bool = False
-    _held: Callable[[], None] = lambda: None  # until it is looked at
+    _held: Callable[[], None] = lambda: None  # replaced by the first check of the token
 
     @property
     def _scope(self) -> object:
-        """Who sees the same as he."""
+        """Key of visitors who receive the same answers."""
         return self.who.role, self.who.tenant
 
     @property
     def query(self) -> dict[str, str]:
-        """What the page's address asks for."""
+        """Parameters of the page's address."""
         return dict(self.request.query_params)
 
     def part(self, name: str) -> str:
-        """Return a part of the page's path."""
+        """Return a variable part of the page's path."""
         return str(self.request.path_params[name])
 
     def may(self, role: str) -> bool:
-        """Tell whether he has at least a role."""
+        """Report whether the visitor has at least a role."""
         return may(self.who, role)
 
     async def ask(self, call: Call[T]) -> T:
-        """Make a call in his name; raises what `seaway.client.errors` has."""
+        """Make a call with the visitor's token; raise the errors of `seaway.client.errors`."""
         return await self.asker.ask(call)
 
     async def all(self, paged: Paged[T]) -> list[T]:
-        """Fetch a list in his name, as far as it is wanted."""
+        """Fetch a list with the visitor's token, up to its limit."""
         return await self.asker.all(paged)
 
     async def follow(
         self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
-        """Have `callback` take the answer of a call now, and whenever it has changed; return what ends that.
+        """Call `callback` with the answer of a call now and after each change; return a function that stops it.
 
-        It is asked again only while his browser is connected.
-
-        Elements that `callback` makes belong to where this is called. It ends by itself with the page.
+        Queries repeat only while the browser is connected, and end with the page. Elements that `callback` creates
+        belong to
+        the place of this call.
 
         Raises
         ------
         SeawayError
-            What goes wrong with the first answer.
+            When the first query fails.
         """
         slot = context.slot
 
@@ -139,36 +139,36 @@ class Visit:
                     done = callback(value)
                     if inspect.isawaitable(done):
                         await done
-                except Exception as error:  # noqa: BLE001  # it is told and logged as those of pressing something
+                except Exception as error:  # noqa: BLE001  # reported and logged like errors of click handlers
                     app.handle_exception(error)
 
         return await self._follow(self._scope, call, in_place, interval_s)
 
     def ask_again(self, call: Call[Any]) -> None:
-        """Have a call that he follows be asked at once, for its answer is known to have changed."""
+        """Query a followed call immediately, because its answer has changed."""
         self.query_cache.ask_again(self._scope, call)
 
     async def stay(self) -> None:
-        """See again and again whether he may still look, tell him what goes wrong, and end all when he leaves."""
+        """Check the visitor's token repeatedly, report errors, and stop all calls when the page closes."""
         self.client.on_connect(self._come)
         self.client.on_delete(self._end)
         self.client.on_exception(self._failed)
         await self._see_whether_it_holds()
 
     async def take(self, token: str) -> None:
-        """Go on by another token of the same visitor.
+        """Continue with another token of the same visitor.
 
         Raises
         ------
         SeawayError
-            When it does not hold.
+            When the token is invalid.
         """
         self.asker.take(token)
         self._held()
         await self._see_whether_it_holds()
 
     async def _see_whether_it_holds(self) -> None:
-        """Follow who he is, together with those who have the same token."""
+        """Follow the visitor's identity; pages with the same token share the query."""
         self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
     async def _follow(
@@ -199,12 +199,12 @@ class Visit:
         return end
 
     def _come(self) -> None:
-        """Have what he follows be asked again and again: his browser is there."""
+        """Continue all followed calls when the browser has connected."""
         for follower in list(self._stops):
             self.query_cache.come(follower)
 
     def _say(self, follower: Follower[Any], error: SeawayError | None) -> None:
-        """Say what is wrong with what is followed, as long as anything is."""
+        """Report errors of followed calls until all have recovered."""
         self._wrong.pop(follower, None)
         if error is not None:
             self._wrong[follower] = error
@@ -212,7 +212,7 @@ class Visit:
             show_error(next(reversed(self._wrong.values()), None))
 
     def _failed(self, error: Exception) -> None:
-        """Tell him that something that he did, or that came, could not be dealt with; the log has it, too."""
+        """Notify the visitor of an error in a handler; the log has it too."""
         if isinstance(error, UnauthenticatedError):
             self.leave()
             return
@@ -226,23 +226,23 @@ class Visit:
         return self._ended or self.client.is_deleted
 
     def _end(self) -> None:
-        """Follow nothing any more."""
+        """Stop all followed calls."""
         self._ended = True
         for stop in list(self._stops.values()):
             stop()
 
     def leave(self) -> None:
-        """End it where a token does not hold any more: nothing new is shown; the page leads to the log-in, and back."""
+        """Redirect to the log-in page and back, because the token is not valid any more."""
         self._end()
         with self.client:
             ui.navigate.to(f"{addresses.LOGIN}?{urlencode({'next': self._here(), 'ended': '1'})}")
 
     def keep(self, **query: str | None) -> None:
-        """Put into the page's address what is looked at, so that it survives a reload; None and empty leave it out."""
+        """Store a view in the page's address, so that it survives a reload; None and empty remove a parameter."""
         self._address(query, back=False)
 
     def turn(self, **query: str | None) -> None:
-        """Do so where something else is turned to, so that one gets back to what was there before."""
+        """Store a view like `keep`, in a new entry of the browser's history."""
         self._address(query, back=True)
 
     def _address(self, query: Mapping[str, str | None], *, back: bool) -> None:
@@ -250,7 +250,7 @@ class Visit:
         ui.run_javascript(turning(self._here(), back=back and self._here() != before))
 
     def _here(self) -> str:
-        """Return the page's address with what is looked at."""
+        """Return the page's address with the present view."""
         if self._retained is None:
             return addresses.here(self.request)
         text = urlencode({name: value for name, value in self._retained.items() if value})
@@ -259,5 +259,5 @@ class Visit:
 
 
 def may(who: CallerOut, role: str) -> bool:
-    """Tell whether a user has at least a role."""
+    """Report whether a user has at least a role."""
     return who.role in ROLES and ROLES.index(who.role) >= ROLES.index(role)

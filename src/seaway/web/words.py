@@ -1,6 +1,6 @@
-"""What pages say, in English and Chinese.
+"""Texts of pages in English and Chinese.
 
-English stands in the code and is the key; the catalogues in `locale/zh` have the Chinese of it, a file for each page.
+The English text in the code is the key of the catalogues in `locale/zh`, one file for each page.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from starlette.requests import Request
 from seaway.web import cookies
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
-"""Languages by code, each with its own name."""
+"""Languages by code, with their own names."""
 
 FIRST = "en"
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a language.
+    """Texts of a language.
 
     Attributes
     ----------
     language
-        Its code.
+        Code of the language.
     known
-        What English means in it; what is missing stays English.
+        Translations by English text; missing ones stay English.
     """
 
     language: str = FIRST
     known: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, english: str, /, **parts: object) -> str:
-        """Say something; names in braces are filled in."""
+        """Translate a text; fill in names in braces."""
         said = self.known.get(english) or english
         return said.format(**parts) if parts else said
 
     def translated(self, english: str) -> str:
-        """Say what the API says: in the language where it is known, else in English that is marked as such."""
+        """Translate a text of the API; mark it as English if there is no translation."""
         if self.language == FIRST or not english:
             return english
         known = self.known.get(english)
@@ -52,7 +52,7 @@ class Words:
 
     @property
     def locale(self) -> Locale:
-        """How numbers and times are written."""
+        """Locale of numbers and times."""
         return _locale_of(self.language)
 
 
@@ -63,7 +63,7 @@ def _locale_of(language: str) -> Locale:
 
 @cache
 def words_of(language: str) -> Words:
-    """Return the words of a language; English for one that there is not."""
+    """Return the texts of a language; English for an unknown one."""
     if language == FIRST or language not in LANGUAGES:
         return Words()
     known: dict[str, str] = {}
@@ -75,14 +75,14 @@ def words_of(language: str) -> Words:
 
 
 def language_of(chosen: str, accepted: str) -> str:
-    """Return the code of the language to speak.
+    """Return the code of the language for a visitor.
 
     Parameters
     ----------
     chosen
-        What was chosen; empty for nothing.
+        Stored preference; empty for none.
     accepted
-        What the browser accepts, as its header has it.
+        ``Accept-Language`` header of the browser.
     """
     if chosen in LANGUAGES:
         return chosen
@@ -92,6 +92,6 @@ def language_of(chosen: str, accepted: str) -> str:
 
 
 def words_for(request: Request) -> Words:
-    """Return the words in which to answer a browser."""
+    """Return the texts for a request."""
     accepted = request.headers.get("accept-language", "")
     return words_of(language_of(request.cookies.get(cookies.LANGUAGE, ""), accepted))

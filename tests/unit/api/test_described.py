@@ -75,10 +75,10 @@ def test_every_body_has_an_example(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("message", "field", "says"),
     [
-        ("JobIn", "run", "What each replica runs."),
+        ("JobIn", "run", "Program of each replica."),
         ("RequestOut", "cpu_milli", "CPU of the node, thousandths of a core."),
-        ("JobIn", "priority", "Priority; higher goes first."),
-        ("MetricsOut", "data", "Series by the metric's name."),
+        ("JobIn", "priority", "Priority; jobs with a higher one go first."),
+        ("MetricsOut", "data", "Series by metric."),
     ],
 )
 def test_what_stands_below_a_field_is_told_of_it(rig: Rig, message: str, field: str, says: str) -> None:

@@ -231,7 +231,7 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         refused = await client.get(f"{path}/logs", params={"container": "side"})
         assert (refused.status_code, refused.json()["errors"]) == (
             422,
-            [{"field": "container", "message": "there is no container 'side'; there is main"}],
+            [{"field": "container", "message": "container 'side' not found; available: main"}],
         )
         assert (await client.get(f"{path}/logs", params={"replica": 7})).status_code == 409
         as_yaml = await client.get(f"{path}/manifest")

@@ -221,7 +221,10 @@ def test_figures_stand_beside_their_bars() -> None:
         ((), "--instances: name folders"),
         (("--instances", "absent"), "folder not found"),
         (("--instances", "{folder}", "--policy", "nonsense"), "--policy: unknown policy 'nonsense'; available: seaway"),
-        (("--instances", "{folder}", "--policy", "bestfit@planet"), "--policy: 'bestfit@planet': there is no level"),
+        (
+            ("--instances", "{folder}", "--policy", "bestfit@planet"),
+            "--policy: 'bestfit@planet': level 'planet' not found",
+        ),
         (("--instances", "{folder}", "--policy", "seaway@cluster"), "has no level 'cluster'"),
         (("--instances", "{folder}", "--policy", "pilot@cluster"), "pilot chooses at level node; leave the level out"),
         (("--instances", "{folder}", "--policy", "{folder}"), "is not a run of seaway train"),
@@ -230,7 +233,7 @@ def test_figures_stand_beside_their_bars() -> None:
         (("--instances", "{folder}", "--policy", "no.toml"), "no.toml"),
         (
             ("--instances", "{folder}", "--policy", "bestfit", "--best", "no.csv"),
-            "--best: there is no file 'no.csv'",
+            "--best: file 'no.csv' not found",
         ),
         (("--instances", "{folder}", "--policy", "bestfit", "--seeds", "x"), "--seeds: 'x' is neither"),
         (("--instances", "{folder}", "--policy", "bestfit", "--workers", "0"), "--workers: 0 is not at least 1"),

@@ -109,7 +109,7 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
     assert reported[1].startswith(f"error: {file}:{text.splitlines().index('  mtu: 900') + 1}:gateways[0].mtu: must be")
 
 
-@pytest.mark.parametrize(("text", "reported"), [("", "there is no network in it"), ("[1]", "like `gateways: []`")])
+@pytest.mark.parametrize(("text", "reported"), [("", "no network found in it"), ("[1]", "like `gateways: []`")])
 def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, reported: str) -> None:
     """Who wrote a network is not told of jobs."""
     path = tmp_path / "network.yaml"

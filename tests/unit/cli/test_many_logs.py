@@ -167,7 +167,7 @@ def test_logs_that_are_followed_end_each_for_itself(capsys: pytest.CaptureFixtur
         def shows(request: httpx.Request) -> httpx.Response:
             match request.url.params["replica"]:
                 case "0":
-                    return problem(422, "there is no container 'x'; there is main")
+                    return problem(422, "container 'x' not found; available: main")
                 case "1":
                     return httpx.Response(200, stream=Lines("b", ["one"], at_once, over))
                 case _:
@@ -182,7 +182,7 @@ def test_logs_that_are_followed_end_each_for_itself(capsys: pytest.CaptureFixtur
     printer = asyncio.run(run())
     said = capsys.readouterr()
     assert sorted(said.out.splitlines()) == ["[1] one", "[2] three", "[2] two"]
-    assert said.err == "[0] error: there is no container 'x'; there is main\n"
+    assert said.err == "[0] error: container 'x' not found; available: main\n"
     assert printer.code == 2
 
 

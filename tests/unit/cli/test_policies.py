@@ -88,7 +88,7 @@ def test_a_policy_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """A file, an imported policy and a heuristic are shown with what is known of them."""
     text = run(capsys, "show", "best.policy")
     assert "cluster, for 2 clusters" in text
-    assert "nobody" in text
+    assert "unsigned" in text
     run(capsys, "import", "best.policy")
     body = json.loads(run(capsys, "show", "mine", "-o", "json"))
     assert body["trained"]["digest"] == read_policy(Path("best.policy")).digest

@@ -71,7 +71,7 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     listed = [cluster(), cluster(name="oslo", cordon=cordon), cluster(name="rome", state="lost", jobs=3)]
     show_error = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
     cores = show_error["GPU cores allocated"]
-    assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which is silent")
+    assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which does not answer")
     assert (show_error["Nodes"]["figure"], show_error["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
     assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that are silent"

@@ -30,7 +30,7 @@ class NoContainerError(RejectedError):
     """Missing container of a replica, permanently; names the existing ones."""
 
     def __init__(self, name: str, there: Sequence[str]) -> None:
-        super().__init__(f"there is no container {name!r}; there is {', '.join(there) or 'none'}", where="container")
+        super().__init__(f"container {name!r} not found; available: {', '.join(there) or 'none'}", where="container")
 
 
 Give = Callable[[Sequence[LogLine]], None]

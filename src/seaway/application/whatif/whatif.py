@@ -267,7 +267,7 @@ def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
         if not found:
             there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
             known = "" if node else f"; available: {there}"
-            raise RejectedError(f"there is no {'node' if node else 'cluster'} {place!r}{known}", where="drain")
+            raise RejectedError(f"{'node' if node else 'cluster'} {place!r} not found{known}", where="drain")
         drained |= found
     for key in drained:
         put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
@@ -278,7 +278,7 @@ def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
     for each in wanted:
         index = snapshot.node_index.get((each.cluster, each.like))
         if index is None:
-            raise RejectedError(f"node {each.cluster} not found/{each.like}", where="add_nodes")
+            raise RejectedError(f"node {each.cluster}/{each.like} not found", where="add_nodes")
         if not 1 <= each.count <= MAX_NODES:
             raise RejectedError(f"count is {each.count}, but must be 1 to {MAX_NODES}", where="add_nodes")
         for number in range(each.count):

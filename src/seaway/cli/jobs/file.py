@@ -101,7 +101,7 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RejectedError(f"this is not YAML: {' '.join(str(error).split())[:200]}", where=source) from None
     if not jobs:
-        raise RejectedError(f"there is no {kind.name} in it", where=source)
+        raise RejectedError(f"no {kind.name} found in it", where=source)
     return jobs
 
 

@@ -63,7 +63,7 @@ def _named(text: str, level: Level) -> list[Contestant]:
         return [replace(from_file(read_policy(path)), name=path.name.removesuffix(TRAINED))]
     name, at, asked = text.rpartition("@")
     if at and asked not in LEVELS:
-        raise RejectedError(f"{text!r}: there is no level {asked!r}; available: {', '.join(LEVELS)}")
+        raise RejectedError(f"{text!r}: level {asked!r} not found; available: {', '.join(LEVELS)}")
     if not at:
         return [_of_engine(text, level)]
     found = _of_engine(name, cast("Level", asked))

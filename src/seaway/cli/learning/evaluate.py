@@ -219,7 +219,7 @@ def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list
     if not paths:
         raise RejectedError("name folders with nodes.csv and jobs.csv", where="--instances")
     if best and not best.is_file():
-        raise RejectedError(f"there is no file {str(best)!r}", where="--best")
+        raise RejectedError(f"file {str(best)!r} not found", where="--best")
     found = read_instances(paths, read_best(best) if best else None)
     return found if pack_s is None else packed(found, pack_s)
 

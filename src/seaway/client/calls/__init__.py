@@ -1,1 +1,1 @@
-"""Every call of the API, described once for both clients and the command line."""
+"""Calls of the API, shared by both clients and the command line."""

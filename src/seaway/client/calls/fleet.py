@@ -76,22 +76,22 @@ class FleetFilter(TypedDict, total=False):
 
 
 def clusters() -> Call[ClusterList]:
-    """List clusters, summed up."""
+    """List clusters with their totals."""
     return get("/fleet/clusters", CLUSTERS)
 
 
 def cluster(name: str) -> Call[ClusterOut]:
-    """Look a cluster up."""
+    """Return a cluster."""
     return get(f"/fleet/clusters/{part(name)}", CLUSTER)
 
 
 def remove_cluster(name: str) -> Call[None]:
-    """Give a cluster up permanently that is not of the fleet any more."""
+    """Remove a cluster that has left the fleet permanently."""
     return send("DELETE", f"/fleet/clusters/{part(name)}", Nothing())
 
 
 def nodes(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[NodeOut]:
-    """List nodes with their devices and slices: all, or those wanted; from the page on that `after` leads to."""
+    """List nodes with their devices and slices, filtered, from the page of `after` on."""
     return Paged(get("/fleet/nodes", NODES, _wanted(limit, after, wanted)), "nodes", limit=limit)
 
 
@@ -101,12 +101,12 @@ def devices(*, limit: int | None = None, after: str = "", **wanted: Unpack[Fleet
 
 
 def slices(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[SliceOut]:
-    """List slices of devices, and who holds them, as `nodes` lists nodes."""
+    """List slices of devices with their owners, as `nodes` lists nodes."""
     return Paged(get("/fleet/slices", SLICES, _wanted(limit, after, wanted)), "slices", limit=limit)
 
 
 def models(cluster: str = "") -> Call[ModelList]:
-    """Sum devices up by model, of one cluster or of all."""
+    """Sum up devices by model, in one cluster or in all."""
     return get("/fleet/models", MODELS, {"cluster": cluster or None})
 
 
@@ -116,12 +116,12 @@ def metrics(metric: str = "", *, cluster: str = "") -> Call[MetricsOut]:
 
 
 def links(*, source: str = "", target: str = "", cluster: str = "") -> Call[LinkList]:
-    """List links: what decisions go by, and what that comes from; of a source, to a target, at a cluster, or all."""
+    """List links with the figures for decisions and their sources: of a source, to a target, at a cluster, or all."""
     return get("/fleet/links", LINKS, _ends(source, target, cluster))
 
 
 def measured_links(*, source: str = "", target: str = "", cluster: str = "") -> Call[NetLinks]:
-    """List what was measured of links last, in the form that measuring programs share."""
+    """List the latest measurements of links, in the common format of measuring programs."""
     return get("/links", NET_LINKS, _ends(source, target, cluster))
 
 
@@ -131,7 +131,7 @@ def gateways() -> Call[GatewayList]:
 
 
 def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = None) -> Paged[ClusterSampleOut]:
-    """List how full clusters were, oldest first, from the moment `since` on."""
+    """List samples of the allocation of clusters, oldest first, from the moment `since` on."""
     query = {"cluster": cluster or None, "since": since or None, "limit": _size(limit)}
     return Paged(get("/fleet/history/clusters", CLUSTER_HISTORY, query), "samples", limit=limit)
 
@@ -139,13 +139,13 @@ def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = N
 def link_history(
     source: str = "", target: str = "", *, since: str = "", limit: int | None = None
 ) -> Paged[LinkSampleOut]:
-    """List what was measured of links, oldest first, from the moment `since` on."""
+    """List samples of links, oldest first, from the moment `since` on."""
     query = {"source": source or None, "target": target or None, "since": since or None, "limit": _size(limit)}
     return Paged(get("/fleet/history/links", LINK_HISTORY, query), "samples", limit=limit)
 
 
 def link_steps(source: str, target: str, *, since: str, step_s: int) -> Call[LinkSteps]:
-    """List what was measured of a link in steps: least, mean and most within each, from the moment `since` on."""
+    """List measurements of a link in steps of time, with minimum, mean and maximum, from the moment `since` on."""
     return get(
         "/fleet/history/links/steps",
         LINK_STEPS,
@@ -154,22 +154,22 @@ def link_steps(source: str, target: str, *, since: str, step_s: int) -> Call[Lin
 
 
 def cordons() -> Call[CordonList]:
-    """List what takes no new work, and why."""
+    """List cordoned clusters and nodes with reasons."""
     return get("/cordons", CORDONS)
 
 
 def cordon(cluster: str, node: str = "", *, reason: str = "") -> Call[CordonOut]:
-    """Keep new work away from a cluster, or from one node of it."""
+    """Cordon a cluster or one of its nodes: it gets no new jobs."""
     return _cordon(cluster, node, reason, drain=False)
 
 
 def drain(cluster: str, node: str = "", *, reason: str = "") -> Call[CordonOut]:
-    """Keep new work away, and move away what runs there."""
+    """Cordon a cluster or one of its nodes, and move its jobs elsewhere."""
     return _cordon(cluster, node, reason, drain=True)
 
 
 def uncordon(cluster: str, node: str = "") -> Call[None]:
-    """Let new work come again."""
+    """Remove a cordon."""
     call = send("DELETE", "/cordons", Nothing())
     return Call(call.method, call.path, Nothing(), {"cluster": cluster, "node": node or None})
 
@@ -194,5 +194,5 @@ def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str
 
 
 def _size(limit: int | None) -> int:
-    """Return how many entries to ask for at once."""
+    """Return the number of entries for a page."""
     return PAGE if limit is None else max(1, min(limit, PAGE))

@@ -1,4 +1,4 @@
-"""Calls about jobs. A job is named by its id, or by its name: then the latest of that name is meant."""
+"""Calls about jobs. A job is identified by its id, or by its name for the latest one of that name."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
 T = TypeVar("T")
 
 PAGE = 500
-"""Jobs on a page where many are wanted."""
+"""Jobs on a page of a long list."""
 
 
 class Seen(Protocol):
-    """A version of a job, like the job as it was read."""
+    """Version of a job, such as a job as it was read."""
 
     @property
     def id(self) -> str:
@@ -43,7 +43,7 @@ class Seen(Protocol):
 
 
 class JobFields(TypedDict, total=False):
-    """A job as keyword arguments; every one is described at `seaway.wire.job_in.JobIn`."""
+    """Fields of a job as keyword arguments; see `seaway.wire.job_in.JobIn`."""
 
     name: str
     tenant: str
@@ -100,34 +100,34 @@ def submit(
     Parameters
     ----------
     job
-        The job, or YAML, which is sent as it is; None where it is given as keyword arguments.
+        The job, or YAML, which is sent unchanged; None for a job in keyword arguments.
     key
-        Sent again with the same key, a job is not submitted twice. Empty makes one for this call, so that it
-        can be sent again when the answer was lost.
+        Idempotency key: a second job with the same key is not submitted. Empty generates one for this call, so that it
+        can be retried.
     """
     call = _brought(JOB, job, given)
     return replace(call, headers={**call.headers, "Idempotency-Key": key or uuid4().hex})
 
 
 def dry_run(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[JobFields]) -> Call[DryRunOut]:
-    """Ask what would happen to a job if it were submitted now; nothing is stored. `job` is as in `submit`."""
+    """Run the scheduler for a job without submitting it; nothing is stored. `job` is as in `submit`."""
     return replace(_brought(DRY_RUN, job, given), query={"dry_run": True})
 
 
 def job(job: str) -> Call[JobOut]:
-    """Look a job up."""
+    """Return a job."""
     return get(f"/jobs/{part(job)}", JOB)
 
 
 def jobs(*, limit: int | None = None, after: str = "", **wanted: Unpack[JobFilter]) -> Paged[JobOut]:
-    """List jobs from new to old.
+    """List jobs, newest first.
 
     Parameters
     ----------
     limit
-        How many at most; None for all.
+        Limit of jobs; None for all.
     after
-        What `next` of a page before said.
+        Continuation token: `next` of the previous page.
     """
     query = {**wanted, "after": after or None, "limit": PAGE if limit is None else max(1, min(limit, PAGE))}
     return Paged(get("/jobs", JOBS, query), "jobs", limit=limit)
@@ -139,17 +139,17 @@ def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
 
 
 def update(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dry_run: bool = False) -> Call[JobOut]:
-    """Change some of what a job asks for. One that runs is restarted where it must be.
+    """Change a job. A running one restarts if the change requires it.
 
     Parameters
     ----------
     changes
-        A merge patch (RFC 7396): what it does not name stays; None takes a field back to its default.
+        A merge patch (RFC 7396): omitted fields stay; None resets a field to its default.
     seen
-        The job as it was when the change was thought of: refused with `StaleError` if it is another version
-        by now. None changes whichever there is.
+        The job that the change is based on: raises `StaleError` if the server has another version. None changes any
+        version.
     dry_run
-        Only ask whether it would be taken, and how the job would look; nothing is changed.
+        Validate the change, and return the changed job without storing it.
     """
     call = send("PATCH", f"/jobs/{part(job)}", JOB, changes)
     match = {} if seen is None else {"If-Match": f'"{seen.id}.{seen.version}"'}
@@ -159,7 +159,7 @@ def update(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dr
 
 
 def cancel(job: str, reason: str = "") -> Call[JobOut]:
-    """End a job; its record stays."""
+    """Cancel a job; its record stays."""
     return _step(job, "cancel", reason)
 
 
@@ -169,22 +169,22 @@ def suspend(job: str, reason: str = "") -> Call[JobOut]:
 
 
 def resume(job: str, reason: str = "") -> Call[JobOut]:
-    """Send a suspended job back to its queue."""
+    """Return a suspended job to its queue."""
     return _step(job, "resume", reason, repeatable=False)
 
 
 def delete(job: str) -> Call[None]:
-    """End an unfinished job, and remove it from lists."""
+    """Cancel an unfinished job, and remove the job from lists."""
     return send("DELETE", f"/jobs/{part(job)}", Nothing(), repeatable=False)
 
 
 def explain(job: str) -> Call[ReasonOut]:
-    """Say why a job is where it is."""
+    """Explain the state and placement of a job."""
     return get(f"/jobs/{part(job)}/explain", REASON)
 
 
 def events(job: str, *, after: int = 0) -> Paged[EventOut]:
-    """List what happened to a job, in order; only what came after the event `after`."""
+    """List the events of a job in order; only those after event `after`."""
     return Paged(get(f"/jobs/{part(job)}/events", EVENTS, {"after": after}), "events")
 
 
@@ -201,9 +201,9 @@ def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None =
 
 
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:
-    """Return the objects that a job became in its clusters, as the text of YAML documents or of a JSON list.
+    """Return the objects of a job in its clusters, as YAML documents or as a JSON list.
 
-    It has 1,000 of them at most; `after` leaves out so many.
+    It has at most 1,000 of them; `after` is the number of objects to skip.
     """
     headers = {"Accept": f"application/{kind}"}
     path = get(f"/jobs/{part(job)}/manifest", Text()).path
@@ -211,24 +211,24 @@ def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0
 
 
 def logs(job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Call[str]:
-    """Return the last lines that a replica's first container wrote, or that of a name, where its cluster keeps them."""
+    """Return the last lines of a replica's log, of the first container or a named one, if its cluster stores logs."""
     return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail, "container": container or None})
 
 
 def normalised(job: str) -> Call[dict[str, Any]]:
-    """Return a job exactly as the scheduler sees it."""
+    """Return the normalised job, which the scheduler uses."""
     return get(f"/jobs/{part(job)}/normalised", Data())
 
 
 def written(job: JobIn | Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job as it is sent: one that was made, with keyword arguments in place of its fields."""
+    """Return a job for the API; keyword arguments override its fields."""
     if job is None or isinstance(job, Mapping):
         return {**(job or {}), **given}
     return {**job.model_dump(mode="json", exclude_unset=True), **given}
 
 
 def _brought(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Call[T]:
-    """Describe a call that brings a job."""
+    """Describe a call that sends a job."""
     if not isinstance(job, str):
         return send("POST", "/jobs", answer, written(job, given))
     if given:

@@ -1,4 +1,4 @@
-"""Calls about the network between gateways, and who measures it."""
+"""Calls about the network between gateways, and its agents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MATRIX: Answer[LinkMatrix] = Model("seaway.wire.links", "LinkMatrix")
 
 
 def network() -> Call[NetworkOut]:
-    """Show how the network between gateways is meant to be, as it can be put again."""
+    """Return the configuration of the network, in the form that `put_network` accepts."""
     return get("/network", NETWORK)
 
 
@@ -51,17 +51,17 @@ def put_network(
 
 
 def delete_network(*, force: bool = False) -> Call[None]:
-    """Remove it: nothing is measured from then on, and what clusters themselves tell of links counts again."""
+    """Remove the network: measurements stop, and the clusters' own data about links are used again."""
     return replace(send("DELETE", "/network", Nothing(), repeatable=False), query={"force": force or None})
 
 
 def agents() -> Call[AgentList]:
-    """List the agents of all gateways: which report, which are silent, and what came of their reports."""
+    """List the agents of all gateways: their states, and results of their reports."""
     return get("/network/agents", AGENTS)
 
 
 def gateway(name: str) -> Call[GatewayConfigOut]:
-    """Say which paths traffic from a gateway has to take, and which it has written."""
+    """Return the paths for traffic from a gateway, and those that it has applied."""
     return get(f"/network/gateways/{part(name)}", WANTED)
 
 
@@ -73,34 +73,34 @@ def worst_links(
     Parameters
     ----------
     figure
-        latency, jitter, loss, bandwidth, or free: bandwidth that can still be promised.
+        latency, jitter, loss, bandwidth, or free: bandwidth that can still be reserved.
     limit
-        So many at most; None for all.
+        Limit of links; None for all.
     """
     ends = {"gateway": gateway or None, "cluster": cluster or None, "site": site or None}
     return get("/fleet/links", LINKS, {**ends, "worst": figure, "limit": limit})
 
 
 def link_matrix(figure: str) -> Call[LinkMatrix]:
-    """Show one figure of all links, from each gateway to each other; figures as in `worst_links`."""
+    """Return one figure of all links, from each gateway to each other; figures as in `worst_links`."""
     return get("/fleet/links/matrix", MATRIX, {"figure": figure})
 
 
 def targets(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
-    """Say what a gateway's agent has to measure."""
+    """Return the probe targets of a gateway's agent."""
     return get("/network/targets", Data(), {"gateway": gateway}, known)
 
 
 def report(body: Mapping[str, Any]) -> Call[None]:
-    """Bring what a gateway's agent measured; a second time it is refused, so that it can be sent again."""
+    """Send measurements of a gateway's agent. The server refuses duplicates, so that retries are safe."""
     return send("POST", "/network/reports", Nothing(), body)
 
 
 def wanted(gateway: str, known: Known | None = None) -> Call[dict[str, Any]]:
-    """Say how a gateway is to be, and which paths traffic from it takes."""
+    """Return the configuration of a gateway and the paths for its traffic."""
     return get(f"/network/gateways/{part(gateway)}", Data(), known=known)
 
 
 def applied(gateway: str, body: Mapping[str, Any]) -> Call[None]:
-    """Confirm which paths a gateway has written."""
+    """Confirm the paths that a gateway has applied."""
     return send("POST", f"/network/gateways/{part(gateway)}/applied", Nothing(), body)

@@ -1,4 +1,4 @@
-"""Calls about orphans: copies in clusters that no job known to Seaway accounts for."""
+"""Calls about orphaned workloads, which belong to no job of Seaway."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ REMOVED: Answer[OrphansRemoved] = Model(_WIRE, "OrphansRemoved")
 
 
 def orphans(*, cluster: str = "") -> Call[OrphanList]:
-    """List copies that no job accounts for, with what they hold."""
+    """List orphaned workloads with their allocations."""
     return get("/fleet/orphans", ORPHANS, {"cluster": cluster or None})
 
 
 def remove_orphans(cluster: str, name: str = "") -> Call[OrphansRemoved]:
-    """Have a cluster remove a copy that no job accounts for; without a name, all of them."""
+    """Remove an orphaned workload from a cluster; without a name, all of them."""
     call = send("DELETE", f"/fleet/clusters/{part(cluster)}/orphans", REMOVED)
     return replace(call, query={"name": name or None})

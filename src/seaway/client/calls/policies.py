@@ -1,4 +1,4 @@
-"""Calls about policies: what there is, and trained ones."""
+"""Calls about policies and their evaluations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def policies() -> Call[PolicyList]:
 
 
 def policy(name: str) -> Call[PolicyDetail]:
-    """Look a policy up: of a trained one, what it says of itself, who brought it, and who signed it."""
+    """Return a policy; for a trained one, with its description, author and signer."""
     return get(f"/policies/{part(name)}", POLICY)
 
 
 def import_policy(content: bytes) -> Call[PolicyDetail]:
-    """Bring a trained policy: the content of a policy file. The same file again changes nothing."""
+    """Import a trained policy: the content of a policy file. The same file again changes nothing."""
     return Call("POST", f"{PREFIX}/policies", POLICY, {}, {"Content-Type": _FILE}, content)
 
 
@@ -43,33 +43,33 @@ def export_policy(name: str) -> Call[bytes]:
 
 
 def delete_policy(name: str) -> Call[None]:
-    """Remove a trained policy that no queue has, live or as its shadow."""
+    """Remove a trained policy that no queue uses, live or as its shadow."""
     return send("DELETE", f"/policies/{part(name)}", Nothing(), repeatable=False)
 
 
 def activate_policy(name: str, queue: str, *, shadow: bool = False) -> Call[ActivatedOut]:
-    """Let a policy decide for a queue; one that may not yet is refused with `ConflictError`.
+    """Make a policy the active one of a queue; raises `ConflictError` if it is not permitted yet.
 
     Parameters
     ----------
     shadow
-        Whether it becomes the queue's shadow instead, and what decides stays.
+        Whether it becomes the queue's shadow instead, and the active policy stays.
     """
     return send("POST", f"/policies/{part(name)}/activate", ACTIVATED, {"queue": queue, "shadow": shadow})
 
 
 def evaluations() -> Call[EvaluationList]:
-    """List what `seaway evaluate` found of policies, as far as the server keeps it."""
+    """List the stored results of `seaway evaluate`."""
     return get("/evaluations", EVALUATIONS)
 
 
 def evaluation(name: str) -> Call[EvaluationDetail]:
-    """Look an evaluation up, summed up by policy."""
+    """Return an evaluation, summarized by policy."""
     return get(f"/evaluations/{part(name)}", EVALUATION)
 
 
 def put_evaluation(name: str, rows: bytes, *, csv: bool = False) -> Call[EvaluationDetail]:
-    """Have the server keep what `seaway evaluate -o json` wrote, or `-o csv`. The same again changes nothing."""
+    """Store the output of `seaway evaluate -o json` or `-o csv`. The same output again changes nothing."""
     kind = {"Content-Type": _CSV if csv else _JSON}
     return Call("PUT", f"{PREFIX}/evaluations/{part(name)}", EVALUATION, {}, kind, rows)
 

@@ -1,4 +1,4 @@
-"""Calls about the service itself: whether it is ready, what is wrong, and what if."""
+"""Calls about the service: health, alerts, what-if queries, tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ CONSEQUENCES: Answer[WhatIfOut] = Model("seaway.wire.whatif", "WhatIfOut")
 
 
 def health() -> Call[str]:
-    """Ask whether the server lives."""
+    """Check that the server is running."""
     return Call("GET", "/healthz", Text())
 
 
 def ready() -> Call[str]:
-    """Ask whether the server is ready for requests."""
+    """Check that the server is ready for requests."""
     return Call("GET", "/readyz", Text())
 
 
 def alerts() -> Call[AlertList]:
-    """List what is wrong: clusters that stand idle, jobs that wait for long, deployments and databases that fail."""
+    """List alerts: idle clusters, long waits, and failures of deployments and databases."""
     return get("/alerts", ALERTS)
 
 
 def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
-    """Ask what would happen, on a copy of the live fleet and its queue; nothing is touched. Takes an operator.
+    """Run a what-if query on a copy of the live fleet and its queue, without changes; requires an operator.
 
     Parameters
     ----------
     question
-        All that is set holds at once: ``drain`` (clusters, or ``cluster/node``), ``add_nodes`` (each with
-        ``cluster``, ``like``, ``count``), ``policy`` (by which everything is placed again), ``replay`` (place
-        everything again) and ``jobs`` (that come).
+        Changes that apply together: ``drain`` (clusters, or ``cluster/node``), ``add_nodes`` (each with ``cluster``,
+        ``like``, ``count``), ``policy`` (schedules everything again), ``replay`` (schedules everything again) and
+        ``jobs`` (additional jobs).
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
 
@@ -58,12 +58,12 @@ PAGE = 500
 
 
 def me() -> Call[CallerOut]:
-    """Say who asks, as the server sees it."""
+    """Return the caller's identity."""
     return get("/me", WHO)
 
 
 def tokens() -> Call[TokenList]:
-    """List tokens, revoked ones too; their secrets are not kept."""
+    """List tokens, including revoked ones; their secrets are not stored."""
     return get("/tokens", TOKENS)
 
 
@@ -88,7 +88,7 @@ def create_token(
 
 
 def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
-    """End a token, by its id; from now on no one gets in with it. The last one of an admin is kept unless forced."""
+    """Revoke a token by its id; it is invalid immediately. The last one of an admin is only revoked with `force`."""
     call = send("DELETE", f"/tokens/{part(token)}", TOKEN)
     return replace(call, query={"force": True}) if force else call
 

@@ -1,4 +1,4 @@
-"""Calls about queues, pools, tenants, and policies in the shadow."""
+"""Calls about queues, pools, tenants, and shadow policies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Seen(Protocol):
 
 
 class QueueFields(TypedDict, total=False):
-    """A queue as keyword arguments; every one is described at `seaway.wire.tenancy.QueueIn`."""
+    """Fields of a queue as keyword arguments; see `seaway.wire.tenancy.QueueIn`."""
 
     tenant: str
     pool: str
@@ -61,39 +61,39 @@ class QueueFields(TypedDict, total=False):
 
 
 def queues() -> Call[QueueList]:
-    """List queues; other tenants' own are left out."""
+    """List queues, without those of other tenants."""
     return get("/queues", QUEUES)
 
 
 def queue(name: str) -> Call[QueueOut]:
-    """Look a queue up."""
+    """Return a queue."""
     return get(f"/queues/{part(name)}", QUEUE)
 
 
 def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueOut]:
-    """Make a queue, or set one again: what is left out is as it is by default.
+    """Create or replace a queue; omitted fields get their defaults.
 
     Parameters
     ----------
     seen
-        The queue as it was when the change was thought of: refused with `StaleError` if it is another by now.
-        None makes or changes whichever there is.
+        The queue that the change is based on: raises `StaleError` if the server has another version. None creates or
+        changes any version.
     """
     return _put(f"/queues/{part(name)}", QUEUE, given, seen)
 
 
 def delete_queue(name: str) -> Call[None]:
-    """Remove a queue in which no job waits or runs."""
+    """Remove a queue without waiting and running jobs."""
     return send("DELETE", f"/queues/{part(name)}", Nothing(), repeatable=False)
 
 
 def queue_usage() -> Call[QueueUsageList]:
-    """Sum up what jobs hold and how many wait, by queue and tenant; other tenants' are left out."""
+    """Sum up allocations and waiting jobs by queue and tenant, without other tenants."""
     return get("/queue-usage", QUEUE_USES)
 
 
 def waiting(queue: str, *, after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
-    """List the jobs that wait in a queue, and why, first in line first."""
+    """List the waiting jobs of a queue with reasons, in the order of the queue."""
     size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
     query = {"after": after or None, "limit": size}
     return Paged(get(f"/queues/{part(queue)}/waiting", WAITING, query), "jobs", limit=limit)
@@ -105,14 +105,14 @@ def pools() -> Call[PoolList]:
 
 
 def pool(name: str) -> Call[PoolOut]:
-    """Look a pool up."""
+    """Return a pool."""
     return get(f"/pools/{part(name)}", POOL)
 
 
 def put_pool(
     name: str, clusters: Sequence[str] = (), description: str = "", *, seen: Seen | None = None
 ) -> Call[PoolOut]:
-    """Make or change a pool: which clusters its queues may use; none stands for all. `seen` is as in `put_queue`."""
+    """Create or replace a pool with the clusters for its queues; empty for all. `seen` is as in `put_queue`."""
     return _put(f"/pools/{part(name)}", POOL, {"clusters": list(clusters), "description": description}, seen)
 
 
@@ -122,17 +122,17 @@ def delete_pool(name: str) -> Call[None]:
 
 
 def tenants() -> Call[TenantList]:
-    """List tenants; of viewers and users, their own."""
+    """List tenants; viewers and users see only their own."""
     return get("/tenants", TENANTS)
 
 
 def tenant(name: str) -> Call[TenantOut]:
-    """Look a tenant up."""
+    """Return a tenant."""
     return get(f"/tenants/{part(name)}", TENANT)
 
 
 def put_tenant(name: str, description: str = "", *, seen: Seen | None = None) -> Call[TenantOut]:
-    """Make or change a tenant; `seen` is as in `put_queue`."""
+    """Create or replace a tenant; `seen` is as in `put_queue`."""
     return _put(f"/tenants/{part(name)}", TENANT, {"description": description}, seen)
 
 
@@ -142,12 +142,12 @@ def delete_tenant(name: str) -> Call[None]:
 
 
 def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
-    """List how challengers decided where the live policies decided, new to old."""
+    """List comparisons of shadow policies with the active ones, newest first."""
     size = PAGE if limit is None else max(1, min(limit, PAGE))
     return Paged(get("/shadows", SHADOWS, {"queue": queue or None, "limit": size}), "shadows", limit=limit)
 
 
 def _put(path: str, answer: Answer[Shown], fields: Mapping[str, object], seen: Seen | None) -> Call[Shown]:
-    """Describe a call that sets something again."""
+    """Describe a call that replaces an object."""
     call = send("PUT", path, answer, fields, repeatable=seen is None)
     return call if seen is None else replace(call, headers={**call.headers, "If-Match": f'"{seen.version}"'})

@@ -1,4 +1,4 @@
-"""A job as a form: a control for each field that people set often; all others stay as its YAML has them."""
+"""Job form: controls for common fields. All other fields stay as the YAML has them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from seaway.web.job_document import AMOUNT, COMMAND, NAMES, NUMBERS, PAIRS, TEXT
 from seaway.web.words import Words
 
 Typed = Callable[[str, Any], Awaitable[None]]
-"""Takes a field's path and what was typed into it, as a value; None for nothing."""
+"""Function that receives a field's path and its value; None for an empty field."""
 
 TEMPLATES = ("job", "deployment", "torchrun", "pytorchjob", "raycluster", "rayjob", "volcanojob", "kueue")
-"""Kinds of workloads that are offered; others can be typed."""
+"""Workload templates in the list; the user can type others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What there is to choose from, by name."""
+    """Names to choose from."""
 
     queues: Sequence[str]
     gateways: Sequence[str]
@@ -32,22 +32,22 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the form.
+    """Field of the form.
 
     Attributes
     ----------
     path
-        Where it stands in a job.
+        Path in a job.
     label
-        What people call it.
+        Title of the field.
     hint
-        An example of what to type, or what is meant where nothing is.
+        Example of a value, or the default.
     options
-        What is offered.
+        Values to choose from.
     wide
-        Whether it takes a line of its own.
+        Whether it has a row of its own.
     on
-        For a switch, what a job says where it is on; None for what is typed or chosen.
+        For a switch, the value of the job's field when it is on; None for other controls.
     """
 
     path: str
@@ -60,19 +60,19 @@ class Field:
 
 
 class JobForm:
-    """The form.
+    """Form of a job.
 
     Parameters
     ----------
     typed
-        Told of what is typed; not of what `show` puts there.
+        Receives values that the user types, but not those from `show`.
 
     Attributes
     ----------
     document
-        The job that it shows.
+        Present job.
     fields
-        Fields that something can be wrong with, by path.
+        Fields that can have errors, by path.
     """
 
     def __init__(self, words: Words, choices: Choices, typed: Typed) -> None:
@@ -80,7 +80,7 @@ class JobForm:
         self.document: Mapping[str, Any] = {}
         self.fields: dict[str, Field] = {}
         self._controls: dict[str, ValidationElement[Any]] = {}
-        self._there: dict[str, str] = {}  # what stands in each control
+        self._there: dict[str, str] = {}  # present text of each control
         self._switches: dict[str, tuple[ui.switch, object]] = {}
         self._more: dict[str, ui.expansion] = {}
         with ui.element("div").classes("job-form") as self.section:
@@ -109,7 +109,7 @@ class JobForm:
             switch.set_value(value_at(document, path) == on)
 
     def mark(self, errors: Sequence[RejectedError]) -> None:
-        """Say at each field what is wrong with it."""
+        """Show errors at their fields."""
         wrong: dict[str, str] = {}
         for each in errors:
             wrong.setdefault(field_of(each.where, self.fields), each.message)
@@ -119,14 +119,14 @@ class JobForm:
                 self._more[path].open()
 
     def lead(self, path: str) -> None:
-        """Go to a field."""
+        """Move the focus to a field."""
         if (control := self._controls.get(field_of(path, self.fields))) is not None:
             control.run_method("focus")
 
     def enable(self, on: bool) -> None:
-        """Let people type, or not."""
+        """Enable or disable input."""
         for control in (*self._controls.values(), *(switch for switch, _ in self._switches.values())):
-            control.set_enabled(on)  # type: ignore[attr-defined]  # all of them can be
+            control.set_enabled(on)  # type: ignore[attr-defined]  # all controls have it
 
     def _group(self, title: str, fields: Sequence[Field]) -> None:
         with ui.element("fieldset").classes("form-part"):
@@ -143,7 +143,7 @@ class JobForm:
     def _control(self, field: Field) -> ValidationElement[Any]:
         async def changed(value: str | None) -> None:
             text = value or ""
-            if text != self._there.get(field.path, ""):  # somebody typed it, and it was not put there
+            if text != self._there.get(field.path, ""):  # the user typed it, and `show` did not
                 self._there[field.path] = text
                 await self._typed(field.path, typed(text, field.kind))
 
@@ -174,7 +174,7 @@ class JobForm:
 
 
 def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> ui.select:
-    """Make a field that offers something, and takes what else is typed, also when it is left with a click elsewhere."""
+    """Return a field with options that accepts other text too, also when it loses the focus."""
     typed_text = ""
 
     def note(event: GenericEventArguments) -> None:
@@ -198,14 +198,14 @@ def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> 
 
 
 def _choose(select: ui.select, text: str) -> None:
-    """Choose something, whether or not it is offered; nothing for an empty text."""
+    """Select an option, and add it if it is missing; select none for an empty text."""
     if text and text not in select.options:
         select.set_options([*select.options, text])
     select.set_value(text or None)
 
 
 def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, ...], bool]]:
-    """List the parts of the form: a title, its fields, and whether they are folded up at first."""
+    """List the parts of the form: title, fields, and whether it starts folded."""
 
     def like(example: str) -> str:
         return words("like {example}", example=example)

@@ -1,4 +1,4 @@
-"""Links as a graph: gateways on a circle, links as arcs, each direction by itself."""
+"""Graph of links: gateways on a circle, and an arc for each direction of a link."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from seaway.wire.links import KnownLinkOut
 
 MAX_DRAWN = 60
-"""Links that are drawn where nothing is chosen: more are a tangle."""
+"""Limit of links without a selected gateway; more are unreadable."""
 
 MAX_OF_ONE = 240
-"""Links that are drawn of what was chosen: those of a gateway among a hundred are 198."""
+"""Limit of links of a selected gateway; one among a hundred gateways has 198."""
 
 ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
               "free": "free_mbps"}  # fmt: skip
-"""What the API calls a figure of a link."""
+"""Attributes of a link in the API, by figure."""
 
 LINES = {"stale": "dashed", "unknown": "dotted"}
-"""How links are drawn of which nothing new is known."""
+"""Line styles of links without new measurements."""
 
 ROOMY = 24
-"""From so many gateways on, names stand along the radius."""
+"""Number of gateways from which names are drawn along the radius."""
 
 
 def value_of(link: KnownLinkOut, figure: Figure) -> int | None:
-    """Return a figure of a link; None where nothing answers, or no one knows."""
+    """Return a figure of a link; None if it is unknown or probes get no answer."""
     if link.state == "unknown" or (is_dead(link) and figure.name in ("latency", "jitter")):
         return None
     value: int | None = getattr(link, ATTRIBUTES[figure.name])
@@ -40,7 +40,7 @@ def value_of(link: KnownLinkOut, figure: Figure) -> int | None:
 
 
 def is_dead(link: KnownLinkOut) -> bool:
-    """Tell whether nothing answers over a link."""
+    """Report whether probes over a link get no answer."""
     return link.state != "unknown" and link.loss_ppm is not None and link.latency_ns is None
 
 
@@ -57,9 +57,9 @@ def graph(
     Parameters
     ----------
     ends
-        What gateways stand before, by name.
+        Gateways by name.
     centre
-        The gateway that is in the middle; empty for none.
+        Gateway in the middle; empty for none.
     """
     names = sorted({name for each in links for name in (each.source, each.target)}, key=lambda name: _side(ends, name))
     around = [name for name in names if name != centre]
@@ -95,7 +95,7 @@ def graph(
 
 
 def _side(ends: Mapping[str, GatewayOut], name: str) -> tuple[bool, str]:
-    """Return what sorts gateways: those of clusters stand together."""
+    """Return the sort key of a gateway; gateways of clusters come first."""
     end = ends.get(name)
     return not (end and end.clusters), name
 
@@ -122,7 +122,7 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
 
 
 def stands_before(end: GatewayOut | None, words: Words) -> str:
-    """Say what a gateway stands before."""
+    """Describe the clusters or the site behind a gateway."""
     if end is None:
         return ""
     if end.clusters:

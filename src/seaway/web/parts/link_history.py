@@ -1,4 +1,4 @@
-"""What links were like, as lines over time."""
+"""Charts of a link's history."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import LinkStepOut
 
 MAX_POINTS = 360
-"""Points of a line: more are not seen apart."""
+"""Limit of points in a line; more are indistinguishable."""
 
 SAMPLE_S = 60
-"""How far samples are apart that are written down every minute."""
+"""Interval of stored samples."""
 
 GAP = 3
-"""A line has a gap where its points are so many times farther apart than usual."""
+"""Multiple of the median distance between points from which a line has a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a link was like for a while.
+    """Figures of a link for a step of time.
 
     Attributes
     ----------
     at_ms
-        When that began, since 1970.
+        Start of the step in milliseconds since 1970.
     latency_ms, jitter_ms
-        Mean and largest; None where nothing answered.
+        Mean and maximum; None if no probe was answered.
     capacity_mbps, used_mbps
-        None where no one knew.
+        None if unknown.
     """
 
     at_ms: int
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a chart: its title, its colour, and which attribute of points it shows."""
+    """Line of a chart: title, colour, and attribute of its points."""
 
     title: str
     color: str
@@ -57,12 +57,12 @@ class Line:
 
 
 def step_s(span_s: float) -> int:
-    """Return how long steps are over a span of time, seconds: so many as are seen apart, none shorter than a sample."""
+    """Return the length of a step for a span of time: at most `MAX_POINTS` steps, none shorter than a sample."""
     return max(SAMPLE_S, int(span_s / MAX_POINTS))
 
 
 def points_of(steps: Sequence[LinkStepOut]) -> list[Point]:
-    """Return the points of lines: mean latency, loss and bandwidth of each step, and the most jitter and use."""
+    """Return the points of lines: mean latency, loss and bandwidth of each step, and maximum jitter and use."""
     return [_point(each) for each in steps]
 
 
@@ -78,12 +78,12 @@ def _point(step: LinkStepOut) -> Point:
 
 
 def chart(points: Sequence[Point], lines: Sequence[Line], unit: str, ends_ms: tuple[int, int]) -> dict[str, Any]:
-    """Return a chart of some lines.
+    """Return a chart of lines.
 
     Parameters
     ----------
     ends_ms
-        Where the axis of time begins and ends, since 1970.
+        Start and end of the time axis in milliseconds since 1970.
     """
     few = len(points) < 40
     return {
@@ -128,7 +128,7 @@ def chart(points: Sequence[Point], lines: Sequence[Line], unit: str, ends_ms: tu
 
 
 def _broken(values: Sequence[tuple[int, float | None]]) -> Iterator[list[float | None]]:
-    """Put gaps where nothing was written down for longer than usual."""
+    """Insert gaps where samples are missing."""
     apart_ms = [later - earlier for (earlier, _), (later, _) in pairwise(values)]
     most_ms = GAP * median(apart_ms) if apart_ms else 0
     for at, (at_ms, value) in enumerate(values):

@@ -1,4 +1,4 @@
-"""Links as a matrix: a row for each gateway that is looked at, a column for each other, and a colour for a figure."""
+"""Matrix of links: a row for each selected gateway, a column for each gateway, and colours for a figure."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from seaway.wire.links import LinkMatrix
 
 WRITTEN = 20
-"""Up to so many gateways have figures in their cells, and cells that lead to links; more have colours alone."""
+"""Number of gateways up to which cells have figures and links; larger matrices have only colours."""
 
 Wanted = Callable[["GatewayOut"], bool]
-"""Tells whether links that begin or end at a gateway are looked at."""
+"""Function that reports whether the filters select a gateway's links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A link in a matrix.
+    """Cell of a matrix for a link.
 
     Attributes
     ----------
     look
-        Its classes: a colour, and what else is to be told apart; empty where there is no link.
+        CSS classes of its colour and state; empty for no link.
     text
-        Its figure without the unit.
+        Figure without the unit.
     """
 
     look: str
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A gateway, and its links to all others, or those of all others to it."""
+    """Row of a gateway: its links to all others, or the links of all others to it."""
 
     name: str
     outward: bool
@@ -51,12 +51,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A matrix.
+    """Matrix of links.
 
     Attributes
     ----------
     both
-        Whether there is a row for each direction of those that are looked at, not one for each gateway.
+        Whether each selected gateway has two rows, one for each direction.
     """
 
     scale: Scale
@@ -71,7 +71,7 @@ class Rows:
 
 
 def rows_of(matrix: LinkMatrix, wanted: Wanted, words: Words) -> Rows:
-    """Return the rows that are looked at, and the colours that tell their figures apart."""
+    """Return the rows of the selected gateways, and the colours of their figures."""
     figure = FIGURES[matrix.figure]
     names = [each.name for each in matrix.gateways]
     chosen = [at for at, each in enumerate(matrix.gateways) if wanted(each)]
@@ -87,27 +87,27 @@ def rows_of(matrix: LinkMatrix, wanted: Wanted, words: Words) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A matrix as it is shown: its colours, and its HTML."""
+    """Rendered matrix with its colours."""
 
     scale: Scale
     html: str
 
 
 _DRAWN: dict[tuple[object, ...], tuple[LinkMatrix, Drawn]] = {}
-"""What was drawn last for whoever looks at the same."""
+"""Latest rendered matrices by figure, filters and language."""
 
 MAX_CACHED = 32
 
 
 def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words) -> Drawn:
-    """Return a matrix as it is shown.
+    """Return a rendered matrix.
 
-    It is written once for all who look at the same answer in the same way: 9,900 cells take a while.
+    All visitors with the same answer and filters share it: 9,900 cells take a while to render.
 
     Parameters
     ----------
     chosen
-        What `wanted` goes by.
+        Filters that `wanted` applies.
     """
     key = matrix.figure, chosen, words.language
     known = _DRAWN.pop(key, None)
@@ -121,7 +121,7 @@ def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Wo
     return known[1]
 
 
-def _cell(  # a link, and all that says how it looks
+def _cell(  # a link and all that determines its look
     matrix: LinkMatrix, names: Sequence[str], near: int, far: int, scale: Scale, words: Words
 ) -> Cell:
     value, state = matrix.values[near][far], matrix.states[near][far]

@@ -1,4 +1,4 @@
-"""How slices are drawn: whose colour each has, and what is said of it."""
+"""Colours and texts of slices."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 COLOURS = 10
-"""Number of shades; `static/fleet.css` has them."""
+"""Number of colours, as in `static/fleet.css`."""
 
 
 def colours_of(names: Iterable[str]) -> Mapping[str, int]:
-    """Give each name a colour, 0 to `COLOURS` - 1; two have the same one only where there are more than that."""
+    """Assign a colour to each name, 0 to `COLOURS` - 1; colours repeat only beyond `COLOURS` names."""
     found: dict[str, int] = {}
     taken: set[int] = set()
     for name in sorted(set(names)):
@@ -38,10 +38,10 @@ def colours_of(names: Iterable[str]) -> Mapping[str, int]:
 Held = TypeVar("Held", bound="AllocatedSlice")
 
 TENANT, JOB = "tenant", "job"
-"""What colours may stand for."""
+"""Meanings of colours."""
 
 HIDDEN, NO_ONE = "theirs", "nobody"
-"""In place of a colour: another tenant's, whom one may not know, and a pod that is no job's."""
+"""Classes of slices without a colour: another tenant's, which is hidden, and a pod outside of Seaway's jobs."""
 
 BYTES_PER_MIB = 1 << 20
 
@@ -50,12 +50,12 @@ MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A user in the legend.
+    """Entry of the legend.
 
     Attributes
     ----------
     colour
-        The class that its slices have.
+        CSS class of its slices.
     """
 
     name: str
@@ -64,16 +64,16 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A slice as it is drawn in the bars of its device.
+    """Slice in the bars of its device.
 
     Attributes
     ----------
     job
-        Id of the job whose page it leads to; empty for none.
+        Id of the job whose page it links to; empty for none.
     who, tip
-        What is said of it, ready to stand in HTML.
+        Its title and description, escaped for HTML.
     cores, memory
-        How wide it is in each bar, percent; 0 where it holds nothing of that.
+        Its width in each bar in percent; 0 without an allocation.
     """
 
     job: str
@@ -86,14 +86,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Painter:
-    """Knows the colours of a page.
+    """Colours and texts of a page's slices.
 
     Attributes
     ----------
     by
-        What they stand for.
+        Meaning of the colours.
     colours
-        By the name of what they stand for.
+        Colours by name of the tenant or job.
     """
 
     words: Words
@@ -101,7 +101,7 @@ class Painter:
     colours: Mapping[str, int]
 
     def colour(self, held: AllocatedSlice) -> str:
-        """Return the class of a slice."""
+        """Return the CSS class of a slice."""
         if not held.job:
             return HIDDEN
         if not held.job_id or not held.tenant:
@@ -109,11 +109,11 @@ class Painter:
         return f"c{self.colours.get(self._name(held), 0)}"
 
     def who(self, held: AllocatedSlice) -> str:
-        """Say who holds a slice."""
+        """Return the title of a slice."""
         return held.job or self.words("another tenant's job")
 
     def tip(self, held: AllocatedSlice, device: DeviceOut) -> str:
-        """Say what is to be known of a slice, line by line."""
+        """Describe a slice, line by line."""
         words, locale = self.words, self.words.locale
         lines = [f"{self.who(held)} · {held.tenant}" if held.tenant else self.who(held)]
         if held.pod and held.pod != held.job:
@@ -129,7 +129,7 @@ class Painter:
         return "\n".join(lines)
 
     def cuts(self, device: DeviceOut) -> list[Cut]:
-        """Return the slices of a device as they are drawn; said once, for they stand in two bars."""
+        """Return the slices of a device for its bars; both bars share the texts."""
         return [
             Cut(
                 each.job_id if each.tenant else "",
@@ -143,7 +143,7 @@ class Painter:
         ]
 
     def card_tip(self, device: DeviceOut) -> str:
-        """Say what is to be known of a device, line by line."""
+        """Describe a device, line by line."""
         words, locale = self.words, self.words.locale
         cores = figures.percent(figures.share(device.core_milli.used, device.core_milli.total), locale)
         of = {
@@ -161,7 +161,7 @@ class Painter:
         return "\n".join([*lines, *([device.reason] if device.reason else [])])
 
     def legend(self, slices: Iterable[AllocatedSlice]) -> list[Holder]:
-        """List whose colours stand on a page, by name."""
+        """List the names with colours on a page."""
         named = {self._name(each): self.colour(each) for each in slices if each.job_id and each.tenant}
         return [Holder(name, colour) for name, colour in sorted(named.items())]
 
@@ -170,17 +170,14 @@ class Painter:
 
 
 def still(devices: Sequence[DeviceOut]) -> list[DeviceOut]:
-    """Return devices as they are drawn: how long ago they were measured only where that is long, and in minutes.
-
-    Else that is never twice the same.
-    """
+    """Return devices with the age of measurements in whole minutes, so that equal answers compare equal."""
     return [
         each.model_copy(update={"used": _still(each.used), "slices": still_slices(each.slices)}) for each in devices
     ]
 
 
 def still_slices(slices: Sequence[Held]) -> list[Held]:
-    """Return slices likewise."""
+    """Return slices with the age of measurements in whole minutes."""
     return [each.model_copy(update={"used": _still(each.used)}) if each.used else each for each in slices]
 
 
@@ -197,7 +194,7 @@ def painter(words: Words, by: str, slices: Iterable[AllocatedSlice]) -> Painter:
 
 
 def used_text(used: UsedOut, device: DeviceOut, words: Words) -> str:
-    """Write what was measured; only what was."""
+    """Format the measured values."""
     said = []
     if used.core_milli is not None:
         cores = figures.percent(figures.share(used.core_milli, device.core_milli.total), words.locale)
@@ -208,7 +205,7 @@ def used_text(used: UsedOut, device: DeviceOut, words: Words) -> str:
 
 
 def age_text(used: UsedOut, words: Words) -> str:
-    """Say how old a figure is, once that is a minute or more; else nothing."""
+    """Format the age of a measurement from one minute on; empty before."""
     if used.age_s < MINUTE_S:
         return ""
     return words("measured {age} ago", age=figures.span(used.age_s, words.locale))

@@ -1,5 +1,5 @@
-// A piece of text with figures: shown again in place, so that what a user holds, focus, a selection, how far a table
-// is scrolled, what is unfolded, stays where it is. Vue, which the page has anyway, finds out what is to change.
+// Fragment of HTML. Vue, which the page already loads, applies only the differences, so that focus, selection,
+// scroll positions and unfolded parts stay.
 import { Fragment, h, render } from "vue";
 
 export default {
@@ -24,7 +24,7 @@ export default {
   },
 };
 
-// Nodes as Vue describes them. Those with a data-key are the same wherever among the others they stand later.
+// Return child nodes as Vue nodes. A node with a data-key stays the same when its position changes.
 function described(parent) {
   const times = new Map();
   return [...parent.childNodes].map((node) => {
@@ -32,7 +32,7 @@ function described(parent) {
     const attributes = Object.fromEntries([...node.attributes].map(({ name, value }) => [`^${name}`, value]));
     const key = node.dataset.key;
     if (key !== undefined) {
-      const before = times.get(key) ?? 0; // a key that is duplicated is another one the second time
+      const before = times.get(key) ?? 0; // makes repeated keys unique
       times.set(key, before + 1);
       attributes.key = `${before} ${key}`;
     }

@@ -183,7 +183,7 @@ def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiS
         following.cancel()
         assert follower.lines == [f"by {name}"]
     assert list(cluster.logs(deployment.name, 0, 10)) == ["by main"]
-    with pytest.raises(NoContainerError, match="container 'gone'; there is main, side, proxy, fetch"):
+    with pytest.raises(NoContainerError, match="container 'gone' not found; available: main, side, proxy, fetch"):
         cluster.logs(deployment.name, 0, 10, "gone")
 
 

@@ -59,7 +59,7 @@ class _Submit:
         self.visit, self.words = visit, visit.words
         self._draft = JobDraft()
         self._begun = False
-        """True if it is known what was being written: until then nothing is typed, and nothing kept in its place."""
+        """True after the draft is loaded; input is disabled, and nothing stored, before."""
         self._nodes: dict[str, int] = {}
         self._trial: DryRunOut | None = None
         self._latest = Latest(visit)
@@ -147,8 +147,7 @@ class _Submit:
         await self._soon()
 
     async def _take(self, path: str, amount: str) -> None:
-        """Apply a change that admits the job, and move the focus to its field, because the pressed button disappears.
-        """
+        """Apply a change that admits the job, and focus its field, since the button disappears."""
         self._draft.fill_in(path, typed(amount, self._form.fields[path].kind))
         self._form.show(self._draft.document or {})
         self._lead(path)

@@ -31,7 +31,7 @@ class EvaluationPanel:
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
-        self._retained: list[EvaluationOut] = []
+        self._stored: list[EvaluationOut] = []
         self._shown: EvaluationDetail | None = None
         with ui.element("section").classes("panel"):
             self._fragment = Fragment("evaluations", visit.words)
@@ -42,8 +42,8 @@ class EvaluationPanel:
         await self._visit.follow(policies.evaluations(), self._received, SELDOM_S)
 
     async def _received(self, value: EvaluationList) -> None:
-        self._retained = value.evaluations
-        names = [each.name for each in self._retained]
+        self._stored = value.evaluations
+        names = [each.name for each in self._stored]
         wanted = self._shown.name if self._shown else self._visit.query.get("evaluation", "")
         await self._look(wanted if wanted in names else next(iter(names), ""))
 
@@ -53,7 +53,7 @@ class EvaluationPanel:
             found = await self._visit.ask(policies.evaluation(name))
             self._shown = found
         self._fragment.show(
-            retained=self._retained,
+            stored=self._stored,
             shown=self._shown,
             lines=list(line_rows(self._shown.lines)) if self._shown else [],
             figures=FIGURES,
