@@ -1,1 +1,1 @@
-"""The command line: a thin face over what the packages below do."""
+"""Command line: commands that call the packages below, and print results."""

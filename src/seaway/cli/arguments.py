@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments of several commands, and their shell completion."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """Take ``CLUSTER`` or ``CLUSTER/NODE`` apart; the node is empty for a whole cluster."""
+    """Split ``CLUSTER`` or ``CLUSTER/NODE``; the node is empty for a whole cluster."""
     cluster, _, node = place.partition("/")
     return cluster, node
 
 
 MOST = 100
-"""Jobs that are offered: the latest."""
+"""Number of latest jobs in completions."""
 
 Completion = Callable[[typer.Context, str], list[tuple[str, str]]]
 
@@ -37,7 +37,7 @@ def clusters(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 def places(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete names of clusters, and after a slash those of nodes."""
+    """Complete names of clusters, and names of nodes after a slash."""
     if "/" not in incomplete:
         return _matching(context, incomplete, _clusters)
     return _matching(context, incomplete, lambda client: _nodes(client, incomplete.partition("/")[0]))

@@ -1,4 +1,4 @@
-"""All commands. A command is imported when it is used, so that each starts fast."""
+"""Commands of `seaway`. Their modules are imported on use, so that each command starts fast."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ JOBS, FLEET, SETUP, TRYING = "Jobs", "The fleet", "Set up", "Try out"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a group of them.
+    """Command, or group of commands.
 
     Attributes
     ----------
     name
-        What the user types.
+        Name on the command line.
     panel
-        Where the help lists it.
+        Section of the help.
     module
-        Its module in `seaway.cli`.
+        Module in `seaway.cli`.
     what
-        The function or the group there; empty for the command's name.
+        Function or group in the module; empty for the command's name.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Command:
     what: str = ""
 
     def join(self, app: typer.Typer) -> None:
-        """Import it and put it into the command line."""
+        """Import it, and add it to the command line."""
         found = getattr(import_module(f"seaway.cli.{self.module}"), self.what or self.name)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=self.name, rich_help_panel=self.panel)
@@ -90,7 +90,7 @@ WITH_VALUE = ("--server", "--profile")
 
 
 def wanted(arguments: Sequence[str]) -> tuple[Command, ...]:
-    """Return the commands that arguments need: the one that is asked for, or all where that is not clear."""
+    """Return the commands that arguments name: one, or all if that is unclear."""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         rest = rest[2 if rest[0] in WITH_VALUE else 1 :]

@@ -1,4 +1,4 @@
-"""Errors and warnings as the command line tells them: one line each, on standard error."""
+"""Errors and warnings of commands, one line each on standard error."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BAD_INPUT = 2
 NOT_ALLOWED = 3
 """Not signed in, or not allowed."""
 UNAVAILABLE = 4
-"""The server cannot be reached, or not now."""
+"""The server is unreachable or unavailable."""
 
 
 def code_of(error: SeawayError) -> int:
-    """Return what to exit with after an error."""
+    """Return the exit code for an error."""
     from seaway.client.errors import AnswerError, ForbiddenError, UnauthenticatedError, WaitedTooLongError
 
     if isinstance(error, UnauthenticatedError | ForbiddenError):
@@ -35,7 +35,7 @@ def code_of(error: SeawayError) -> int:
 
 
 def hint_of(error: SeawayError) -> str:
-    """Return what may help, where the error itself does not say; empty for nothing."""
+    """Return a hint for an error; empty for none."""
     from seaway.client.errors import UnauthenticatedError
 
     if isinstance(error, UnauthenticatedError):
@@ -44,7 +44,7 @@ def hint_of(error: SeawayError) -> str:
 
 
 def tell(error: SeawayError) -> None:
-    """Print an error, and what else is wrong with the same input."""
+    """Print an error, and further errors of the same input."""
     from seaway.cli.errors import hint_of
 
     typer.echo(f"error: {error}", err=True)
@@ -55,20 +55,20 @@ def tell(error: SeawayError) -> None:
 
 
 def note(text: str) -> None:
-    """Print something beside the result, where it does not get into a pipe."""
+    """Print a note to standard error, so that it does not mix with results in a pipe."""
     typer.echo(text, err=True)
 
 
 def show_warnings_plainly() -> None:
-    """Print warnings without their line of code."""
+    """Print warnings without their source line."""
     warnings.showwarning = _show
 
 
 def write_what_can_be_written() -> None:
-    """Have marks that a terminal's encoding has not replaced by `?`, as bars and dashes are where it is ASCII.
+    """Replace characters that the terminal's encoding lacks by `?`, such as bars and dashes in ASCII.
 
-    What goes into a file or a pipe may be data: it is UTF-8 and whole, or breaks off, whatever the terminal's encoding.
-    Bytes of arguments that are no text leave as they came in.
+    Output to files and pipes can be data, so it is strict UTF-8 in any locale. Invalid bytes in arguments are written
+    unchanged.
     """
     for stream, strange in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):

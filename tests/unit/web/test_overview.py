@@ -74,7 +74,7 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which does not answer")
     assert (show_error["Nodes"]["figure"], show_error["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
-    assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that are silent"
+    assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that do not answer"
     assert "3 without answers" in str(show_error["Running jobs"]["note"])
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")

@@ -1,4 +1,4 @@
-"""`seaway agent`: probe the other gateways from this one, and report what was measured."""
+"""`seaway agent`: probes from this gateway to all others, and reports to the control plane."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EVERY_S = 1.0
 
 
 def results_table(results: Sequence[Reported]) -> Rows:
-    """Make a table of what a round said."""
+    """Return the table of a round's results."""
     columns = (
         Column("TARGET", lambda each: each["target"]),
         Column("PATH", lambda each: each["path"] or NONE, drop=1),
@@ -55,12 +55,12 @@ def results_table(results: Sequence[Reported]) -> Rows:
 
 
 def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
-    """Say how reporting goes, and how old what is shown is.
+    """Describe the state of reports, and the age of the results in view.
 
     Parameters
     ----------
     seen_s
-        Seconds since the last round ended; None before the first.
+        Seconds since the end of the last round; None before the first.
     """
     age = "no round yet" if seen_s is None else f"round of {seen_s:.0f} s ago"
     if delivery is None:
@@ -72,7 +72,7 @@ def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
 
 
 class LiveTable:
-    """A table on the terminal that is always that of the last round; the log goes by above it."""
+    """Live table of the last round; log messages scroll above it."""
 
     def __init__(self) -> None:
         self._live = Live(console=console(), auto_refresh=False)
@@ -96,11 +96,11 @@ class LiveTable:
         self._live.stop()
 
     def follow(self, delivery: Delivery | None) -> None:
-        """Show below the table how reporting goes."""
+        """Show the state of reports below the table."""
         self._delivery = delivery
 
     def see(self, results: Sequence[Reported]) -> None:
-        """Show another round."""
+        """Show the results of a round."""
         self._results, self._seen_s = results, time.monotonic()
 
     def _keep_showing(self) -> None:
@@ -113,7 +113,7 @@ class LiveTable:
 
 
 class _Above:
-    """Writes what is logged above a live table."""
+    """Stream that writes log messages above a live table."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -124,7 +124,7 @@ class _Above:
             self._live.console.print(Text(text.rstrip("\n"), "dim"), soft_wrap=True)
 
     def flush(self) -> None:
-        """Have nothing to flush."""
+        """Do nothing: there is no buffer."""
 
 
 def _latency(each: dict[str, Any]) -> Text:
@@ -147,7 +147,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def agent(  # options
+def agent(  # one parameter for each option
     context: typer.Context,
     gateway: Annotated[str | None, typer.Option(help="Name of this gateway in the network.")] = None,
     server: Annotated[str | None, typer.Option(metavar="URL", help="URL of the control plane.")] = None,
@@ -221,7 +221,7 @@ def agent(  # options
 
 
 def _once(settings: AgentSettings, output: Format) -> int:
-    """Probe once and print it; return 1 when a user did not answer."""
+    """Probe once, and print the results; return 1 if a gateway did not answer."""
     from seaway.application.agent.rounds import measure
     from seaway.application.ports.clock import SystemClock
     from seaway.bootstrap.agent import ask_address, know, open_all
@@ -256,12 +256,12 @@ def _run(settings: AgentSettings, output: Format) -> None:
     def stop(*_: object) -> None:
         stopping.set()
         for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
+            signal.signal(each, signal.SIG_DFL)  # a second signal ends it immediately
 
     def end(*_: object) -> None:
         for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, signal.SIG_IGN)  # it ends already
-        raise SystemExit(0)  # as long as there is nothing to bring
+            signal.signal(each, signal.SIG_IGN)  # ignores signals while it ends
+        raise SystemExit(0)  # until there are results to report
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, end)
@@ -307,7 +307,7 @@ def _print_lines(results: Sequence[Reported]) -> None:
 
 
 def _show_nothing(_: Sequence[Reported]) -> None:
-    """Print nothing; rounds are logged."""
+    """Print no results; rounds are logged."""
 
 
 def _log_plainly() -> None:

@@ -1,4 +1,4 @@
-"""`seaway config show` and `seaway login`: which server is spoken to, by which token; and how a server is set up."""
+"""`seaway config` and `seaway login`: server and token of commands, and settings of the server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def show_server_settings(output: Output, config: Path | None, data: Path | None)
 
 
 def without_passwords(value: object) -> object:
-    """Hide passwords of URLs.
+    """Mask passwords in URLs.
 
     Examples
     --------
@@ -84,7 +84,7 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 OURS = re.compile(r"(sw_[^_]+)_.+")
-"""Our own tokens: the part before the secret names the token and may be shown."""
+"""Pattern of Seaway's own tokens. The part before the secret identifies the token, and may be shown."""
 
 
 @app.callback()
@@ -176,7 +176,7 @@ def login(
 
 
 def masked(token: str) -> str:
-    """Show so much of a token that one knows which it is, and nothing that opens a door."""
+    """Return the public part of a token, or a note that a token is set."""
     if not token:
         return ""
     ours = OURS.fullmatch(token)
@@ -184,7 +184,7 @@ def masked(token: str) -> str:
 
 
 def write_profile(name: str, profile: dict[str, str]) -> None:
-    """Put a profile into the file and make it the default; no one else can read the file.
+    """Write a profile to the file as the default one; only its owner can read the file.
 
     Raises
     ------
@@ -210,13 +210,13 @@ def write_profile(name: str, profile: dict[str, str]) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as TOML does; JSON's form is a part of TOML's."""
+    """Quote a text for TOML; JSON strings are valid in TOML."""
     import json
 
     return json.dumps(text, ensure_ascii=False)
 
 
-def _settings_picture(body: dict[str, Any]) -> Any:  # noqa: ANN401  # what rich can print
+def _settings_picture(body: dict[str, Any]) -> Any:  # noqa: ANN401  # a renderable of rich
     from seaway.terminal.columns import Column, Rows
 
     rows = [{"name": name, **setting} for name, setting in body["settings"].items()]

@@ -1,4 +1,4 @@
-"""`seaway db`: the database itself, without a server in between."""
+"""`seaway db`: the database, without a running server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def db(context: typer.Context) -> None:
 Progress = Callable[[int, int], None]
 
 MAX_NAMED = 20
-"""Tokens that are named after a restore."""
+"""Limit of tokens that are listed after a restore."""
 
 Database = Annotated[
     str | None,
@@ -42,12 +42,12 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_d
 
 
 def url_of(database: str | None, data: Path | None) -> str:
-    """Return the database that is meant.
+    """Return the URL of the database.
 
     Raises
     ------
     RejectedError
-        When there is none in the data folder, or no SQLite file where the URL says; none is made.
+        When the data folder has no database, or the SQLite file of the URL does not exist; neither is created.
     """
     from seaway.domain.errors import RejectedError
 
@@ -69,7 +69,7 @@ def url_of(database: str | None, data: Path | None) -> str:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress]:
-    """Show how far long work is, on a terminal."""
+    """Show the progress of long work on a terminal."""
     from rich.console import Console
     from rich.progress import Progress as Bar
 

@@ -262,23 +262,23 @@ ARROW = "→"
 
 
 def names_of(config: NetworkConfig | None) -> Names:
-    """Return what the SIDs of a network are called, like ``gw-2 End``."""
+    """Return the names of a network's SIDs, like ``gw-2 End``."""
     gateways = config.gateways if config else ()
     return {sid.address: f"{each.name} {sid.behaviour.value}" for each in gateways for sid in each.sids}
 
 
 def picture(changes: Iterable[Change], names: Names) -> RenderableType:
-    """Show changes, a line each: + is new, ~ changes, - goes, < is set back to what it was."""
+    """Return changes for people, one per line: + added, ~ changed, - removed, < restored."""
     return Group(*(_line(each, names) for each in changes))
 
 
 def body(changes: Iterable[Change], netns: str) -> list[dict[str, Any]]:
-    """Return changes for programs."""
+    """Return changes as JSON."""
     return [{**_fields(each), "command": commands([each], netns)[0]} for each in changes]
 
 
 def state_picture(present: CurrentState, names: Names) -> RenderableType:
-    """Show what a machine has of Seaway."""
+    """Return the routes and settings of Seaway on a machine, for people."""
     routes = [Text(f"  {_route(each)}  {_does(each, names)}") for each in present.routes]
     settings = [
         Text(f"  {setting_text(knob)} = {present.settings.get(knob, '?')}").append(f"  (was {was.before})", "dim")
@@ -289,7 +289,7 @@ def state_picture(present: CurrentState, names: Names) -> RenderableType:
 
 
 def state_body(present: CurrentState, netns: str) -> dict[str, Any]:
-    """Return what a machine has of Seaway, for programs."""
+    """Return the routes and settings of Seaway on a machine, as JSON."""
     return {
         "netns": netns,
         "routes": [{"destination": str(each.destination), "does": _does(each, {})} for each in present.routes],

@@ -1,4 +1,4 @@
-"""`seaway gateway follow`: keep this machine as the control plane wants it."""
+"""`seaway gateway follow`: reconciliation of this machine with the control plane's configuration."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 
 class Steering:
-    """A machine that is brought to what is wanted; fills `seaway.application.ports.steering.Steered`."""
+    """Machine to reconcile; implements `seaway.application.ports.steering.Steered`."""
 
     def __init__(self, gateway: str, machine: Machine) -> None:
         self._gateway = gateway
         self._machine = machine
 
     def reach(self, wanted: Wanted) -> int:
-        """Give it what it must have, and return how many changes that took."""
+        """Apply a configuration; return the number of changes."""
         from seaway.steering.desired import desired
         from seaway.steering.obstacles import losses
 
@@ -89,7 +89,7 @@ def follow(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     machine = Machine(settings.netns, state)
-    machine.read()  # says at once what is missing
+    machine.read()  # reports missing requirements early
     stopping = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stopping.set())

@@ -35,19 +35,19 @@ class Wanted:
 
     @property
     def state(self) -> GatewayState:
-        """The desired state of the gateway."""
+        """Desired state of the gateway."""
         from seaway.steering.desired import desired
 
         return desired(self.config, self.name, self.active)
 
 
 def read_network(file: str) -> NetworkConfig:
-    """Read a file; ``-`` is standard input.
+    """Read a network file; ``-`` is standard input.
 
     Raises
     ------
     RejectedError
-        Says all that is wrong, and on which lines.
+        When it is invalid; it reports all errors with their lines.
     """
     from seaway.cli.admin.network import read_network_file
     from seaway.wire.network_in import NetworkConfigIn

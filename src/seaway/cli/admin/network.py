@@ -1,4 +1,4 @@
-"""`seaway network`: how the network between gateways is meant to be, and who measures it."""
+"""`seaway network`: configuration of the network between gateways, and its agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seaway queues`: where jobs wait, by which policy they are placed, and on what."""
+"""`seaway queues`: queues with their policies and pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=a
 
 
 class Seen(NamedTuple):
-    """A queue as it was read."""
+    """Version of a queue."""
 
     version: str
 
@@ -95,7 +95,7 @@ def set_queue(
             try:
                 after = client.body(put_queue(name, seen=seen, **fields))
                 break
-            except StaleError:  # another user changed it in between: what is not said stays as it is now
+            except StaleError:  # concurrent change by another user: omitted options keep its values
                 if not left:
                     raise
             except RejectedError as error:

@@ -1,4 +1,4 @@
-"""`seaway cluster`: real clusters joined on this machine."""
+"""`seaway cluster`: join, list, leave and remove real clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seaway cordon`, `uncordon`, `drain`: keeping work away from clusters and nodes."""
+"""`seaway cordon`, `uncordon`, `drain`: scheduling of clusters and nodes."""
 
 from __future__ import annotations
 

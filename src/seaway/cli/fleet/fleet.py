@@ -1,4 +1,4 @@
-"""`seaway fleet`: what there is, and how much of it is taken."""
+"""`seaway fleet`: clusters, nodes, devices and slices with their allocation."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def slices(
 
 
 def _free(memory: str, cores: str) -> tuple[int, int]:
-    """Return what is to be free of a device at least, MiB and thousandths; raises where it is no amount."""
+    """Return the minimum free memory in MiB and cores in thousandths; raise `RejectedError` for an invalid amount."""
     from seaway.domain.units import memory_mib, percent_milli
 
     mib = memory_mib(memory, where="--free-memory") if memory else 0
@@ -127,7 +127,7 @@ def _free(memory: str, cores: str) -> tuple[int, int]:
 
 
 def table(body: Body, *, wide: bool) -> RenderableType:
-    """Make the table of clusters."""
+    """Return the table of clusters."""
     from rich.console import Group
     from rich.text import Text
 
@@ -158,7 +158,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _silence(cluster: Body) -> str:
-    """Say why a cluster does not answer, in the row that names it; servers of old do not."""
+    """Return why a cluster does not answer, without its name; empty from old servers."""
     return str(cluster.get("silence", "")).removeprefix(f"{cluster['name']}: ")
 
 
@@ -186,9 +186,9 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
 def _with_reasons(
     columns: tuple[Column, ...], things: list[Body], name: Callable[[Body], str], *, wide: bool
 ) -> RenderableType:
-    """Say why things take no new work, where any does not: in a column, or below a wide table each reason whole, once.
+    """Return a table with reasons why entries accept no new work.
 
-    Servers of old do not say.
+    They are in a column, or below a wide table with each full reason once. Old servers do not send reasons.
     """
     from rich.console import Group
     from rich.text import Text
@@ -210,7 +210,7 @@ def _with_reasons(
 
 
 def _pods(node: Body) -> str:
-    """Say how many pods a node has and takes; servers of old, and nodes that take any number, do not."""
+    """Describe the pods of a node and their limit; old servers and nodes without a limit do not report them."""
     from seaway.terminal.words import NONE
 
     pods = node.get("pods")
@@ -244,7 +244,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _used_columns() -> tuple[Column, ...]:
-    """Return what was measured of devices, for fleets where anything is."""
+    """Return the columns of measured use."""
     from seaway.terminal.columns import Column
     from seaway.terminal.words import NONE, cores, gib
 

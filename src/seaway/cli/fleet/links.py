@@ -1,4 +1,4 @@
-"""`seaway links` and `seaway gateways`: the network between clusters and users."""
+"""`seaway links` and `seaway gateways`: links between gateways of clusters and users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 
 @app.callback(invoke_without_command=True)
-def links(  # options of a command
+def links(  # one parameter for each option
     context: typer.Context,
     source: Annotated[str, typer.Option("--source", "-s", help="Filter by source gateway.")] = "",
     target: Annotated[str, typer.Option("--target", "-t", help="Filter by target gateway.")] = "",

@@ -1,4 +1,4 @@
-"""`seaway orphans`: copies in clusters that no job accounts for."""
+"""`seaway orphans`: orphaned workloads, which belong to no job."""
 
 from __future__ import annotations
 

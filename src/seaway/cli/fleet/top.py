@@ -1,4 +1,4 @@
-"""`seaway top`: the fleet, the queue and the jobs, live."""
+"""`seaway top`: live view of the fleet, the queue and the jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 MOST = 20
-"""Jobs that --once shows of those that wait, and of those that do not."""
+"""Limit of waiting jobs, and of other jobs, in the output of `--once`."""
 
 
 def top(
@@ -57,7 +57,7 @@ async def _watch(context: typer.Context, who: Body, *, light: bool) -> None:
 
 
 def picture(client: Client) -> RenderableType:
-    """Show in tables how things are now: the sums, clusters, what waits, and what is on its way or runs."""
+    """Return tables of the present state: sums, clusters, waiting jobs, and placed jobs."""
     from rich.console import Group
 
     from seaway.cli.fleet.fleet import table as clusters_table

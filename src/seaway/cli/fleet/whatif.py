@@ -1,4 +1,4 @@
-"""`seaway whatif`: a question to a copy of the live fleet."""
+"""`seaway whatif`: queries on a copy of the live fleet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST = 20
-"""Jobs that are shown unless more are asked for."""
+"""Limit of jobs, except in wide output."""
 
 
 def whatif(

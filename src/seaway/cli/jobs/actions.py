@@ -1,4 +1,4 @@
-"""`seaway cancel`, `suspend`, `resume`, `reprioritize`, `delete`: sending jobs on their way."""
+"""`seaway cancel`, `suspend`, `resume`, `reprioritize`, `delete`: actions on jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seaway events`: what happened, in order, and what happens."""
+"""`seaway events`: past and new events of jobs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 TAIL = 20
-"""Lines of the log that are shown of a job that failed."""
+"""Number of last log lines of a failed job."""
 
 
 def attach(client: Client, job: Body, *, after: int = 0) -> int:
-    """Show what happens to a job until it is over, or runs where it is one that never ends by itself.
+    """Follow a job until it ends or, for a service, until it runs.
 
     Returns
     -------
     int
-        The exit code: whether the job did what it was to do.
+        Exit code: 0 if the job completed, or runs as a service.
     """
     from seaway.cli.remote import be_patient
 
@@ -56,14 +56,14 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
 
 
 def _live(out: Console, job: Body) -> AbstractContextManager[Any]:
-    """Return a line that shows what the job does now; nothing where no one watches."""
+    """Return a status line with the state of the job; none without a terminal."""
     from rich.markup import escape
 
     return out.status(escape(f"{job['name']}: {job['state']}")) if out.is_terminal else nullcontext()
 
 
 def _said(out: Console, status: Any, job: Body, event: Body) -> str:  # noqa: ANN401  # a status line or None
-    """Show an event, and return the job's state after it; empty where it says none."""
+    """Print an event; return the job's state after it, empty if the event has none."""
     from rich.markup import escape
 
     from seaway.terminal.words import line
@@ -81,7 +81,7 @@ def _show_end_of_log(client: Client, job: Body, out: Console) -> None:
     try:
         text = client.send(logs(job["id"], tail=TAIL))
     except SeawayError:
-        return  # there are none, or not any more
+        return  # no log, or not any more
     if text.strip():
         out.print("\nthe end of its log:", style="bold")
         typer.echo(text, nl=not text.endswith("\n"))

@@ -1,4 +1,4 @@
-"""Job files: YAML with one job or several, and the lines of all fields."""
+"""Job files: YAML with one or more jobs, and the lines of their fields."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ JOB = Kind("job", "name: train", 50_000)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job as it was written.
+    """Job from a file or from options.
 
     Attributes
     ----------
     fields
-        What it says, as it is sent.
+        The job as it is sent.
     source
-        The file; empty where it was written as options.
+        Name of the file; empty for options.
     lines
-        On which line each field stands, by path like ``resources.gpus``; from 1.
+        Line of each field, by path like ``resources.gpus``; from 1.
     options
-        Which option each field comes from, by path.
+        Option of each field, by path.
     """
 
     fields: dict[str, Any]
@@ -63,12 +63,12 @@ class Written:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def placed(self, error: RejectedError) -> RejectedError:
-        """Return an error that says where in what was written it is."""
+        """Return an error with its place in the file or options."""
         others = tuple(self.placed(each) for each in error.also)
         return type(error)(error.message, where=self._where(error.where), also=others)
 
     def changed(self, fields: Mapping[str, Any], options: Mapping[str, str]) -> Written:
-        """Return the job with options in place of some of its fields."""
+        """Return the job with fields from options."""
         return Written(merged(self.fields, fields), self.source, self.lines, options)
 
     def _where(self, path: str) -> str:
@@ -83,12 +83,12 @@ class Written:
 
 
 def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
-    """Read all jobs of a file, or what else it holds one or several of; ``-`` is standard input.
+    """Read all documents of a file; ``-`` is standard input.
 
     Raises
     ------
     RejectedError
-        When the file cannot be read, is not YAML, or holds what is no job. Says on which line.
+        When the file cannot be read, is not YAML, or a document has the wrong kind; it reports the line.
     """
     source = "stdin" if file == STDIN else file
     text = _text(file, source)
@@ -106,7 +106,7 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
 
 
 def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Put what is given over what there is, field by field; lists are replaced."""
+    """Merge two objects field by field; lists are replaced."""
     result = dict(base)
     for name, value in above.items():
         there = result.get(name)
@@ -146,7 +146,7 @@ def _documents(text: str, source: str, kind: Kind) -> Iterator[Written]:
 
 
 def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: int) -> None:
-    """Note on which line everything below a node stands."""
+    """Record the line of each field below a node."""
     if isinstance(node, yaml.SequenceNode):
         for at, part in enumerate(node.value):
             lines[f"{path}[{at}]"] = part.start_mark.line + 1
@@ -165,8 +165,8 @@ def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: 
         raise RejectedError(f"has more than {most} fields", where=source)
 
 
-def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # anything that YAML may hold
-    """Return a value as JSON can hold it; dates become text again."""
+def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # any value of YAML
+    """Convert a value to JSON types; dates become text again."""
     if isinstance(value, dict):
         return {str(key): _plain(each, source, line) for key, each in value.items()}
     if isinstance(value, list):
@@ -185,16 +185,16 @@ OPTIONS = {
     "data.location": "--data",
     "data.size": "--data-size",
 }
-"""Options that are not called as their fields are."""
+"""Options whose names differ from their fields."""
 
 
 def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
-    """Return the jobs of all files, with options in place of their fields; or the one that options make.
+    """Return the jobs of all files, with fields from options; or one job from options.
 
     Parameters
     ----------
     given
-        By path, like ``resources.gpus``.
+        Values by path, like ``resources.gpus``.
     """
     from seaway.cli.jobs.file import Written, merged, read_jobs
 
@@ -211,13 +211,13 @@ def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
 
 
 def option_of(path: str) -> str:
-    """Name the option that a field comes from."""
+    """Return the option of a field."""
     name = path.rpartition(".")[2]
     return OPTIONS.get(path, f"--{name.replace('_', '-')}")
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str] | None:
-    """Take ``NAME=VALUE`` apart.
+    """Parse ``NAME=VALUE``.
 
     Raises
     ------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FILTERS = "Which jobs"
 EVERY_S = 1.0
-"""Seconds between two looks with --watch."""
+"""Interval of updates with --watch, in seconds."""
 
 
 def jobs(
@@ -87,7 +87,7 @@ def jobs(
 
 
 def table(body: Body, *, wide: bool) -> RenderableType:
-    """Make the table of some jobs."""
+    """Return the table of jobs."""
     from rich.console import Group
 
     from seaway.terminal.columns import Rows
@@ -102,7 +102,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
 
 
 def keep_showing(look: Callable[[], RenderableType], pause: Callable[[float], None] = time.sleep) -> None:
-    """Show something again every second, until Ctrl-C."""
+    """Update a view every second, until Ctrl-C."""
     from rich.live import Live
 
     try:

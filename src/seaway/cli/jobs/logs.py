@@ -1,4 +1,4 @@
-"""`seaway logs` and `seaway manifest`: what a job wrote, and what it became."""
+"""`seaway logs` and `seaway manifest`: logs and Kubernetes objects of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = 1_000
 """Objects in a page of manifests."""
 
 MAX_LINES = 10_000
-"""Lines that a server returns of a log at most."""
+"""Limit of log lines in an answer of the server."""
 
 
 def logs(

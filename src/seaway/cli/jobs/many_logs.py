@@ -1,4 +1,4 @@
-"""Several logs of a job at a time, each line marked with its replica and container."""
+"""Several logs of a job, with the replica and container of each line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seaway.client.sync import Client
 from seaway.domain.errors import RejectedError, SeawayError
 
 MAX_FOLLOWED = 16
-"""Logs that are followed at a time: servers follow 24 of a cluster, for everybody."""
+"""Limit of followed logs; a server follows at most 24 of a cluster for all users."""
 
 
 COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
@@ -25,7 +25,7 @@ COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One log: of which replica, and of which of its containers; empty for the first."""
+    """Log of a replica's container; an empty name is the first one."""
 
     replica: int
     container: str = ""
@@ -53,12 +53,12 @@ class Wanted:
 
     @classmethod
     def of(cls, replicas: Sequence[int], *, every: bool, container: str, every_container: bool) -> Wanted:
-        """Read options.
+        """Parse options.
 
         Raises
         ------
         RejectedError
-            When they do not go together.
+            When they exclude each other.
         """
         if every and replicas:
             raise RejectedError("either all replicas or some", where="--all")
@@ -68,7 +68,7 @@ class Wanted:
         return cls(chosen, () if every_container else (container,))
 
     def sources(self, replicas: int, containers: dict[int, list[str]]) -> list[Source]:
-        """Return the logs, of a job with so many replicas, and of each the containers that are known."""
+        """Return the logs of a job with `replicas` replicas, for the known containers of each."""
         return [
             Source(replica, container)
             for replica in self.replicas or range(replicas)
@@ -77,12 +77,12 @@ class Wanted:
 
 
 def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[str, list[Source]]:
-    """Return a job's id, or what it was named by where that will do, and which of its logs are wanted.
+    """Return a job's id, or the given name if that is sufficient, and the requested logs.
 
     Raises
     ------
     RejectedError
-        When they are more than are followed at a time.
+        When they are too many to follow.
     """
     from seaway.client.calls import jobs as calls
 
@@ -99,7 +99,7 @@ def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[s
 
 
 def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]]:
-    """Return the containers of each replica, as far as they are known; they are when the job runs."""
+    """Return the containers of each replica; they are known once the job runs."""
     from seaway.client.calls.jobs import attempts
 
     if wait and job["state"] != "running":
@@ -114,12 +114,12 @@ def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]
 
 
 class Printer:
-    """Prints lines, each with whose it is where there are several; what went wrong with one beside them.
+    """Printer of lines from several logs, with labels, and of errors.
 
     Parameters
     ----------
     labelled
-        Whether lines say whose they are; None where there are several logs.
+        Whether lines have a label; None for a label only with several logs.
     """
 
     def __init__(self, sources: Sequence[Source], *, labelled: bool | None) -> None:
@@ -133,14 +133,14 @@ class Printer:
             if labelled
         }
         self.code = OK
-        """What to exit with: the worst that happened."""
+        """Exit code: the highest of all errors."""
 
     def print(self, source: Source, line: str) -> None:
         """Print a line."""
         typer.echo(f"{self._labels.get(source, '')}{line}", color=self._color)
 
     def fail(self, source: Source, error: SeawayError) -> None:
-        """Tell what went wrong with one log."""
+        """Print the error of one log."""
         if source in self._labels:
             typer.echo(f"{source.label} ", nl=False, err=True)
         tell(error)
@@ -148,7 +148,7 @@ class Printer:
 
 
 def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
-    """Print the end of logs, one after the other."""
+    """Print the last lines of logs, one log after the other."""
     from seaway.client.calls.jobs import logs
 
     for source in sources:
@@ -162,7 +162,7 @@ def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, pri
 
 
 async def follow_all(client: AsyncClient, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
-    """Print what is written, as it is; that one log ends or cannot be read does not end the others."""
+    """Print new lines as they arrive; the end or an error of one log does not affect the others."""
 
     async def follow(source: Source) -> None:
         lines = client.follow_log(job, replica=source.replica, container=source.container, tail=tail)

@@ -1,4 +1,4 @@
-"""`seaway show`: all about one job."""
+"""`seaway show` and `seaway explain`: one job in detail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seaway submit`: jobs from a file or from options, shown where they could go, and stayed with."""
+"""`seaway submit`: submit jobs from files or options, with a dry run, and follow them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 MOST = 8
-"""Candidates that are shown unless more are asked for; the chosen one always is."""
+"""Limit of candidates, except in wide output; the chosen one is always included."""
 
 
 def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
-    """Show what would happen to a job."""
+    """Return the result of a dry run for people."""
     verdict = Text.assemble((name, "bold"), ": ", trial["message"])
     choices = trial["candidates"]
     if not choices:
@@ -65,11 +65,11 @@ def _bandwidth(link: Body | None) -> str:
 T = TypeVar("T")
 
 LEAST = 5
-"""Less than this is done before anybody reads a bar."""
+"""Least number of items for a progress bar."""
 
 
 def progress(things: Sequence[T], doing: str) -> Iterator[T]:
-    """Go through things, and show how far it is."""
+    """Iterate over items, and show the progress."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -257,12 +257,12 @@ def submit(
 
 
 def try_out(client: Client, jobs: list[Written]) -> list[Body]:
-    """Ask what would happen to each job; nothing is sent permanently while one of them is wrong.
+    """Run the scheduler for each job without submitting any.
 
     Raises
     ------
     RejectedError
-        Says all that is wrong with all of them, and where.
+        When any job is invalid; it reports all errors of all jobs with their places.
     """
     from seaway.client.calls.jobs import dry_run as call_dry_run
 
@@ -279,7 +279,7 @@ def try_out(client: Client, jobs: list[Written]) -> list[Body]:
 
 
 def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None:
-    """Print what would happen to each job."""
+    """Print the results of dry runs."""
     if output is Output.JSON:
         typer.echo(as_json(trials[0] if len(trials) == 1 else trials))
     elif output is Output.YAML:
@@ -295,7 +295,7 @@ def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None
 
 
 def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
-    """Submit jobs; a progress bar shows how far it is where there are many."""
+    """Submit jobs, with a progress bar if there are many."""
     from seaway.cli.jobs.submit import progress
     from seaway.client.calls.jobs import submit as call
 
@@ -310,7 +310,7 @@ def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
 
 
 def show_stored(stored: list[Body], output: Output) -> None:
-    """Print what was stored, for programs."""
+    """Print the stored jobs for programs."""
     whole = stored[0] if len(stored) == 1 else stored
     if output is Output.JSON:
         typer.echo(as_json(whole))
@@ -322,7 +322,7 @@ def show_stored(stored: list[Body], output: Output) -> None:
 
 
 def say_stored(stored: list[Body]) -> None:
-    """Print what was stored, for people, and how to go on."""
+    """Print the stored jobs for people, with a command that follows them."""
     out = console()
     for job in stored:
         out.print(f"submitted {job['name']} as [bold]{job['id']}[/bold]")

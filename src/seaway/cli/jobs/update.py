@@ -1,4 +1,4 @@
-"""`seaway update`: other figures for a unfinished job."""
+"""`seaway update`: changes to an unfinished job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEEPS_RUNNING = (
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The version of a job that was looked at."""
+    """Version of a job that the change is based on."""
 
     id: str
     version: int
@@ -85,12 +85,12 @@ def update(
 
 
 def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
-    """Put a patch together; what is set by options goes over what the file says.
+    """Return a patch from a file and options; options override the file.
 
     Raises
     ------
     RejectedError
-        When there is nothing in it, or something is no field with a value.
+        When it is empty, or an option is not a field with a value.
     """
     from seaway.cli.jobs.file import merged, read_jobs
 
@@ -108,7 +108,7 @@ def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
 
 
 def differences(spec: Mapping[str, Any], patch: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """List what a patch changes: the path of each field, its value now, and its value then; None stands for none."""
+    """List the changes of a patch: path, present value and new value of each field; None for no value."""
     for name, value in patch.items():
         there, where = spec.get(name), f"{path}{name}"
         if isinstance(value, Mapping):
@@ -118,7 +118,7 @@ def differences(spec: Mapping[str, Any], patch: Mapping[str, Any], path: str = "
 
 
 def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType:
-    """Show what changes, and what that means for what runs."""
+    """Return the changes for people, and the fields that cause a restart."""
     from rich.console import Group
     from rich.text import Text
 
@@ -130,7 +130,7 @@ def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType
 
 
 def _field(text: str) -> dict[str, Any]:
-    """Take ``resources.gpus=2`` apart; the value is read as YAML is."""
+    """Parse ``resources.gpus=2``; the value is YAML."""
     import yaml
 
     path, sign, value = text.partition("=")

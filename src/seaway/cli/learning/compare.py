@@ -1,4 +1,4 @@
-"""Running several policies on one trace, with a progress bar for people who watch."""
+"""Replays of a trace with several policies, with a progress bar on terminals."""
 
 from __future__ import annotations
 
