@@ -1,4 +1,4 @@
-"""Which algorithms there are, and where."""
+"""Registry of algorithms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OURS = "seaway.learning.training.ddpg"
 BASELINES = "seaway.learning.baselines.learner"
 
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
-"""What every algorithm needs of seaway[learn], to learn or to keep what it learned."""
+"""Packages of seaway[learn] that every algorithm needs."""
 
 SEEN = "the observation of a cluster is derived from the instances"
 TWICE = "it learns where jobs stay, and those that wait are offered twice"

@@ -54,9 +54,9 @@ class Choosing:
 
 
 class Losses(NamedTuple):
-    """What one update saw: mean squared error of the critic, and minus the mean value of the actor's actions.
+    """Losses of one update: mean squared error of the critic, and minus the mean value of the actor's actions.
 
-    None where the actor is not asked for anything, and therefore not trained.
+    None if the actor is not used, and therefore not trained.
     """
 
     critic: float
@@ -132,7 +132,7 @@ class EadeDdpg:
         return min(max(chosen + self._rng.normal(0.0, noise), -1.0), 1.0) if noise else chosen
 
     def remember(self, observation: Floats, action: float, reward: float, following: Floats, ended: bool) -> None:
-        """Keep what the agent did and what came of it."""
+        """Store a transition."""
         self._live.add(observation, action, reward, following, ended)
 
     def teach(self, observation: Floats, action: float, reward: float) -> None:

@@ -13,7 +13,7 @@ from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.observing.clusters import action_of
 
 FIRST_WEIGHTS = 0.1
-"""What torch's own first weights are multiplied by: heads begin by looking at all tokens alike."""
+"""Factor of torch's initial weights: heads start with equal attention to all tokens."""
 
 NARROW, WIDE = 1.0, 3.0
 """Standard deviations, in bins, of the places around an action that the first and the last head begin by looking at."""
@@ -25,13 +25,13 @@ def places_of(clusters: int) -> Floats:
 
 
 class Attention(nn.Module):
-    """Heads that look at clusters, each with a question of its own.
+    """Attention heads over clusters.
 
-    Tokens are the clusters, and to wait: the figures of an observation, zeros for waiting, and behind them their place
-    on the line of actions, its square, and whether it is the one that waits. A head asks by what the job wants, what
-    clusters have in the mean and, in a critic, the action; tokens answer by their sum of products with the question,
-    and the mean of the tokens, weighed by the softmax of that, is what the head saw. So a critic's head can look at
-    the cluster that an action stands for: heads begin by doing so, each with another width.
+    Tokens are the clusters, and waiting. A token has the figures of an observation, zeros for waiting, then its
+    position on the line of actions, its square, and whether it is waiting. The query is made of the job's figures, the
+    means of the clusters and, in a critic, the action. Scores are dot products of tokens with the query,
+    and the output is the mean of the tokens, weighted by the softmax of the scores. A critic's head can thus attend to
+    the cluster of an action; heads start this way, each with another width.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ class Attention(nn.Module):
     heads
         H.
     with_action
-        Whether an action asks too.
+        Whether queries include an action.
 
     Attributes
     ----------
     asks
-        Makes the questions.
+        Creates the queries.
     places
-        The action that stands for each token, shape (T,).
+        Action of each token, shape (T,).
 
     References
     ----------

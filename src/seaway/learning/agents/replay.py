@@ -1,4 +1,4 @@
-"""What was seen, kept to learn from: a pool of transitions, and batches of two pools."""
+"""Replay: pools of transitions, and batches from two pools."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where the parts of a transition stand in its row.
+    """Positions of the parts of a transition in its row.
 
-    A row is `observation (O), action (1), following (O), reward (1), going on (1)`: observation and action lie side by
-    side, as the critic takes them. Going on is 0 where the episode ended, otherwise 1.
+    A row is `observation (O), action (1), following (O), reward (1), going on (1)`. Observation and action are
+    adjacent,
+    as the critic needs them. Going on is 0 if the episode ended, otherwise 1.
     """
 
     observation_size: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DdpgSettings:
-    """All numbers of the method.
+    """Settings of the method.
 
     Attributes
     ----------
@@ -18,13 +18,13 @@ class DdpgSettings:
     heads
         Heads of attention; unpublished.
     candidates
-        Of how many bins, the nearest to the actor's action, the critic chooses the one that it values most; 1: the
-        actor decides alone; 0: of all, where the actor is asked for nothing, and not trained unless there is a
+        Number of bins, nearest to the actor's action, from which the critic chooses the best; 1: the
+        actor decides alone; 0: all bins, where the actor is not used, and not trained unless there is a
         discount. Unpublished.
     figures
         Numbers of each of the tokens that attention looks at: 4 of each cluster and of the job, 8 with the network's.
     expert_share
-        Share beta of each batch that is drawn from the expert's pool, 0-1; published 0.1. 0 is plain DDPG.
+        Share beta of each batch from the expert's pool, 0-1; published 0.1. 0 is plain DDPG.
     batch
         Published 256.
     actor_rate, critic_rate
@@ -32,12 +32,12 @@ class DdpgSettings:
     discount, soft_update
         Gamma and tau; unpublished.
     live_pool, expert_pool
-        How many transitions each pool keeps; unpublished.
+        Capacity of each pool; unpublished.
     noise, noise_end
         Standard deviation of the exploration noise on the action (-1 to 1) in the first episode and in the last;
         unpublished.
     warm_up
-        Steps that are taken by lot before the first update; unpublished.
+        Random steps before the first update; unpublished.
     updates
         Updates a step.
     """

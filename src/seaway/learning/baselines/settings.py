@@ -11,7 +11,7 @@ OURS = DdpgSettings()
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """What those have in common that learn from a pool of transitions.
+    """Common settings of algorithms with a pool of transitions.
 
     Attributes
     ----------
@@ -22,9 +22,9 @@ class PoolSettings:
     batch
         Transitions of an update.
     discount, live_pool
-        As EADE-DDPG has them: the same aim, the same memory.
+        As in EADE-DDPG.
     soft_update
-        How far targets follow at each update.
+        Update rate of the target networks.
     warm_up
         Random steps before the first update.
     updates

@@ -31,19 +31,19 @@ Action = int | np.integer[Any] | Float32 | Float64
 
 
 class ClusterEnv(gymnasium.Env):
-    """Each step decides one job: which cluster it goes to, or that it waits.
+    """Environment in which each step decides one job: its cluster, or to wait.
 
     **Observation**: ``Box``, float32, shape (4 C + 4,): the free shares of CPU, memory, GPU memory and GPU cores of
-    each cluster, then what the job at hand asks for of the four, see `observe`. With `network` shape (8 C + 8,), see
-    `observe_network`. With `fitting` a cluster's shares are those of its nodes that fit the job. At the end the job's
-    figures say that there is none.
+    each cluster, then the job's request of the four, see `observe`. With `network` shape (8 C + 8,), see
+    `observe_network`. With `fitting` a cluster's shares are those of its nodes that fit the job. At the end the
+    figures are those of no job.
 
     **Action**: ``Box(-1, 1, (1,))``, float32, one number, cut into C + 1 bins of one width: bin c is cluster c, the
     last one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
 
     **Step**: in a cluster the job takes the first node and devices that fit. A cluster where it does not fit loses
-    the job. A job that waits comes back after the last arrival, in all `offers` times; at the last of them waiting
-    refuses it.
+    the job. A job that waits is offered again after the last arrival, `offers` times in all; waiting at the last
+    offer refuses it.
 
     **Reward**: ``(score - 1) * 10`` for a placement, with the cluster's score from 0 to 1 by how full it is with the
     job, see `cluster_scores`; -50 for a cluster where it does not fit, and for waiting although some cluster fits; 0
@@ -57,23 +57,23 @@ class ClusterEnv(gymnasium.Env):
     Parameters
     ----------
     source
-        Instances, taken in turn (a reset with a seed begins with that one, modulo their number), or what draws them.
+        Instances, used in turn (a reset with a seed starts with that one, modulo their number), or their generator.
         All have the same number of clusters.
     discrete
         Whether actions are numbers of bins.
     network
         Whether link figures and bounds are shown.
     fitting
-        Whether of what is free only that is shown which is on nodes that fit the job.
+        Whether only free resources on nodes that fit the job are shown.
     options
-        How jobs come back.
+        Offers of jobs.
     rewards
-        What decisions earn.
+        Rewards of decisions.
 
     Attributes
     ----------
     episode
-        The episode that runs.
+        The running episode.
 
     Raises
     ------

@@ -25,7 +25,7 @@ WAIT = SHORTLIST_SIZE
 
 
 class NodeRewards(NamedTuple):
-    """What decisions earn, so that a whole episode earns what it is judged by: jobs placed, or GPU in use.
+    """Rewards of decisions. Their sum over an episode is its objective: placed jobs, or GPU in use.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class NodeRewards(NamedTuple):
     card
         For each whole card's worth of cores that it takes.
     impossible
-        For an action that stands for no node.
+        For an action without a node.
     wait_wrong
         For waiting although something fits.
     waited_hour

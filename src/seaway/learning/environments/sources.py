@@ -1,4 +1,4 @@
-"""Where the instances of episodes come from."""
+"""Sources of the instances of episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns on a virtual clock: jobs come at their time, run, and go; who waits is offered again when one has gone."""
+"""Arrivals on a virtual clock: jobs arrive, run and end; waiting jobs are offered again when one has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NO_JOB = -1
-"""In the place of a job's number: there is none any more."""
+"""Placeholder of a job's number: no job is left."""
 
 
 class ArrivalOrder(Protocol):
@@ -93,30 +93,30 @@ class Rounds:
 
 
 Place = tuple[int, int]
-"""Where a job stands among those that wait: its priority (negative), and its number."""
+"""Position of a waiting job: its priority (negative), and its number."""
 
 
 class ComeAndGo:
-    """The order in which jobs are offered when they end, too.
+    """Order of offers when jobs end too.
 
     A job is offered when it arrives. Whenever something has ended, those that wait and fit now are offered again: first
     those of higher priority, then first come, first served. At one second jobs end before others arrive. After the last
     arrival, once nothing runs that will end, those that fit are offered for the last time: who waits then is gone,
-    unless one that was placed before it is still to end.
+    unless one that was placed before it has yet to end.
 
     Parameters
     ----------
     snapshot, queue
         The fleet, and the jobs in order of arrival.
     books
-        What each job holds; given back there when the job ends.
+        Allocations of jobs, released when they end.
 
     Attributes
     ----------
     number, arrived
         As `ArrivalOrder` has them.
     hours
-        What was held for how long.
+        Amounts multiplied by time.
     now_s
         The virtual clock, seconds.
     """

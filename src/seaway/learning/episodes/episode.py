@@ -35,7 +35,7 @@ from seaway.simulation.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOptions:
-    """How jobs come back.
+    """Offers of jobs.
 
     Attributes
     ----------
@@ -57,21 +57,21 @@ class EpisodeOptions:
 
 
 OFFERED_TWICE = EpisodeOptions()
-"""As in the study: on arrival, and once more after the last one."""
+"""Offers of the study: on arrival, and once more after the last one."""
 
 
 class Episode:
     """Decisions for the jobs of an instance, in order of arrival.
 
-    One job is at hand at a time. Whoever decides places it or has it wait; either way the next one is at hand then.
-    A choice that is impossible loses the job.
+    One job is current at a time. A decision places it or lets it wait; then the next one is current.
+    An impossible decision loses the job.
 
     Parameters
     ----------
     instance
         A fleet with nothing on it and at least one job; of jobs with one replica.
     options
-        How jobs come back.
+        Offers of jobs.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Episode:
 
     @property
     def waited_s(self) -> int:
-        """How long the job at hand has waited by now, seconds; 0 without departures."""
+        """Wait of the current job so far, seconds; 0 without departures."""
         return self._clock.now_s - self.job.arrives_s if self._clock else 0
 
     @property

@@ -1,4 +1,4 @@
-"""Books: what was decided in an episode, and the figures that come of it."""
+"""Accounts of an episode: its decisions, and the resulting figures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Accounts:
         self.could_have[:] = False
 
     def placed(self, number: int, arrived: int) -> None:
-        """Note that a job holds what stands in its line, and how many jobs had arrived when it was placed."""
+        """Record the placement of a job, and the number of arrived jobs at that time."""
         self._placed_when[number] = arrived
 
     def give_back(self, numbers: Sequence[int]) -> None:
@@ -156,7 +156,7 @@ class Hours:
         self._accounts.give_back(numbers)
 
     def pass_to(self, now_s: int) -> None:
-        """Let time pass; what is held now was held until then."""
+        """Advance the time; present allocations lasted until then."""
         self._use_s += (now_s - self._now_s) * used_shares(self._snapshot.arrays.clusters)
         self._now_s = now_s
 

@@ -1,4 +1,4 @@
-"""What a decision is worth, as the study of EADE-DDPG has it."""
+"""Rewards of decisions, as in the study of EADE-DDPG."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Rewards(NamedTuple):
 
 
 PUBLISHED = Rewards()
-"""What the study pays."""
+"""Rewards of the study."""
 
 
 def cluster_scores(episode: Episode) -> Float64:
-    """Score each cluster for the job at hand.
+    """Score each cluster for the current job.
 
     The score is the share of the cluster that would be in use with the job in it, mean over CPU, memory, GPU memory
     and GPU cores, of those that it has; from 0 for the lowest to 1 for the highest of those where the job fits.

@@ -1,1 +1,1 @@
-"""How good policies are: rows of figures, one a policy, instance and seed, and what they say together."""
+"""Evaluation of policies: rows of figures by policy, instance and seed, and their summary."""

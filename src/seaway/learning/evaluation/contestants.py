@@ -1,4 +1,4 @@
-"""Who takes part in a comparison."""
+"""Contestants of a comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLIND = ("volcano-divided", "volcano-duplicated")
 """Reference modes: they have one form, which chooses among clusters."""
 
 OFFERS = OFFERED_TWICE.offers
-"""How often a job is offered that a policy has wait, unless told otherwise: the rule is the same for all of them."""
+"""Default number of offers of a deferred job; the rule is the same for all policies."""
 
 DRAWN = ("random",)
 """Built-in policies that a seed changes. Of those from elsewhere it is not known, so every seed is tried."""
@@ -32,14 +32,14 @@ DRAWN = ("random",)
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came out, and what must be said beside it; nothing as a rule."""
+    """Outcome of a policy, with a note on it, usually empty."""
 
     outcome: Outcome
     note: str = ""
 
 
 class Player(Protocol):
-    """What decides. It can be sent to another process."""
+    """A policy that decides. It can be sent to another process."""
 
     def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Decide all jobs of an instance on its empty fleet.

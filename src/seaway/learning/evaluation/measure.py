@@ -32,7 +32,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one trial is about; the fields are those of its row, and how often jobs are offered that wait."""
+    """One evaluation: the key fields of its row, and the number of offers of deferred jobs."""
 
     contestant: Contestant
     instance: Instance

@@ -14,14 +14,14 @@ SAID = ("policy", "level", "instance", "seed", "trained_on_instance", "note")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one policy did on one instance with one seed; figures are None where there are none.
+    """Result of one policy on one instance with one seed; missing figures are None.
 
     Attributes
     ----------
     policy, instance
         Names, as tables show them.
     level
-        What the policy chooses among: ``node`` or ``cluster``.
+        Level of the policy: ``node`` or ``cluster``.
     seed
         The seed of its random choices; of a policy out of a folder of runs, the seed it was trained with.
     trained_on_instance
@@ -29,17 +29,17 @@ class Row:
     jobs, placed, refused, failed
         See `seaway.simulation.outcome.Counts`.
     right
-        Placed, and refused because nothing could have held them.
+        Placed or infeasible.
     fragmentation, gpu_load_variance, gpu_memory_pct and so on
         See `seaway.simulation.measures.Use`.
     p50_us, p99_us
         Median and 99th percentile of the time of a single decision, microseconds.
     best_known
-        Most of the jobs that are known to fit at once.
+        Best known number of jobs that fit together.
     ratio
         `placed` over `best_known`.
     note
-        Why there are no figures, or what must be said of them; empty as a rule.
+        Why there are no figures, or a note on them; usually empty.
     """
 
     policy: str

@@ -1,4 +1,4 @@
-"""What a policy was trained on: instances are told by their content, wherever they lie."""
+"""Training instances of a policy, identified by their content."""
 
 from __future__ import annotations
 

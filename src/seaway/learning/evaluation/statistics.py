@@ -22,7 +22,7 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What some samples say of the mean they were drawn around.
+    """Estimate of a mean from samples.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Estimate:
         Half the width of the 95 % confidence interval of the mean, by Student's t with n - 1 degrees of freedom;
         None with a single sample.
     samples
-        How many there are.
+        Number of samples.
     """
 
     mean: float
@@ -109,12 +109,12 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How some runs went.
+    """Learning curve of some runs.
 
     Attributes
     ----------
     episode
-        Numbers of the episodes, shape (E,): as many as the longest run has. A run counts as far as it goes.
+        Numbers of the episodes, shape (E,): up to the longest run. A shorter run counts up to its end.
     reward, placed
         Smoothed.
     """

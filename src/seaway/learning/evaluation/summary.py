@@ -1,4 +1,4 @@
-"""What many rows say together: a line a policy, in the order of jobs placed."""
+"""Summary of rows: one per policy, sorted by placed jobs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How a policy did on all instances.
+    """Result of a policy over all instances.
 
     Attributes
     ----------
     policy, level
-        Which.
+        Its name and level.
     instances, runs
-        How many instances there are figures of, and rows.
+        Number of instances with figures, and of rows.
     runs_without_figures
-        How many rows have none.
+        Number of rows without figures.
     trained
-        How many of the rows with figures are of a policy trained on the very instance; None for what was not trained.
+        Number of rows with figures of a policy trained on that instance; None for untrained policies.
     figures
-        Estimates by the names of a row's figures; one that no row has is absent, and one of `AGAINST_BEST` that is not
-        known of every instance.
+        Estimates by the names of a row's figures. A figure that no row has is absent, and one of `AGAINST_BEST` that
+        some instance lacks.
     behind
         Jobs placed by the first policy minus those by this one, instance by instance where both have figures; None
         for the first. Its interval is narrower than those of the two, as both had the same instances.

@@ -34,7 +34,7 @@ from seaway.simulation.replay import replay
 
 
 class Model(Protocol):
-    """What answers with an action between -1 and 1."""
+    """A model that returns an action between -1 and 1."""
 
     def run(self, inputs: Tensors) -> Tensors:
         """Take ``observation``, float32, shape (1, O), and return ``action``, shape (1, 1)."""
@@ -170,14 +170,14 @@ def from_run(path: Path) -> Contestant:
 
 
 def from_runs(path: Path, tell: Callable[[str], None]) -> list[Contestant]:
-    """Return the runs of a folder, each under its algorithm's name, to be measured on what it was trained on.
+    """Return the runs of a folder, each under its algorithm's name, to be evaluated on its training instances.
 
-    A run that has made no policy yet is left out; so is one that cannot be read.
+    Runs without a policy and unreadable runs are skipped.
 
     Parameters
     ----------
     tell
-        Told of each that cannot be read.
+        Called with a message for each unreadable run.
     """
     found = []
     for each in runs_in(path):

@@ -1,1 +1,1 @@
-"""What is learned on: fleets with jobs, read from files or drawn."""
+"""Instances for training: fleets with jobs, from files or generated."""

@@ -19,23 +19,23 @@ NODES, JOBS, LINKS, BEST = "nodes.csv", "jobs.csv", "links.csv", "best.csv"
 def read_instances(paths: Sequence[Path], best_known: Mapping[str, int] | None = None) -> list[Instance]:
     """Read instances, sorted by name.
 
-    An instance is a folder with ``nodes.csv`` and ``jobs.csv``, and ``links.csv`` where something is known of the
-    network; `seaway.simulation` says which columns they have. It is named like its folder. Those in one folder that
-    differ by a number at the end of their names alone are siblings, drawn from the same: the jobs of the others are
-    an instance's `mix`, and one without siblings has none.
+    An instance is a folder with ``nodes.csv`` and ``jobs.csv``, and optionally ``links.csv`` for the network;
+    `seaway.simulation` defines their columns. It is named like its folder. Those in one folder whose names differ only
+    by a number at the end are siblings from one generator: the jobs of the others are an instance's `mix`. An instance
+    without siblings has none.
 
     Parameters
     ----------
     paths
         Folders that are an instance, or that have instances in them.
     best_known
-        Most jobs that fit at once, by name of the instance. Else that is what ``best.csv`` beside the
-        folders of instances says, with columns ``instance`` and ``placed``.
+        Best known packing by instance. Default: ``best.csv`` beside the folders of instances, with columns
+        ``instance`` and ``placed``.
 
     Raises
     ------
     RejectedError
-        When a path is neither, two instances have one name, or a file is not as it should be; says where.
+        When a path is neither, two instances have one name, or a file is invalid; includes the place.
     """
     folders = list(dict.fromkeys(chain.from_iterable(folders_of(path) for path in paths)))
     families = {folder: _siblings(folder) for folder in folders}

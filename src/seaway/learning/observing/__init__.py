@@ -1,1 +1,1 @@
-"""What learned policies are shown of a fleet and a job."""
+"""Observations of learned policies."""

@@ -23,13 +23,13 @@ from seaway.scheduling.snapshot.demands import FleetVersion
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 VERSION = 1
-"""Of the figures: policies that were trained on others are refused."""
+"""Version of the figures. Policies trained on others are rejected."""
 
 FIGURES = RESOURCES
 """Figures of a cluster, and of the job: CPU, memory, GPU memory, GPU cores."""
 
 NETWORK_FIGURES = 2 * RESOURCES
-"""With a network: after those latency, jitter, loss and bandwidth."""
+"""Figures with a network: additionally latency, jitter, loss and bandwidth."""
 
 HALF_LATENCY_NS = 50_000_000
 HALF_JITTER_NS = 5_000_000
@@ -49,7 +49,7 @@ def observation_size(clusters: int, *, network: bool) -> int:
 
 
 def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
-    """Show the clusters, and a job.
+    """Return the observation of clusters and a job.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     line
         Line of the job's demand in its `demands`; -1 for no job, whose figures are 0.
     fitting
-        Whether of what is free only that counts which is on nodes that fit the job now; without a job all does.
+        Whether only free resources on nodes that fit the job count; without a job all count.
 
     Returns
     -------
     Float32
         Shape (4 C + 4,): the share of CPU, memory, GPU memory and GPU cores that is free in the first cluster (0 of
-        what it has none of), in the second, and so on; then what the job asks for of the four in all, as a share of
-        what a cluster has of it in the mean, C at most.
+        what it has none of), in the second, and so on; then the job's request of the four, as a share of the mean of a
+        cluster, C at most.
     """
     shown = np.empty((len(snapshot.clusters) + 1) * FIGURES, np.float32)
     _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)

@@ -1,6 +1,6 @@
-"""What `pilot` is shown of a decision: a shortlist of nodes that fit, and figures of each, of the job and of the fleet.
+"""Observation of `pilot`: a shortlist of nodes that fit, with figures of each, of the job and of the fleet.
 
-`seaway.scheduling.policies.pilot.features` says which figures, in which order.
+`seaway.scheduling.policies.pilot.features` defines the figures and their order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeView:
     Attributes
     ----------
     nodes
-        Nodes that fit, shape (M,), at most `MOST`; by what Seaway's own policy thinks of them, best first.
+        Nodes that fit, shape (M,), at most `MOST`; ranked by Seaway's own policy, best first.
     figures
         Shape (M, FIGURES).
     job

@@ -1,4 +1,4 @@
-"""How many jobs could be in at most: the fleet as one large machine, whose devices stay apart.
+"""Upper bound of the number of packed jobs: the fleet as one large machine with separate devices.
 
 References
 ----------
@@ -62,10 +62,10 @@ def _least(needs: Needs, kinds: list[int], figure: str) -> dict[int, tuple[int, 
 
 
 def _of_devices(least: Mapping[int, tuple[int, int]], there: list[int]) -> Iterator[tuple[Mapping[int, int], int]]:
-    """Write budgets of what is on devices: of their sum, and of how many slices of a size one of them holds.
+    """Return budgets of device resources: of their sum, and of the number of slices of a size on one device.
 
-    With the capacity as 1, the function u of order k maps x to itself where (k + 1) x is whole, and else to the whole
-    part of (k + 1) x, divided by k: slices that share a device come to no more than 1 by that either.
+    With capacity 1, the function u of order k maps x to itself if (k + 1) x is an integer, and otherwise to the integer
+    part of (k + 1) x, divided by k. Slices that share a device sum up to at most 1 by that as well.
     """
     yield {k: gpus * amount for k, (gpus, amount) in least.items()}, sum(there)
     largest = max(there)

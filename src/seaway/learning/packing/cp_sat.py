@@ -1,8 +1,8 @@
-"""The solver's side: reads a programme from its standard input, solves it and writes what it found.
+"""Process of the solver: reads a programme from standard input, solves it and writes the solution.
 
-It runs in a process of its own, because OR-Tools and highspy cannot be in one process unless both were built with the
-same version of HiGHS: their copies of libhighs share a name, and whichever is loaded first serves both. Nothing that
-imports highspy may be imported here.
+It is a separate process, because OR-Tools and highspy cannot be in one process unless both were built with the
+same version of HiGHS: their copies of libhighs share a name, and the one loaded first serves both. This module must not
+import anything that imports highspy.
 """
 
 from __future__ import annotations

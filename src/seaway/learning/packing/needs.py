@@ -1,4 +1,4 @@
-"""What jobs need of an empty fleet, in the form in which solvers take it."""
+"""Resource needs of jobs on an empty fleet, as input of solvers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one slice of a kind takes of one device.
+    """Resources that one slice of a kind takes of one device.
 
     Attributes
     ----------
     memory_mib, core_milli, slots
-        Memory, cores, and how many of the slices that the device takes at once.
+        Memory, cores, and number of slice slots.
     """
 
     memory_mib: int

@@ -34,7 +34,7 @@ from seaway.scheduling.snapshot.aggregates import asked_sums
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Where a job is.
+    """Place of a job.
 
     Attributes
     ----------
@@ -76,12 +76,12 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far the search is.
+    """Progress of a search.
 
     Attributes
     ----------
     count, bound
-        As in `Packing`, until now.
+        As in `Packing`, so far.
     done
         Share of the effort that is spent, 0-1.
     """
@@ -92,7 +92,7 @@ class Step:
 
 
 Listener = Callable[[Step], None]
-"""Told now and then how far the search is."""
+"""Called regularly with the progress of the search."""
 
 
 def packed(instance: Instance, seats: Mapping[int, Seat], bound: int) -> Packing:

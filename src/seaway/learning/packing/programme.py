@@ -57,14 +57,14 @@ class Programme:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is spent.
+    """Effort of a search.
 
     Attributes
     ----------
     seconds
-        On the solver's own clock, which counts what it does; each takes several of CPU.
+        On the solver's deterministic clock; each takes several seconds of CPU.
     workers, seed
-        Its threads, and the seed of everything drawn.
+        Its threads, and its random seed.
     """
 
     seconds: float
@@ -74,14 +74,14 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What the solver found.
+    """Solution of the solver.
 
     Attributes
     ----------
     values
-        Of all variables, the best found; None where it found none.
+        Best values of all variables; None without a solution.
     bound
-        No values have a larger sum.
+        Upper bound of the sum of values.
     """
 
     values: tuple[int, ...] | None

@@ -24,8 +24,9 @@ from seaway.scheduling.arrays import Float64, Int64
 
 TRY_COST_S = 5e-4
 JOB_COST_S = 3.5e-5
-"""What a try costs, and each job that is tried in it, seconds of CPU as they were measured once: what is spent is
-counted by them, so that what comes out depends on nothing but the seed."""
+"""Measured cost of a try, and of each job tried in it, seconds of CPU. Effort is counted in these, so that the result
+depends on the seed only.
+"""
 
 START_SHARE = 0.1
 """Share of the effort that goes into packings from scratch."""
@@ -34,16 +35,16 @@ MAX_NODES = 4
 """Nodes that are emptied at a time, at most."""
 
 SIZE_WEIGHT = 0.3
-"""How much a job of mean size counts less than one without any: of as many jobs, small ones leave more room."""
+"""Discount of a job of mean size against one without any: small jobs leave more room."""
 
 TELL_SHARE = 0.005
-"""Share of the effort after which it is told how far the search is."""
+"""Share of the effort between two progress reports."""
 
 MIN_WORTH = 0.1
-"""What the largest job counts."""
+"""Weight of the largest job."""
 
 WARMTH = 0.1
-"""By how much a packing may get worse at first, in jobs; less and less until the end."""
+"""Initial tolerance for worse packings, in jobs; it decreases to 0."""
 
 
 class Search:
@@ -71,12 +72,12 @@ class Search:
         self.best: dict[int, Allocation] = {}
 
     def run(self, effort_s: float, enough: int, tell: Callable[[float], None]) -> None:
-        """Search until the effort is spent or `enough` jobs are in; leave the board with the best packing.
+        """Search until the effort is spent or `enough` jobs are packed; leave the best packing in the state.
 
         Parameters
         ----------
         tell
-            Told now and then the share of the effort that is spent, 0-1.
+            Called regularly with the spent share of the effort, 0-1.
         """
         spent = self._start(effort_s * START_SHARE, enough)
         reported = 0.0
@@ -89,7 +90,7 @@ class Search:
         self._state.put_back({j: booking.copy() for j, booking in self.best.items()})
 
     def _start(self, effort_s: float, enough: int) -> float:
-        """Pack from scratch a few times; leave the board with the best and return what that cost."""
+        """Pack from scratch a few times; leave the best packing in the state and return the cost."""
         state, spent = self._state, 0.0
         jobs = np.arange(len(state.queue))
         while (spent < effort_s or not spent) and len(self.best) < enough:
@@ -148,10 +149,10 @@ def nobody(_: Step) -> None:
 def best_packing(
     instance: Instance, seconds: float = 30.0, *, workers: int = 1, seed: int = 0, listener: Listener = nobody
 ) -> Packing:
-    """Find where as many jobs as possible fit at once, with all of them known beforehand.
+    """Find a packing of as many jobs as possible, with all of them known beforehand.
 
-    They are packed and packed again on the engine. Of a small instance a solver then finds the best and proves it.
-    Departures count for nothing: what is packed stays.
+    A local search packs them on the engine. For a small instance, a solver then finds and proves the optimum.
+    Departures are ignored.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def best_packing(
     workers
         Threads of the solver. With one, the same seed gives the same packing, however fast the machine is.
     listener
-        Told now and then how far it is.
+        Called regularly with the progress.
 
     Raises
     ------

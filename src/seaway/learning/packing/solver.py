@@ -18,16 +18,16 @@ SOLVER = "seaway.learning.packing.cp_sat"
 def solve(programme: Programme, effort: Effort) -> Solution:
     """Solve a programme.
 
-    The solver restarts each time, which takes about half a second, and ends with whoever asked.
+    The solver process starts each time, which takes about half a second, and ends with its parent.
 
     Raises
     ------
     RejectedError
         When OR-Tools is not installed.
     UnavailableError
-        When the process did not live to answer.
+        When the process died.
     Exception
-        Whatever the solver raises.
+        An error of the solver.
     """
     if find_spec("ortools") is None:
         raise RejectedError("packing needs OR-Tools: pip install 'seaway[learn]'")

@@ -27,7 +27,7 @@ from seaway.simulation.measures import use, used_shares
 from seaway.simulation.replay import arrivals_until_requested
 
 ASKED = 1.05
-"""Where GPU allocation is what counts, arrivals end when they have asked for this multiple of the fleet."""
+"""Multiple of the fleet at which arrivals end if GPU allocation is the objective."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Draw = Callable[[np.random.Generator], Instance]
 KINDS: Mapping[str, Draw] = MappingProxyType(
     {"placement": PlacementKind(), "network": NetworkKind(), "trace": TraceKind(), "any": WideKind()}
 )
-"""What users call each kind."""
+"""Generators by name."""
 
 
 def kind_of(name: str) -> Draw:

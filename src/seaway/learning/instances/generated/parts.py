@@ -1,4 +1,4 @@
-"""What all kinds of drawn instances are made of."""
+"""Common parts of generated instances."""
 
 from __future__ import annotations
 

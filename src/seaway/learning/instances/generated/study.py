@@ -28,28 +28,28 @@ SMALL_CORES, LARGE_CORES = 2.4, 8.5
 """Medians of what jobs ask for, in cores: half of them are small, the others large."""
 
 HEAVINESS: Span = (0.6, 1.0)
-"""What the medians of one instance are multiplied by."""
+"""Factor of the medians of one instance."""
 
 GIB_PER_CORE: Span = (2.0, 5.5)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementKind:
-    """How such instances are drawn.
+    """Generator of instances with GPU memory as the bottleneck.
 
-    Nodes have 1 to 4 cards of 16 GiB, as many in all as the jobs' load asks for, and cores and memory after that
-    number (`SHAPES`). Of the jobs seven in ten ask for 12-75 % of a card's memory, the others for 55-100 %; for 0.6
+    Nodes have 1 to 4 cards of 16 GiB, as many in all as the jobs' load requires, and cores and memory by that number
+    (`SHAPES`). Seven of ten jobs request 12-75 % of a card's memory, the others 55-100 %. They request 0.6
     to 1.2 times that share of its cores; and one in twenty-five for two such slices on one node. CPU is drawn around
     one of two medians, which are higher in some instances than in others; memory is 2 to 5.5 GiB a core.
 
     Attributes
     ----------
     clusters, nodes
-        How many clusters, and how many nodes each.
+        Number of clusters, and of nodes in each.
     jobs
-        How many jobs, and as many of the past.
+        Number of jobs, and of past jobs.
     load
-        What all jobs ask for together, as a multiple of all GPU memory; drawn evenly.
+        Total request of all jobs as a multiple of all GPU memory; uniformly distributed.
     """
 
     clusters: int = 16
@@ -112,7 +112,7 @@ ASKED_MBPS = (50, 100, 300)
 
 @dataclass(frozen=True, slots=True)
 class NetworkKind:
-    """How such instances are drawn.
+    """Generator of instances with network bounds.
 
     Each cluster has two or three nodes of 32 cores and 128 GiB with 2 or 4 cards, each node of one of two models.
     Between any two gateways, of clusters and of the users, latency is 5 to 60 ms, jitter 0.5 to 6 ms, loss one of
@@ -123,9 +123,9 @@ class NetworkKind:
     Attributes
     ----------
     clusters
-        How many.
+        Number of clusters.
     jobs
-        How many, and as many of the past.
+        Number of jobs, and of past jobs.
     """
 
     clusters: int = 3

@@ -24,12 +24,12 @@ GIB_PER_CORE = (4, 6, 8)
 MAX_CORES = 128
 
 LEFTOVERS = 0.3
-"""How far CPU of one kind of job is off from what its cards leave it, as the deviation of a logarithm."""
+"""Spread of the CPU of one kind of job around the share of its cards, as the deviation of a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceKind:
-    """How such instances are drawn.
+    """Generator of instances that resemble traces.
 
     Of three to six kinds of nodes, each has 1, 2, 4 or 8 cards of one model, 8 to 48 cores a card (128 at most)
     and 4 to 8 GiB a core; a few hold most of the nodes. Memory of cards is not told apart from their cores: both are
@@ -41,15 +41,15 @@ class TraceKind:
     Attributes
     ----------
     nodes
-        How many, lowest and highest.
+        Number of nodes, lowest and highest.
     kinds
-        How many kinds of jobs, likewise.
+        Number of kinds of jobs, likewise.
     whole, several, without
-        Shares of jobs that ask for one whole card, for more than one, and for none; drawn evenly.
+        Shares of jobs with one whole card, with more than one, and with none; uniformly distributed.
     constrained
         Share of kinds that name models.
     asked
-        The multiple at which no more jobs come.
+        Multiple of all cards at which arrivals end.
     """
 
     nodes: tuple[int, int] = (24, 96)

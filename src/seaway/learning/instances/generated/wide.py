@@ -23,7 +23,7 @@ CARDS = (("T4", 15), ("P100", 16), ("V100", 32), ("A10", 23), ("A100", 40), ("L4
 GPUS = (0, 1, 2, 3, 4, 6, 8)
 GPU_WEIGHTS = (1, 3, 4, 2, 4, 1, 3)
 WHOLE, SEVERAL, NONE, PART = range(4)
-"""Sorts of jobs, by what they ask for: one whole card, several, none, a part of one."""
+"""Kinds of jobs by request: one whole card, several, none, a part of one."""
 
 MAX_JOBS = 600
 """Jobs of one instance: of fleets so large that more would come, the first ones are drawn."""
@@ -31,7 +31,7 @@ MAX_JOBS = 600
 
 @dataclass(frozen=True, slots=True)
 class WideKind:
-    """How such instances are drawn.
+    """Generator of diverse instances.
 
     The number of clusters is drawn evenly on a logarithmic scale, then the number of nodes, so that small fleets are as
     frequent as large ones. Each cluster has one or two kinds of nodes: 0 to 8 cards of one of `CARDS`, 4 to 32 cores a
@@ -46,7 +46,7 @@ class WideKind:
     clusters, nodes
         How many clusters, and how many nodes all of them have at most; lowest and highest.
     load
-        The multiple of all cards that jobs ask for.
+        Multiple of all cards that jobs request.
     """
 
     clusters: tuple[int, int] = (1, 24)
@@ -82,14 +82,14 @@ class WideKind:
 
 @dataclass(frozen=True, slots=True)
 class _Taste:
-    """What jobs of one instance are like.
+    """Properties of the jobs of one instance.
 
     Attributes
     ----------
     sorts
-        Weights of jobs that ask for one whole card, for several, for none, and for parts.
+        Weights of jobs with one whole card, with several, with none, and with parts.
     part
-        Shares of a card that parts are, lowest and highest.
+        Size of parts as a share of a card, lowest and highest.
     tied
         Whether cores of a slice go with its memory; else each is drawn for itself.
     cores, gib_per_core
@@ -97,7 +97,7 @@ class _Taste:
     named
         Share of jobs that name models.
     kinds
-        How many different requests there are; 0 for one a job.
+        Number of different requests; 0 for one per job.
     models
         Those of the fleet, in order.
     most_gpus
