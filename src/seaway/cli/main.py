@@ -1,4 +1,4 @@
-"""The command `seaway`: what comes before its subcommands, and what comes of errors."""
+"""Entry point of `seaway`: options before the command, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.domain.errors import SeawayError
 
 
 def say_version(asked: bool) -> None:
-    """Print the version and end, if that was asked for."""
+    """Print the version and exit, if requested."""
     if asked:
         typer.echo(f"seaway {__version__}")
         raise typer.Exit
@@ -34,7 +34,7 @@ def seaway(
     profile: Annotated[
         str | None, typer.Option(metavar="NAME", help="Profile stored by `seaway login`; overrides SEAWAY_PROFILE.")
     ] = None,
-    version: Annotated[  # noqa: ARG001  # its callback has seen it
+    version: Annotated[  # noqa: ARG001  # handled by its callback
         bool,
         typer.Option("--version", help="Print the version.", callback=say_version, is_eager=True),
     ] = False,
@@ -44,7 +44,7 @@ def seaway(
 
 
 def make_app(commands: Iterable[Command] = COMMANDS) -> typer.Typer:
-    """Make the command line out of some commands."""
+    """Return the command line with some commands."""
     app = typer.Typer(
         name="seaway",
         help="Schedule GPU work over many Kubernetes clusters, and the network between them.",

@@ -32,16 +32,16 @@ OutputOption = Annotated[
 ]
 
 PIPE_WIDTH = 400
-"""Columns of a table that goes into a pipe or a file, where nothing is to be cut off."""
+"""Width of a table in a pipe or file, where nothing is truncated."""
 
 
 def console(*, err: bool = False) -> Console:
-    """Return where people read; nothing is cut off in a pipe unless COLUMNS says how wide it is."""
+    """Return the console; output to a pipe is not truncated unless COLUMNS is set."""
     import os
 
     from rich.console import Console
 
-    made = Console(stderr=err, highlight=False, emoji=False)  # ``:a:`` is part of an address
+    made = Console(stderr=err, highlight=False, emoji=False)  # ``:a:`` can be part of an address
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     return made
@@ -55,11 +55,11 @@ def show(
     Parameters
     ----------
     body
-        What the API said.
+        JSON of the API.
     table
-        Makes the table, wide or not.
+        Returns the table, wide or not.
     names
-        Makes what scripts go on with, like ids.
+        Returns ids or names for scripts.
     """
     if output is Output.JSON:
         typer.echo(as_json(body))
@@ -73,14 +73,14 @@ def show(
 
 
 def as_json(body: object) -> str:
-    """Write JSON to be read."""
+    """Format JSON with indentation."""
     import orjson
 
     return orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()
 
 
 def as_yaml(body: object) -> str:
-    """Write YAML to be read."""
+    """Format YAML."""
     import orjson
     import yaml
 

@@ -1,4 +1,4 @@
-"""The server that the command line speaks to."""
+"""Connections of commands to the server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 Body = dict[str, Any]
-"""A message as the API shows it. Commands work with these, so that what they print is what the API said, and
-`seaway.wire`, which takes long to import, is not needed."""
+"""JSON object of the API. Commands print it unchanged, and need not import `seaway.wire`, which takes long."""
 
 PATIENCE_S = 2.0
 """Seconds to wait at a prompt for a server that cannot be reached."""
@@ -58,7 +57,7 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     from seaway.client.retries import Pace
 
     asked = _asked(context)
-    once = cache(_say_that_it_waits)  # of all that is followed at a time
+    once = cache(_say_that_it_waits)  # one message for all streams
     return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S, on_wait=once))
 
 
@@ -73,7 +72,7 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
 
 
 def be_patient(client: Client) -> None:
-    """Wait longer for the server from here on, since it is there, and say so where it asks for patience."""
+    """Raise the time for retries, because the server is running, and print its requests to wait."""
     client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_say_that_it_waits)
 
 
@@ -92,7 +91,7 @@ def target(context: typer.Context) -> Target:
 
 
 def whole(client: Client, paged: Paged[Any]) -> Body:
-    """Fetch a list, page by page as far as is wanted, and return it as one message."""
+    """Fetch a list, page by page up to its limit, and return it as one object."""
     page = client.body(paged.first)
     items = list(page[paged.items])
     while (call := paged.after(page["next"], len(items))) is not None:
@@ -102,12 +101,12 @@ def whole(client: Client, paged: Paged[Any]) -> Body:
 
 
 def each_of(names: list[str], take: Callable[[str], None]) -> None:
-    """Take a step with each of some things; one that fails does not keep the others from theirs.
+    """Call a function for each name, also after errors.
 
     Raises
     ------
     typer.Exit
-        When some failed, after all were tried.
+        When a call failed, after all calls.
     """
     from seaway.cli.errors import code_of, tell
 
@@ -123,16 +122,16 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
 
 
 def import_httpx_alone() -> None:
-    """Import httpx without the command line that it brings, which takes as long to import as httpx itself."""
+    """Import httpx without its own command line, which doubles the import time."""
     own = "httpx._main"
     if "httpx" not in sys.modules:
-        sys.modules[own] = None  # type: ignore[assignment]  # for the import system: there is none
+        sys.modules[own] = None  # type: ignore[assignment]  # None means a missing module
         import_module("httpx")
         del sys.modules[own]
 
 
 def _asked(context: typer.Context) -> ServerOptions:
-    """Find the options before the command; while completing, nothing has put them into the context yet."""
+    """Return the options before the command; shell completion does not set them in the context."""
     if isinstance(context.obj, ServerOptions):
         return context.obj
     given = context.find_root().params

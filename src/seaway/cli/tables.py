@@ -1,4 +1,4 @@
-"""Tables for people."""
+"""Tables of replays and explanations."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ UNKNOWN = "–"
 
 
 def show_comparison(outcomes: Sequence[Outcome], console: Console | None = None) -> None:
-    """Print figures, a line each, with a column for each policy; as many tables as the width asks for."""
+    """Print figures, one per line, with a column per policy; split into tables that fit the width."""
     console = console or Console()
     records = [outcome.record() for outcome in outcomes]
     columns = [column_of(record) for record in records]
@@ -90,13 +90,13 @@ def show_comparison(outcomes: Sequence[Outcome], console: Console | None = None)
 
 
 def show_bound(bound_pct: float | None) -> None:
-    """Print what no policy could exceed."""
+    """Print the upper bound of the allocation."""
     said = "unknown: the fleet has no GPU" if bound_pct is None else f"{bound_pct:.2f} %"
     Console().print(f"\nallocated at 100 % requested, at most (linear programme): {said}", highlight=False)
 
 
 def column_of(record: Record) -> dict[str, str]:
-    """Write out the figures that are shown, by name."""
+    """Format the figures of a record, by name."""
     return {name: _cell(record, name, written) for rows in SECTIONS.values() for _, name, written in rows}
 
 
@@ -126,7 +126,7 @@ def _cell(record: Record, name: str, written: Callable[[float], str]) -> str:
 
 
 def show_explanation(explanation: Explanation, console: Console) -> None:
-    """Print why a job can be placed or cannot: a sentence, and the best candidates with their scores."""
+    """Print why a job fits or not: a sentence, and the best candidates with their scores."""
     from seaway.scheduling.explain import summary
 
     verdict = "was placed" if explanation.fits else "was refused"

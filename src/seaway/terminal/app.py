@@ -209,7 +209,6 @@ class Top(App[None]):
                 self._label("jobs", self._summary.live)
 
     def _label(self, name: str, count: int) -> None:
-        """Write a number on a tab."""
         tab, label = self._tabs.get_tab(name), f"{PANES.index(name) + 1} {name.capitalize()} {count:,}"
         if tab.label_text != label:
             tab.label = label

@@ -145,7 +145,6 @@ class JobScreen(Screen[None], View):
         return Group(*parts, "", containers(ran["workloads"]))
 
     async def _read_events(self, client: AsyncClient) -> None:
-        """Read events after the last known one."""
         after = self._events[-1]["id"] if self._events else 0
         paged = calls.events(self._job, after=after)
         call: Call[EventList] | None = paged.first

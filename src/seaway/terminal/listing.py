@@ -114,7 +114,6 @@ class Listing(ScrollView, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """Number of rows that fit."""
         return max(self.scrollable_content_region.height - HEAD, 1)
 
     def show(self, rows: Sequence[Body], *, empty: str | None = None, reset: bool = False) -> None:

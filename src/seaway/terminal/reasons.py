@@ -37,7 +37,6 @@ def _standing(body: Body) -> list[RenderableType]:
 
 
 def _ahead(jobs: int) -> str:
-    """Describe the number of jobs before this one."""
     if not jobs:
         return "nothing is"
     return "1 job is" if jobs == 1 else f"{jobs:,} jobs are"

@@ -145,7 +145,6 @@ def _command(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Read lines of ``NAME=VALUE``."""
     lines = [line for line in text.splitlines() if line.strip()]
     return {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
 

@@ -281,7 +281,6 @@ class Provider:
             raise UnauthenticatedError(f"the provider gave no ID token that could be taken: {error}") from None
 
     async def _exchanged(self, body: str) -> Mapping[str, Any]:
-        """Request tokens."""
         address, secret = await self._address("token_endpoint"), self.settings.client_secret
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         async with self._http(httpx.BasicAuth(self.settings.client_id, secret) if secret else None) as http:
@@ -307,7 +306,6 @@ class Provider:
             raise UnavailableError(f"{self.settings.issuer} does not say its {name}") from None
 
     async def _discovered(self) -> Mapping[str, Any]:
-        """Fetch the provider's metadata."""
         issuer = self.settings.issuer
         async with self._http() as http:
             try:

@@ -72,7 +72,6 @@ class Entrance:
         return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_in(self, request: Request) -> Response:
-        """Log in with a token from the form."""
         form = await request.form(max_files=0, max_fields=4)
         wanted, token = addresses.own(str(form.get("next", ""))), str(form.get("token", "")).strip()
         try:
@@ -94,7 +93,6 @@ class Entrance:
         return response
 
     async def _prefer(self, request: Request) -> Response:
-        """Store the language and the theme."""
         query, secure = request.query_params, self._secure(request)
         response = RedirectResponse(_wanted(request), 303)
         if query.get("language") in LANGUAGES:
@@ -104,7 +102,6 @@ class Entrance:
         return response
 
     async def _begin(self, request: Request) -> Response:
-        """Redirect to the provider."""
         assert self._provider is not None
         wanted = _wanted(request)
         try:

@@ -96,7 +96,6 @@ class Sockets:
         return reading
 
     def _logging(self, _: str, *given: object) -> None:
-        """Log errors of a page's script."""
         self._say(f"log: {given}")
 
     def _say(self, what: str) -> None:

@@ -226,7 +226,6 @@ class Visit:
         return self._ended or self.client.is_deleted
 
     def _end(self) -> None:
-        """Stop all followed calls."""
         self._ended = True
         for stop in list(self._stops.values()):
             stop()

@@ -43,9 +43,9 @@ def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedR
 def test_a_replica_that_nobody_reports_has_a_place_and_nothing_else_is_known() -> None:
     """While its cluster is lost, dashes stand for its state, its pod and its containers."""
     container = ObservedContainer(name="main", ports=[80], devices=[])
-    show_error = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
-    copy = ObservedWorkload(cluster="a", phase="running", address="", reason="", replicas=[show_error])
-    some = places(placed(2), {0: (copy, show_error)}, Words())
+    shown = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
+    copy = ObservedWorkload(cluster="a", phase="running", address="", reason="", replicas=[shown])
+    some = places(placed(2), {0: (copy, shown)}, Words())
     assert (some.count("–"), "main" in some) == (3, True)
     none = places(placed(2), {}, Words())
     assert (none.count("–"), "n0" in none, "n1" in none) == (6, True, True)

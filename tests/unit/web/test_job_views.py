@@ -23,8 +23,8 @@ def event(at_s: int, state: str, kind: str = "state") -> EventOut:
 
 def test_steps_last_until_the_next_and_fill_the_line() -> None:
     """Each state lasts until the next, the last until now; other events are no steps; widths add up to all."""
-    show_error = [event(0, "pending"), event(1, "queued"), event(5, "", "updated"), event(60, "running")]
-    made = steps(show_error, BEGAN + timedelta(seconds=90))
+    shown = [event(0, "pending"), event(1, "queued"), event(5, "", "updated"), event(60, "running")]
+    made = steps(shown, BEGAN + timedelta(seconds=90))
     assert [(each.state, each.lasted_s, each.now) for each in made] == [
         ("pending", 1, False),
         ("queued", 59, False),

@@ -32,19 +32,19 @@ THERE = NodeOut(
 
 async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None:
     """Its cards are seen no longer, and it cannot be drained; where it comes back both are there again."""
-    show_error: list[Callable[[NodePage], None]] = []
+    shown: list[Callable[[NodePage], None]] = []
     page = NodePage(nodes=[THERE], next=None)
 
     async def ask(_: object) -> NodePage:
         return page
 
     async def follow(_: object, callback: Callable[[NodePage], None]) -> None:
-        show_error.append(callback)
+        shown.append(callback)
 
     visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True)
     with client.content:
         await node.build(cast("Visit", visit))
-    (callback,) = show_error
+    (callback,) = shown
     seen = []
     for nodes in ([THERE], [], [THERE]):
         callback(NodePage(nodes=nodes, next=None))

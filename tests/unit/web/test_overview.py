@@ -69,13 +69,13 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     """Sums are of clusters that answer; which do not stands beside them; where no work is taken nothing is free."""
     cordon = {"cluster": "oslo", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     listed = [cluster(), cluster(name="oslo", cordon=cordon), cluster(name="rome", state="lost", jobs=3)]
-    show_error = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
-    cores = show_error["GPU cores allocated"]
+    shown = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
+    cores = shown["GPU cores allocated"]
     assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which does not answer")
-    assert (show_error["Nodes"]["figure"], show_error["Clusters up"]["figure"]) == ("2", "2")
+    assert (shown["Nodes"]["figure"], shown["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
     assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that do not answer"
-    assert "3 without answers" in str(show_error["Running jobs"]["note"])
+    assert "3 without answers" in str(shown["Running jobs"]["note"])
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])

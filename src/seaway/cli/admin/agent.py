@@ -248,7 +248,6 @@ def _once(settings: AgentSettings, output: Format) -> int:
 
 
 def _run(settings: AgentSettings, output: Format) -> None:
-    """Probe and report until SIGTERM or Ctrl-C."""
     from seaway.bootstrap.agent import Agent, ask_address, know, open_all
 
     stopping = threading.Event()

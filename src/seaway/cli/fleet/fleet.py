@@ -244,7 +244,6 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _used_columns() -> tuple[Column, ...]:
-    """Return the columns of measured use."""
     from seaway.terminal.columns import Column
     from seaway.terminal.words import NONE, cores, gib
 

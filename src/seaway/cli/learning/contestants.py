@@ -27,12 +27,12 @@ MAX_SEEDS = 10_000
 
 
 def contestants(text: str | None, level: Level) -> list[Contestant]:
-    """Return who takes part, in the order in which they are named; everybody there is without a text.
+    """Return the policies to evaluate, in the order of their names; all available ones without a text.
 
     Raises
     ------
     RejectedError
-        When one is unknown or cannot be used; says which.
+        When one is unknown or unusable; it names the policy.
     """
     if text is None:
         return [*heuristics(), *_shipped()]
@@ -45,7 +45,7 @@ def contestants(text: str | None, level: Level) -> list[Contestant]:
 
 
 def _shipped() -> list[Contestant]:
-    """Return the trained policies that come with Seaway; none, with a note, where they cannot run here."""
+    """Return the built-in trained policies; none, with a note, if they cannot run here."""
     library, found = ShippedLibrary(), []
     for name in library.names():
         try:
@@ -107,7 +107,7 @@ def _check_in_subprocess(found: list[Contestant]) -> None:
 
 
 def seed_list(text: str) -> list[int]:
-    """Read how many seeds to try, or which.
+    """Parse a number of seeds, or a list of seeds.
 
     Raises
     ------

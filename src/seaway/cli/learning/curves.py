@@ -1,4 +1,4 @@
-"""Curves of allocation as a file and as a picture."""
+"""Allocation curves as CSV and as charts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 
 CLOSE_UP_PCT = (70.0, 130.0)
-"""The arrivals that the close-up shows: before, policies hardly differ."""
+"""Range of arrivals in the close-up; policies hardly differ before."""
 
 SECONDS_PER_HOUR = 3600
 
 
 def picture_file(path: Path) -> None:
-    """Reject a picture file whose name does not say a known format."""
+    """Check the extension of a picture file."""
     if path.suffix.lower() not in PICTURES:
         raise RejectedError(f"{path}: the name has to end in {', '.join(PICTURES)}", where="--plot")
 
@@ -65,7 +65,7 @@ def _rows(curve: Curve) -> list[tuple[str, ...]]:
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw allocated over arrived GPU cores, with a close-up of where policies part, or over time.
+    """Draw allocated over requested GPU cores, with a close-up of their differences; or over time with departures.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _draw_over_arrivals(axes: Axes, outcomes: Sequence[Outcome]) -> None:
 
 
 def _close_up(axes: Axes, outcomes: Sequence[Outcome]) -> None:
-    """Narrow axes down to where the fleet fills up, and write each policy's name at its end."""
+    """Limit axes to the range in which the fleet fills up."""
     end = max(float(outcome.curve.arrived_pct[-1]) for outcome in outcomes)
     begin = min(CLOSE_UP_PCT[0], 0.6 * end)
     seen = [outcome.curve.allocated_pct[outcome.curve.arrived_pct >= begin] for outcome in outcomes]

@@ -1,4 +1,4 @@
-"""`seaway evaluate`: policies compared on a set of instances."""
+"""`seaway evaluate`: comparison of policies on a set of instances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ON, WHO, OUT, MANY = "What on", "The policies", "What comes out", "At once"
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells."""
 
 
 class Output(StrEnum):
@@ -225,7 +225,7 @@ def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list
 
 
 def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
-    """Search the best packing of each instance; keep a better known one."""
+    """Search the best packing of each instance; retain a better known one."""
     from seaway.cli.learning.tables import watched
     from seaway.learning.packing.search import best_packing
 
@@ -239,7 +239,7 @@ def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of pictures, before anything is measured for them."""
+    """Create the folder of charts before any measurement."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: bars of the comparison, use by cluster, curves of training."""
+"""Charts of an evaluation: bars of the comparison, use by cluster, training curves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("png", "svg")
-"""Each picture is written as both."""
+"""File formats of each chart."""
 
 NODE_COLOUR, CLUSTER_COLOUR = COLOURS[0], COLOURS[1]
 BARS = (
@@ -40,7 +40,7 @@ ROOM = 0.28
 def draw_all(
     folder: Path, trials: Sequence[Trial], instances: Sequence[Instance], contestants: Sequence[Contestant]
 ) -> list[Path]:
-    """Draw all pictures that there is something to draw of, and return the files.
+    """Draw all charts that have data, and return the files.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def draw_all(
 
 
 def comparison(lines: Sequence[Summary]) -> Figure:
-    """Draw a panel for each measure with a bar for each policy, in the order of jobs placed, and its interval."""
+    """Draw a panel for each measure, with bars and intervals of all policies in the order of placed jobs."""
     figure = figure_of(13, 1.3 + ROW_INCHES * len(lines))
     panels = figure.subplots(1, len(BARS), sharey=True)
     names = [f"{line.policy}  ({line.level})" for line in lines]
@@ -99,7 +99,7 @@ def _bars(axes: Axes, figures: Sequence[Estimate | None], colours: Sequence[str]
 
 
 def use_of(trials: Sequence[Trial], instance: str, lines: Sequence[Summary]) -> dict[str, Float64]:
-    """Return the shares in use at the end, shape (4, C), by policy in the order of lines: means over seeds."""
+    """Return the shares in use at the end, shape (4, C), by policy in the order of `lines`; means over seeds."""
     found: dict[tuple[str, str], list[Float64]] = {}
     for trial in trials:
         if trial.row.instance == instance and trial.used is not None:
@@ -109,7 +109,7 @@ def use_of(trials: Sequence[Trial], instance: str, lines: Sequence[Summary]) -> 
 
 
 def use(used: Mapping[str, Float64], clusters: Sequence[str], title: str) -> Figure:
-    """Draw a heat map of each resource: a row a policy, a column a cluster."""
+    """Draw a heat map of each resource, with a row per policy and a column per cluster."""
     figure = figure_of(15, 1.8 + ROW_INCHES * len(used))
     panels = figure.subplots(1, len(RESOURCES), sharey=True)
     for axes, (resource, name) in zip(panels, RESOURCES, strict=True):
@@ -124,7 +124,7 @@ def use(used: Mapping[str, Float64], clusters: Sequence[str], title: str) -> Fig
 
 
 def training(found: Mapping[str, Course]) -> Figure:
-    """Draw reward and jobs placed over episodes: mean, least and most of an algorithm's runs."""
+    """Draw reward and placed jobs over episodes: mean, minimum and maximum of an algorithm's runs."""
     figure = figure_of(12, 4.6)
     panels = figure.subplots(1, 2)
     for at, (name, course) in enumerate(found.items()):
@@ -138,7 +138,7 @@ def training(found: Mapping[str, Course]) -> Figure:
 
 
 def plot_band(axes: Axes, across: Float64, band: Band, name: str, number: int) -> None:
-    """Draw the curve of a name, in a colour by its number, and what runs of it lie between."""
+    """Draw a named curve and the band of its runs, in the colour of a number."""
     colour = COLOURS[number % len(COLOURS)]
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     axes.plot(across, band.mean, label=name, linewidth=1.6, color=colour, linestyle=dash)
@@ -149,7 +149,7 @@ def plot_band(axes: Axes, across: Float64, band: Band, name: str, number: int) -
 
 
 def figure_of(width: float, height: float) -> Figure:
-    """Return an empty figure, inches."""
+    """Return an empty figure; width and height are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -164,7 +164,7 @@ def _clean(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a picture in all kinds, and return the files.
+    """Write a chart in all formats, and return the files.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
     """
     files = [path.with_name(f"{path.name}.{kind}") for kind in KINDS]
     for file in files:
-        # Without a date, and with the same ids, the same figures give the same file.
+        # Without a date, and with stable ids, equal figures give equal files.
         details: dict[str, Any] = {"metadata": {"Date": None}} if file.suffix == ".svg" else {}
         try:
             figure.savefig(file, dpi=150, **details)

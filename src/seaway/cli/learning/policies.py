@@ -1,4 +1,4 @@
-"""`seaway policies`: what there is to choose from, and trained policies from training to a queue."""
+"""`seaway policies`: available policies, and trained policies from import to activation."""
 
 from __future__ import annotations
 
@@ -261,7 +261,6 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
 
 
 def _as_shadow(compared: Sequence[Body]) -> str:
-    """Say of each queue how a policy did as its shadow."""
     sums: dict[str, Counter[str]] = {}
     for row in compared:
         counts = {name: row[name] for name in ("jobs", "answered", "fallbacks")}
@@ -277,9 +276,9 @@ def _written(value: object) -> str:
 
 
 def _read(path: Path, *, untried: bool = False) -> PolicyFile:
-    """Read a policy file of a user's, after it was tried where nothing is harmed by it.
+    """Read a user's policy file, after a test run in a subprocess.
 
-    With `untried` it need not be, where nothing can be tried here.
+    With `untried`, the test run is omitted if networks cannot run here.
     """
     from seaway.cli.learning.policy_store import can_try, not_tried
     from seaway.learning.policies.check import read_policy, try_in_subprocess
@@ -297,7 +296,7 @@ def _read(path: Path, *, untried: bool = False) -> PolicyFile:
 
 
 def _renamed(file: PolicyFile, name: str) -> PolicyFile:
-    """Return the same policy under another name, which no one signed."""
+    """Return the policy under another name, without a signature."""
     from msgspec.structs import replace
 
     from seaway.learning.policies.file import PolicyFile

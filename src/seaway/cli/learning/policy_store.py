@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARED = 1_000
-"""Comparisons that are looked through."""
+"""Limit of comparisons to search."""
 
 
 class PolicyStore(Protocol):
-    """Keeps trained policies."""
+    """Store of trained policies."""
 
     def listed(self) -> Body:
-        """Return all policies, as the API shows them."""
+        """Return all policies, in the form of the API."""
 
     def shown(self, name: str) -> Body:
         """Return the facts about a policy, in the form of the API."""
 
     def compared(self, body: Body) -> list[Body]:
-        """Return comparisons in which a trained policy that was shown was the shadow, new to old."""
+        """Return comparisons with a trained policy as the shadow, newest first."""
 
     def content(self, name: str) -> bytes:
-        """Return the file of one."""
+        """Return the file of a policy."""
 
     def bring(self, file: PolicyFile) -> str:
-        """Keep one; return where it is now, for people."""
+        """Store a policy; return its location, for people."""
 
     def remove(self, name: str) -> None:
-        """Remove one that was brought."""
+        """Remove an imported policy."""
 
 
 @contextmanager
 def store_of(context: typer.Context, *, remote: bool) -> Iterator[PolicyStore]:
-    """Open the server's policies, or this machine's."""
+    """Open the store of the server or of this machine."""
     if not remote:
         yield HereStore()
         return
@@ -59,25 +59,25 @@ def store_of(context: typer.Context, *, remote: bool) -> Iterator[PolicyStore]:
 
 
 class ServerStore:
-    """The policies of a server."""
+    """Policies of a server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def listed(self) -> Body:
-        """Ask for all."""
+        """Query all policies."""
         from seaway.client.calls.policies import policies
 
         return self._client.body(policies())
 
     def shown(self, name: str) -> Body:
-        """Ask for one."""
+        """Query a policy."""
         from seaway.client.calls.policies import policy
 
         return self._client.body(policy(name))
 
     def compared(self, body: Body) -> list[Body]:
-        """Fetch them, out of the newest `MAX_COMPARED` of all policies; none for those who may not see them."""
+        """Query the latest `MAX_COMPARED` comparisons, and select those of the policy; none without permission."""
         from seaway.cli.remote import whole
         from seaway.client.calls.tenancy import shadows
 
@@ -88,13 +88,13 @@ class ServerStore:
         return [row for row in rows if _is_model(row["shadow"], body)]
 
     def content(self, name: str) -> bytes:
-        """Fetch one."""
+        """Download the file of a policy."""
         from seaway.client.calls.policies import export_policy
 
         return self._client.send(export_policy(name))
 
     def bring(self, file: PolicyFile) -> str:
-        """Send one."""
+        """Upload a policy."""
         from seaway.client.calls.policies import import_policy
         from seaway.learning.policies.file import pack
 
@@ -102,17 +102,17 @@ class ServerStore:
         return "on the server"
 
     def remove(self, name: str) -> None:
-        """Have one removed."""
+        """Remove a policy from the server."""
         from seaway.client.calls.policies import delete_policy
 
         self._client.send(delete_policy(name))
 
 
 class HereStore:
-    """The policies of this machine: what came with the package, and files in the data folder."""
+    """Policies of this machine: built-in ones, and files in the data folder."""
 
     def listed(self) -> Body:
-        """List heuristics, those of other packages, and trained ones."""
+        """List heuristics, policies of other packages, and trained policies."""
         from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
         rules = [
@@ -124,18 +124,18 @@ class HereStore:
         return {"policies": [*rules, *map(self._row, library().names())]}
 
     def shown(self, name: str) -> Body:
-        """Read one."""
+        """Read a policy."""
         for row in self.listed()["policies"]:
             if row["name"] == name and row["source"] != "trained":
                 return {**row, "trained": None}
         return shown_file(_loaded(name))
 
     def compared(self, body: Body) -> list[Body]:
-        """Return none: there are no queues here."""
+        """Return none: this machine has no queues."""
         return []
 
     def content(self, name: str) -> bytes:
-        """Read one, checked."""
+        """Read and check the file of a policy."""
         from seaway.learning.policies.file import pack
         from seaway.scheduling.policies.registry import policy_names
 
@@ -144,7 +144,7 @@ class HereStore:
         return pack(_loaded(name))
 
     def bring(self, file: PolicyFile) -> str:
-        """Write one into the data folder."""
+        """Write a policy to the data folder."""
         from seaway.learning.policies.file import write_policy
         from seaway.learning.policies.library import ShippedLibrary
         from seaway.scheduling.policies.registry import policy_names
@@ -159,7 +159,7 @@ class HereStore:
         return f"in {path}"
 
     def remove(self, name: str) -> None:
-        """Remove the file of one."""
+        """Remove the file of a policy."""
         from seaway.learning.policies.library import ShippedLibrary
         from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
@@ -181,7 +181,7 @@ class HereStore:
 
 
 def shown_file(file: PolicyFile) -> Body:
-    """Show a policy file as the API shows a policy."""
+    """Return a policy file in the form of the API."""
     from seaway.application.policies import Brought
     from seaway.learning.policies.signature import signer
     from seaway.wire.policies import trained_fields
@@ -199,19 +199,19 @@ def library() -> JoinedLibrary:
 
 
 def folder() -> Path:
-    """Return where policies are kept that were imported on this machine; it need not be there."""
+    """Return the folder of imported policies; it need not exist."""
     from seaway.client.config import data_folder
 
     return data_folder() / "policies"
 
 
 def can_try() -> bool:
-    """Tell whether networks can run here."""
+    """Report whether networks can run here."""
     return find_spec("onnxruntime") is not None
 
 
 def not_tried(file: PolicyFile) -> PolicyFile:
-    """Return a file that was read and not run, and say so."""
+    """Return a file without a test run, and print a note."""
     from seaway.cli.errors import note
     from seaway.learning.policies.onnx_message import MISSING
 
@@ -220,7 +220,7 @@ def not_tried(file: PolicyFile) -> PolicyFile:
 
 
 def _loaded(name: str) -> PolicyFile:
-    """Return a policy of this machine, tried where that can be."""
+    """Return a policy of this machine, after a test run if possible."""
     from seaway.learning.policies.file import unpack
     from seaway.learning.policies.library import FolderLibrary, ShippedLibrary
 
@@ -232,18 +232,18 @@ def _loaded(name: str) -> PolicyFile:
 
 
 def _is_model(title: str, body: Body) -> bool:
-    """Tell whether a comparison names the model of a policy that was shown, like `pilot@3f2a9c1b2d4e`."""
+    """Report whether a comparison names the model of a policy, like `pilot@3f2a9c1b2d4e`."""
     name, _, digits = title.partition("@")
     return bool(digits) and name == body["name"] and body["trained"]["model_sha256"].startswith(digits)
 
 
 def _path(name: str) -> Path:
-    """Return where a policy of this machine is kept.
+    """Return the file of a policy in the data folder.
 
     Raises
     ------
     RejectedError
-        When it is not a name that a policy can have.
+        When the name is invalid.
     """
     from seaway.domain.tenancy import NAME
     from seaway.learning.policies.file import SUFFIX

@@ -1,4 +1,4 @@
-"""`seaway replay`: a trace, replayed by some policies."""
+"""`seaway replay`: replay of a trace with policies."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def check_policies(names: list[str], options: PolicyOptions) -> None:
 
 
 def check_numbers(arrived: float | None, seed: int) -> None:
-    """Reject numbers that mean nothing."""
+    """Check the range of numbers."""
     if arrived is not None and not arrived > 0:
         raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
     if not 0 <= seed < 2**63:
@@ -272,7 +272,7 @@ def check_numbers(arrived: float | None, seed: int) -> None:
 
 
 def check_offers(offers: int, *, departures: bool) -> None:
-    """Reject numbers of offers that mean nothing; with departures, jobs are offered whenever something ended."""
+    """Check the number of offers. With departures, waiting jobs are offered after each end of a job."""
     if offers < 1:
         raise RejectedError(f"{offers} is not at least 1", where="--offers")
     if departures and offers > 1:
@@ -282,7 +282,7 @@ def check_offers(offers: int, *, departures: bool) -> None:
 
 
 def check_times(jobs: Sequence[Job], path: Path) -> None:
-    """Reject jobs none of which has a time, so that nothing could come and go."""
+    """Reject jobs without times, which departures require."""
     if all(not job.arrives_s and job.expected_duration_s is None for job in jobs):
         raise RejectedError(
             "no job has a time: arrives_s and expected_duration_s (or creation_time, deletion_time)", where=str(path)
@@ -290,7 +290,7 @@ def check_times(jobs: Sequence[Job], path: Path) -> None:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """Reject a file that could not be written at the end, before anything is replayed."""
+    """Check that a file can be written, before the replay."""
     folder = path.parent
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise RejectedError(f"{str(path)!r} cannot be written", where=option)

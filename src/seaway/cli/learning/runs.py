@@ -68,17 +68,17 @@ class TrainingRequest:
         return {**self.named, **self.pairs}
 
     def where(self, name: str) -> str:
-        """Say where a setting was given."""
+        """Return the option of a setting."""
         return f"--set {name}" if name in self.pairs else option(name)
 
     def run(self) -> Run:
-        """Return the run that it stands for, from the beginning."""
+        """Return the run that the arguments describe."""
         if self.algo is None:
             raise RejectedError(f"choose an algorithm: {', '.join(ALGOS)}", where="--algo")
         return new_run(self.algo, self.instances, self.draw, self.given, self.where)
 
     def idle(self, run: Run) -> list[str]:
-        """Say which of the settings that were given change nothing in the run, and what would make each count."""
+        """Describe settings without effect in the run, and the condition for each."""
         return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
 
@@ -98,7 +98,7 @@ def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) 
 
 
 def go_on(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
-    """Continue a run, or begin it as `begin` does where there is none but its options are given."""
+    """Continue a run; without one, begin it as `begin` does if its options are given."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
@@ -110,14 +110,14 @@ def go_on(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) 
 
 
 def folder_of(run: Run) -> Path:
-    """Name the folder of a run after what it is."""
+    """Return the default folder of a run, named after its settings."""
     names = [Path(path).resolve().name for path in run.instances] + list(run.draw)
     on = names[0] if len(names) == 1 else f"{names[0]}-and-{len(names) - 1}-more"
     return RUNS / f"{run.algo}-{on}-seed{run.settings.seed}"
 
 
 def _check_same(asked: TrainingRequest, before: Run) -> None:
-    """Reject another algorithm, or other kinds of instances, than the run began with."""
+    """Reject options that differ from the run's algorithm or its kinds of instances."""
     if asked.algo not in (None, before.algo):
         raise RejectedError(f"the run began with {before.algo}, not {asked.algo}", where="--algo")
     if asked.draw and asked.draw != before.draw:
@@ -126,14 +126,14 @@ def _check_same(asked: TrainingRequest, before: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """One of the runs.
+    """One of several runs.
 
     Attributes
     ----------
     asked
-        What it is.
+        Arguments of the run.
     folder
-        Where it is kept, as it is shown.
+        Folder of the run, for output.
     """
 
     asked: TrainingRequest
@@ -149,27 +149,27 @@ class Came:
 
 
 def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
-    """List the runs: of every algorithm, instance and seed.
+    """List the runs for all algorithms, instances and seeds.
 
     Parameters
     ----------
     asked
-        What was typed; its algorithm may be several with commas between, its `out` is where all runs are kept.
+        Arguments; `algo` can have several names, separated by commas, and `out` is the parent folder of all runs.
     seeds
-        None for the one in `asked`.
+        None for the seed in `asked`.
     each
-        Whether there is a run for each instance, rather than one for all.
+        Whether each instance has its own run, instead of one run for all.
 
     Raises
     ------
     RejectedError
-        When a run cannot be, or is there already and is not to go on, or something is not installed.
+        When a run is invalid, exists already without `resume`, or requires a missing package.
     """
     if seeds and "seed" in asked.given:
         raise RejectedError("give --seed or --seeds, not both", where="--seeds")
     if each and not asked.instances:
         raise RejectedError("needs folders of instances: --instances", where="--each")
-    paths = [folders_of(Path(name)) for name in asked.instances]  # in full: workers may stand elsewhere
+    paths = [folders_of(Path(name)) for name in asked.instances]  # absolute for workers elsewhere
     places: list[tuple[str, ...]] = [tuple(map(str, chain(*paths)))]
     if each:
         places = [(str(path),) for path in chain(*paths)]
@@ -193,17 +193,17 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
 
 
 def learn(errand: Errand) -> Came:
-    """Train one run, until it ends or the process is stopped."""
+    """Train one run until it ends or the process is stopped."""
     with _ended_quietly() as watch:
         try:
-            _, reached = go_on(errand.asked, watch, _unsaid)  # where a worker died it has begun
+            _, reached = go_on(errand.asked, watch, _unsaid)  # continues a run whose worker died
         except RejectedError as error:
             return Came(None, str(error))
     return Came(reached)
 
 
 def sweep(runs: Sequence[Errand], spread: Spread) -> int:
-    """Do all runs and say of each what it came to, as it ends; return how many are not finished."""
+    """Train all runs, and print the result of each as it ends; return the number of unfinished runs."""
     unfinished = len(runs)
     with _interrupted_by_sigterm(), closing(spread.map(learn, runs)) as results:  # type: ignore[type-var]
         for at, came in watched(results, len(runs), "training"):
@@ -215,7 +215,7 @@ def sweep(runs: Sequence[Errand], spread: Spread) -> int:
 
 
 def announce_all(asked: TrainingRequest, unfinished: int) -> None:
-    """Say what to type next."""
+    """Print the next commands."""
     where = asked.out or RUNS
     if unfinished:
         note(f"{unfinished} not finished; repeat the command with --resume to continue")
@@ -225,7 +225,7 @@ def announce_all(asked: TrainingRequest, unfinished: int) -> None:
 
 
 def said(came: Came) -> str:
-    """Say what a run came to."""
+    """Describe the result of a run."""
     if came.reached is None:
         return came.error
     best = came.reached.best
@@ -274,7 +274,7 @@ def _ended_quietly() -> Iterator[_Quiet]:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM do what ^C does, so that workers end with this process."""
+    """Treat SIGTERM like Ctrl-C, so that workers end with this process."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

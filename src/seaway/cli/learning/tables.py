@@ -1,4 +1,4 @@
-"""An evaluation as tables for people."""
+"""Tables of an evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEST = "best packing known"
 
 
 def show_tables(rows: Sequence[Row]) -> None:
-    """Print how policies compare, the jobs placed on each instance, and what has no figures."""
+    """Print the comparison of policies, the placed jobs on each instance, and notes."""
     if not rows:
         return
     out, lines = console(), summarise(rows)
@@ -34,7 +34,7 @@ def show_tables(rows: Sequence[Row]) -> None:
 
 
 def with_ci(written: Callable[[float], str], figure: Estimate | None) -> str:
-    """Write a mean, with its interval where there is one."""
+    """Format a mean with its confidence interval, if it has one."""
     if figure is None:
         return UNKNOWN
     return written(figure.mean) + ("" if figure.ci95 is None else f" ± {written(figure.ci95)}")
@@ -84,7 +84,7 @@ COMPARISON = (
 
 
 def _placed(lines: Sequence[Summary], rows: Sequence[Row], names: Sequence[str]) -> Rows:
-    """Return the table of jobs placed: a line a policy, a column an instance."""
+    """Return the table of placed jobs, with a row per policy and a column per instance."""
     body: list[dict[str, Any]] = []
     for line in lines:
         placed = by_instance(rows, line.policy, line.level)
@@ -101,7 +101,6 @@ def _instance(name: str) -> Column:
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    """Return what a reader has to know of the figures."""
     said = [METHOD]
     if len({(row.policy, row.level) for row in rows}) > 1:
         said.append("behind: how many jobs fewer than the first it placed, instance by instance.")
@@ -117,14 +116,14 @@ T = TypeVar("T")
 
 
 class Shown:
-    """Prints rows: each at once as CSV, all at the end as JSON or tables.
+    """Printer of rows: CSV row by row, JSON and tables at the end.
 
     Parameters
     ----------
     output
         ``table``, ``csv`` or ``json``.
     summary
-        Whether programs get a row a policy.
+        Whether CSV and JSON have one row per policy.
     """
 
     def __init__(self, output: str, *, summary: bool) -> None:
@@ -132,7 +131,7 @@ class Shown:
         self._taken: dict[int, Row] = {}
 
     def take(self, number: int, row: Row) -> None:
-        """Take a row, and its place among all."""
+        """Accept a row with its index among all."""
         if self._streams:
             if not self._taken:
                 _csv(COLUMNS)
@@ -140,7 +139,7 @@ class Shown:
         self._taken[number] = row
 
     def end(self) -> None:
-        """Print what is left to print."""
+        """Print the remaining output."""
         if self._output == "table":
             show_tables(self._rows)
         elif self._output == "json":
@@ -173,7 +172,7 @@ def _csv(cells: Iterable[object]) -> None:
 
 
 def watched(things: Iterator[T], total: int, doing: str = "evaluating") -> Iterator[T]:
-    """Go through things, with a bar on standard error where a user watches."""
+    """Iterate over results, with a progress bar on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

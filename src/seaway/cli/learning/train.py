@@ -1,4 +1,4 @@
-"""`seaway train`: an algorithm learns to place."""
+"""`seaway train`: training of policies."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def train(
 def several(
     asked: TrainingRequest, seeds: str | None, *, resume: bool, each: bool, workers: int, ray: str | None
 ) -> int:
-    """Do several runs; return the exit code."""
+    """Train several runs; return the exit code."""
     from seaway.cli.errors import note
     from seaway.cli.learning.contestants import seed_list
     from seaway.cli.learning.runs import announce_all, errands, sweep

@@ -1,4 +1,4 @@
-"""A run of `seaway train` as those see it who started it."""
+"""Progress and result of `seaway train`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ended:
     Attributes
     ----------
     signal
-        Its signal; 0 before.
+        Number of the signal; 0 before.
     over
         Whether all episodes are played, and only the policy file is being written.
     """
@@ -47,7 +47,7 @@ class Ended:
 
 @contextmanager
 def ended_by_signals(ended: Ended) -> Iterator[None]:
-    """Have the first Ctrl-C or SIGTERM noted; the second ends the process as ever."""
+    """Record the first Ctrl-C or SIGTERM; the second one ends the process."""
 
     def noted(number: int, _: object) -> None:
         ended.signal = number
@@ -64,12 +64,12 @@ def ended_by_signals(ended: Ended) -> Iterator[None]:
 
 
 class RunWatch:
-    """A bar with the figures of the last episode, or now and then a line; both on standard error.
+    """Progress bar with the figures of the last episode, or occasional lines; both on standard error.
 
     Parameters
     ----------
     ended
-        Says when the run is to end.
+        Stop signal of the process.
     """
 
     def __init__(self, ended: Ended) -> None:
@@ -105,7 +105,10 @@ class RunWatch:
             self._bar.stop()
 
     def doing(self, text: str) -> None:
-        """Show it in place of the name of the algorithm; after the first episode only the end has something to do."""
+        """Show the present activity instead of the algorithm.
+
+        After the first episode, only the end of a run has one.
+        """
         self._ended.over = self._plan is not None
         if self._bar:
             self._bar.update(self._task, description=text)
@@ -113,7 +116,7 @@ class RunWatch:
             note(text)
 
     def begins(self, plan: Plan) -> None:
-        """Show how many episodes there are."""
+        """Show the number of episodes."""
         self._plan = plan
         if plan.best:
             self._best = _placed(plan.best)
@@ -137,14 +140,14 @@ class RunWatch:
             note(f"episode {row.episode} of {self._plan.episodes}: {figures}")
 
     def saved(self, episode: int) -> None:
-        """Say nothing: it is as it should be."""
+        """Print nothing for a checkpoint."""
 
     def ends(self, reached: Reached) -> None:
-        """Say nothing yet: `announce` does when the bar is gone."""
+        """Print nothing: `announce` prints the result after the bar is gone."""
 
 
 def announce(folder: Path, reached: Reached) -> None:
-    """Say what a run came to, and what to type next."""
+    """Print the result of a run, and the next commands."""
     run, _ = RunFolder(folder).read_config()
     best = f"{_placed(reached.best)} jobs placed, after episode {reached.best_episode}" if reached.best else "none yet"
     if reached.unfinished:

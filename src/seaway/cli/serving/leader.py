@@ -23,27 +23,27 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class LeaderSession:
-    """The turn of a process that is alone: it has come, and it lasts."""
+    """Leadership of a single process, which begins immediately and never ends."""
 
     came = True
     over = False
     """True if this process was stopped before it became the leader."""
     waited_s = 0.0
-    """Seconds of waiting for it."""
+    """Time until this process became the leader, in seconds."""
 
     @property
     def lost(self) -> str:
-        """Reason why the turn is over; empty while it is not."""
+        """Reason why the leadership ended; empty before."""
         return ""
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Have something called, from any thread, when the turn is over; at once if it is."""
+        """Register a function to call, from any thread, when the leadership ends; immediately if it has ended."""
 
     def begin(self) -> None:
-        """Say that the real server answers from now on."""
+        """Report that the server accepts requests from now on."""
 
     def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
-        """Return who talks to clusters; None for the usual one."""
+        """Return the dispatcher of cluster calls; None for the default one."""
         return None
 
 
@@ -75,10 +75,10 @@ class LedSession(LeaderSession):
 
     def wait(self, listener: socket.socket) -> None:
         """Wait until this process becomes the leader or is stopped."""
-        gc.enable()  # this may take weeks
+        gc.enable()  # the wait may take weeks
         began_s = time.monotonic()
         self._standby.start(listener)
-        warm_up()  # so that no one waits for that once this process leads
+        warm_up()  # saves the time after the start of the leadership
         self._leadership.start()
         Console(highlight=False, soft_wrap=True).print(
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
@@ -87,21 +87,21 @@ class LedSession(LeaderSession):
         self.waited_s = time.monotonic() - began_s
 
     def begin(self) -> None:
-        """Leave the port to the real server."""
+        """Release the port to the server."""
         self._standby.stop()
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Have something called when the Lease is lost; at once if it is."""
+        """Register a function to call when the Lease is lost; immediately if it is."""
         self._calls.append(call)
         if self.lost:
             call()
 
     def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
-        """Return one that is silent when the Lease is not held."""
+        """Return a dispatcher that makes no calls without the Lease."""
         return FencedThreads(clock, stale_after_s, lambda: self._leadership.holds)
 
     def close(self) -> None:
-        """Give the Lease back."""
+        """Release the Lease."""
         self._standby.stop()
         self._leadership.close()
         for each, handler in self._before.items():

@@ -33,12 +33,12 @@ MAX_REASONS = 3
 
 
 def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:
-    """Run the demo on a fleet, and print the result; as a program reads it, without the explanations.
+    """Run the demo on a fleet, and print the result; output for programs has no explanations.
 
     Raises
     ------
     RejectedError
-        When there is no such fleet.
+        When the fleet is unknown.
     """
     fleet = read_fleet(fleet_name)
     count = min(max(round(JOBS_PER_GPU * fleet.device_count), MIN_JOBS), MAX_JOBS)
@@ -61,7 +61,7 @@ def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:
 
 
 def _body(result: DemoResult, fleet: Fleet) -> dict[str, Any]:
-    """Say what came of a demo; without jobs that ran there are no waits."""
+    """Return the result of a demo; without jobs that ran there are no waits."""
     states = Counter(job.state.value for job in result.jobs)
     waits_s = [((job.started_ns or 0) - job.submitted_ns) / 1e9 for job in result.jobs if job.started_ns]
     return {

@@ -1,4 +1,4 @@
-"""Serving: from settings to a process that answers, and down again."""
+"""Server process from settings to shutdown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SWITCH_S = 0.001
 BACKLOG = 2048
 
 HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
-"""A first job, with all that simulated clusters and real ones ask for."""
+"""First job, which simulated and real clusters both accept."""
 
 JOIN = "seaway cluster join --kubeconfig FILE"
 """Command that adds the first cluster."""
@@ -61,9 +61,9 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     Raises
     ------
     RejectedError
-        When settings are wrong, the port is taken, or the data folder is in use.
+        When settings are invalid, the port is in use, or the data folder is in use.
     UnavailableError
-        When another process took the database over.
+        When another process has taken over the database.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = load_settings(config, os.environ, flags)
@@ -81,7 +81,6 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
 
 
 def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: LeaderSession) -> None:
-    """Serve for as long as this process leads."""
     with _running(settings, folder, turn) as (plane, kind):
         url = _url(settings.server, listener)
         first_token = _first_token(plane, folder)
@@ -104,11 +103,11 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
 
 
 def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
-    """Make what answers: the API, and pages beside it unless they are switched off."""
+    """Return the application: the API, and pages unless they are disabled."""
     app = make_app(plane, home=not settings.server.web)
     if settings.server.web:
         from seaway.web.addresses import LOGIN_CALLBACK
-        from seaway.web.mount import mount  # takes a second to load
+        from seaway.web.mount import mount  # takes a second to import
         from seaway.web.provider import ProviderSettings, require_whole
 
         oidc, public_url = settings.oidc, settings.server.public_url.rstrip("/")
@@ -128,7 +127,7 @@ def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
 
 @contextmanager
 def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
-    """Wait until it is this process's turn, answering meanwhile that it waits."""
+    """Wait until this process is the leader; answer health checks during that time."""
     if not settings.leader.lease:
         yield LeaderSession()
         return
@@ -141,12 +140,12 @@ def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession
 
 
 class _Greeting(Server):
-    """A server that says when it answers.
+    """Server that reports its start.
 
     Parameters
     ----------
     greet
-        Called once connections are taken.
+        Called once the server accepts connections.
     """
 
     def __init__(self, config: uvicorn.Config, greet: Callable[[], None]) -> None:
@@ -154,23 +153,23 @@ class _Greeting(Server):
         self._greet = greet
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
+        """Start, and report it."""
         await super().startup(sockets)
         if self.started:
             self._greet()
 
     def end(self) -> None:
-        """Have it end by itself; may be called from any thread."""
+        """Request a shutdown; may be called from any thread."""
         self.should_exit = True
 
 
 def _require_tls(server: ServerSettings) -> None:
-    """Look whether certificate and key are there and go together, before anything is begun.
+    """Check that the certificate and the key exist and match, before anything starts.
 
     Raises
     ------
     RejectedError
-        When they are not; says why.
+        When they do not.
     """
     if not server.tls_certificate:
         return
@@ -191,7 +190,7 @@ def _require_tls(server: ServerSettings) -> None:
 
 @contextmanager
 def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Iterator[tuple[ControlPlane, Kind]]:
-    """Have a control plane run; say which clusters it drives."""
+    """Run a control plane; yield it with the kind of its clusters."""
     if cold := never_compiled():
         Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
         warm_up()
@@ -211,7 +210,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     )
     plane.start()
     maintenance.start()
-    if not cold:  # the engine is loaded beside the rest, ahead of the first job
+    if not cold:  # loads the engine in parallel, before the first job
         threading.Thread(target=warm_up, name="warm up", daemon=True).start()
     try:
         yield plane, clusters.kind
@@ -223,7 +222,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
 
 @contextmanager
 def _listening(server: ServerSettings) -> Iterator[socket.socket]:
-    """Take the port before anything else is begun."""
+    """Bind the port before anything else starts."""
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -241,9 +240,9 @@ def _listening(server: ServerSettings) -> Iterator[socket.socket]:
 
 @contextmanager
 def _ending_by_itself() -> Iterator[None]:
-    """Let the server answer to SIGTERM and Ctrl-C, and what comes after it end in peace.
+    """Let the server handle SIGTERM and Ctrl-C, and the rest of the shutdown complete.
 
-    When it is done the server raises the signal once more, which by default would end the process at once.
+    After its shutdown the server raises the signal again, which would end the process by default.
     """
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -260,7 +259,7 @@ def _url(server: ServerSettings, listener: socket.socket) -> str:
 
 
 def _first_token(plane: ControlPlane, folder: DataFolder) -> bool:
-    """Make the first token where there is none yet; return whether that was so."""
+    """Create the first token if there is none; return whether it was created."""
     plane.access.refresh()
     secret = plane.access.first_token()
     if secret:
@@ -269,7 +268,7 @@ def _first_token(plane: ControlPlane, folder: DataFolder) -> bool:
 
 
 def _welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
-    """Say where the server is, how to get in, and how long the start took, without the wait for this process's turn."""
+    """Print the server's URL, the location of the first token, and the start time without the wait for leadership."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")
     console.print(f"Data in {folder.path}; the API is described at {url}/docs")
@@ -281,15 +280,15 @@ def _welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: bool, 
 
 
 def _ready_after(waited_s: float) -> str:
-    """Say how long the start took, and beside that for how long this process waited for its turn, if it did."""
+    """Format the start time, and separately the wait for leadership if there was one."""
     started = f"{age_s() - waited_s:.1f} s"
     return f"{started}, and {waited_s:.1f} s until it was to lead" if waited_s else started
 
 
 def age_s() -> float:
-    """Return for how many seconds this process has been there, its own start included.
+    """Return the age of this process in seconds, including its own start.
 
-    Only the system knows that. Where it does not tell, the time counts from the import of this module.
+    Only the system knows it. Without that information, the time counts from the import of this module.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`seaway simulate`: clusters that are made up, in a process of their own, and what goes wrong in them."""
+"""`seaway simulate`: simulated clusters in a separate process, and faults in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PORT = 7070
 URL = f"http://127.0.0.1:{PORT}"
 FOUND = 1
-"""Exit code of `audit` when a rule was broken."""
+"""Exit code of `audit` after a violation."""
 
 app = typer.Typer(
     name="simulate",
@@ -182,7 +182,7 @@ def audit(
 
 @contextmanager
 def remote(url: str) -> Iterator[RemoteSimulatedBackends]:
-    """Talk to a server of simulated clusters."""
+    """Open a client of a server of simulated clusters."""
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
 
     backends = RemoteSimulatedBackends(url)
@@ -193,12 +193,12 @@ def remote(url: str) -> Iterator[RemoteSimulatedBackends]:
 
 
 def read_faults(seed: int, figures: list[str]) -> Faults:
-    """Read what goes wrong by chance: a little of everything where there is a seed, and figures on top of it.
+    """Return rates of random faults: defaults of all kinds with a seed, overridden by figures.
 
     Raises
     ------
     RejectedError
-        When a figure is none, or its name is unknown.
+        When a figure is invalid or its name is unknown.
     """
     from seaway.adapters.simulated.faults import NO_FAULTS
     from seaway.bootstrap.clusters import some_faults
@@ -211,7 +211,7 @@ def read_faults(seed: int, figures: list[str]) -> Faults:
         if name not in known:
             raise RejectedError(f"{name!r} not found; available: {', '.join(known)}", where="--fault")
         try:
-            faults = replace(faults, **{name: float(figure)})  # type: ignore[arg-type]  # the seed is not known here
+            faults = replace(faults, **{name: float(figure)})  # type: ignore[arg-type]  # `known` has no seed
         except ValueError:
             raise RejectedError(f"{each!r} gives no figure, like {name}=0.1", where="--fault") from None
     return faults

@@ -82,7 +82,7 @@ def up(
         return
     if output:
         raise RejectedError("goes with --once only", where="--output")
-    gc.disable()  # until it serves: next to nothing of what is imported and made until then is garbage
+    gc.disable()  # until it serves: imports and start-up create almost no garbage
     try:
         from seaway.cli.serving.server import serve
 
@@ -92,12 +92,12 @@ def up(
 
 
 def _require_unused(flags: Mapping[tuple[str, str], object]) -> None:
-    """Check that no option is given that a demo has no use for.
+    """Check that no option is given that the demo does not use.
 
     Raises
     ------
     RejectedError
-        With all that are.
+        When there are any; it lists all.
     """
     words = {("database", "url"): "--database", ("clusters", "simulated_url"): "--simulated"}
     given = [words.get(key, f"--{key[1].replace('_', '-')}") for key, value in flags.items() if value is not None]

@@ -194,5 +194,4 @@ def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str
 
 
 def _size(limit: int | None) -> int:
-    """Return the number of entries for a page."""
     return PAGE if limit is None else max(1, min(limit, PAGE))

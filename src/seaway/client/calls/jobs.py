@@ -228,7 +228,6 @@ def written(job: JobIn | Mapping[str, Any] | None, given: Mapping[str, Any]) -> 
 
 
 def _brought(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Call[T]:
-    """Describe a call that sends a job."""
     if not isinstance(job, str):
         return send("POST", "/jobs", answer, written(job, given))
     if given:

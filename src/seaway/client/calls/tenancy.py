@@ -148,6 +148,5 @@ def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
 
 
 def _put(path: str, answer: Answer[Shown], fields: Mapping[str, object], seen: Seen | None) -> Call[Shown]:
-    """Describe a call that replaces an object."""
     call = send("PUT", path, answer, fields, repeatable=seen is None)
     return call if seen is None else replace(call, headers={**call.headers, "If-Match": f'"{seen.version}"'})

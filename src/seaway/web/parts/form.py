@@ -192,7 +192,6 @@ def quoted(text: str) -> str:
 
 
 def _input(field: Field) -> ValueElement[Any]:
-    """Draw the control of a field."""
     if isinstance(field.value, bool):
         return ui.switch(field.label, value=field.value)
     props = "outlined dense" + (f" hint={quoted(field.hint)}" if field.hint else "")

@@ -174,7 +174,6 @@ class _FleetPage:
             await self._turn_to(by=name)
 
     async def _turn(self, act: str, name: str) -> None:
-        """Go to another page of the list."""
         if act == "back":
             await self._turn_to(after=self._before.pop() if self._before else "")
         elif name == self.given.get("after"):

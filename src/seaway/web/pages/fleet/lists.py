@@ -149,7 +149,6 @@ def _slices(devices: Iterable[DeviceOut]) -> list[AllocatedSlice]:
 
 
 def _legend(paint: Painter, devices: Sequence[DeviceOut]) -> dict[str, Any]:
-    """Return the variables of the legend for devices."""
     return _names(paint, _slices(devices)) | {
         "free": bool(devices),
         "closed": any(each.reason for each in devices),

@@ -82,7 +82,6 @@ async def build(visit: Visit) -> None:
 
 
 def _states(count: JobCount) -> dict[str, object]:
-    """Return the variables of the bars of states."""
     listed = [{"state": each, "jobs": count.states[each]} for each in ORDER if count.states.get(each)]
     return {"states": listed, "most": max(count.states.values(), default=0)}
 
@@ -167,7 +166,6 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
 
 
 def _past(alert: AlertOut, words: Words) -> dict[str, str]:
-    """Describe an alert."""
     locale, of = words.locale, alert.of
     number, href, why = figures.count(alert.value, locale), "/settings", ""
     match alert.name:

@@ -74,7 +74,6 @@ class Overview(WithEvents):
             self._asked.show(job=self.job, text=written(self.job.spec))
 
     async def _turned(self, _: str, first: str) -> None:
-        """Show other replicas."""
         self._first = addresses.number_of(first, self.job.replicas)
         self.retained = {"first": str(self._first) if self._first else None}
         self.keep()

@@ -80,7 +80,6 @@ class _Jobs:
         ui.timer(AGED_S, self._draw)
 
     async def _filters(self) -> None:
-        """Draw the filters."""
         visit, words = self.visit, self.words
         queues, clusters = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.clusters()))
         with ui.element("div").classes("filters").props(f'role=search aria-label="{words("Filters")}"'):
@@ -133,7 +132,6 @@ class _Jobs:
         await self._look()
 
     def _query(self) -> dict[str, str]:
-        """Return the filters as parameters of the address."""
         return {**{name: self._wanted.get(name, "") for name in FILTERS}, "state": ",".join(self._states)}
 
     async def _look(self) -> None:
@@ -196,7 +194,6 @@ def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) ->
 
 
 def _table(page: JobPage, query: Mapping[str, str]) -> dict[str, object]:
-    """Return the variables of the table."""
     return {
         "jobs": page.jobs,
         "gpus": gpus,

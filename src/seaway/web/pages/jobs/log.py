@@ -125,7 +125,6 @@ class Log(Tab):
             self._write("\n".join(line or " " for line in new.lines), len(new.lines))
 
     def _say_left_out(self, count: int, *, exact: bool) -> None:
-        """Report missing lines."""
         words, number = self.words, figures.count(count, self.words.locale)
         said = words("{n} lines left out", n=number) if exact else words("more than {n} lines left out", n=number)
         self._write(f"… {said} …", 1).classes("log-gap")

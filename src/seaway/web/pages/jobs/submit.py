@@ -105,7 +105,6 @@ class _Submit:
             visit.client.run_javascript(telling(visit.who))
 
     async def _choices(self) -> Choices:
-        """Fetch the options of the form."""
         visit = self.visit
         queues, gateways = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.gateways()))
         tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
@@ -135,14 +134,12 @@ class _Submit:
     # Input
 
     async def _typed(self, path: str, value: Any) -> None:  # noqa: ANN401  # any value of YAML
-        """Accept the value of a form's field."""
         if self._draft.document is not None:
             self._draft.fill_in(path, value)
             self._form.document = self._draft.document
             await self._soon()
 
     async def _pasted(self, text: str) -> None:
-        """Accept text of the editor."""
         self._draft.rewrite(text)
         await self._soon()
 
@@ -154,7 +151,6 @@ class _Submit:
         await self._soon(0)
 
     async def _turned(self) -> None:
-        """Switch between form and editor."""
         as_yaml = self._way.value == YAML
         self._form.section.set_visibility(not as_yaml)
         self._editor.section.set_visibility(as_yaml)
@@ -184,7 +180,6 @@ class _Submit:
         self._note.set_text(self.words("Fix the YAML first: the form cannot show it.") if unreadable else "")
 
     def _lead(self, path: str) -> None:
-        """Go to the place of an error."""
         if self._way.value == YAML:
             self._editor.lead(path)
         else:
@@ -288,14 +283,12 @@ class _Submit:
         self._list(errors if self._way.value == YAML else [])
 
     def _list(self, errors: list[RejectedError]) -> None:
-        """List errors above the button."""
         listed = [
             {"path": each.where, "message": each.message, "line": self._editor.line(each.where)} for each in errors
         ]
         self._wrong.show(errors=listed)
 
     async def _submit(self) -> None:
-        """Submit the job, and go to its page."""
         self._button.disable()
         try:
             while not await self._settle(self._latest.begin()):

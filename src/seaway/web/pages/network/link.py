@@ -137,7 +137,6 @@ async def _found(visit: Visit, source: str, target: str) -> _Seen:
 
 
 def _figures(link: KnownLinkOut, opposite: KnownLinkOut | None, words: Words) -> list[dict[str, str]]:
-    """List the figures of a link: measured, smoothed, and used for decisions."""
     rows = (
         (words("Latency"), "latency_ns", milliseconds),
         (words("Jitter"), "jitter_ns", milliseconds),
@@ -213,7 +212,6 @@ async def _paths(visit: Visit, seen: _Seen) -> None:
 
 
 async def _history(visit: Visit, source: str, target: str) -> None:
-    """Show the history of a link."""
     words = visit.words
     asked = visit.query.get("range", "")
     span = asked if asked in SPANS_S else next(iter(SPANS_S))

@@ -205,7 +205,6 @@ def link_page(source: str, target: str) -> str:
 
 
 def _bar(page: _Page, words: Words) -> None:
-    """Draw the choice of view and filters."""
     looked, ends = page.looked, page.ends.values()
 
     async def choose(name: str, value: str | None) -> None:
@@ -254,7 +253,6 @@ def _hint(value: LinkList, words: Words) -> str:
 
 
 def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
-    """Return a link as a row of the table."""
     dead = is_dead(link)
     return {
         "source": link.source,

@@ -161,7 +161,6 @@ def _sections(words: Words) -> list[Section]:
 
 
 async def _show_server(visit: Visit) -> None:
-    """Show the version and state of the server."""
     fragment = Fragment("server", visit.words)
     seen: dict[str, str | int] = {"unready": "", "clusters": 0, "nodes": 0, "jobs": 0}
 

@@ -144,7 +144,6 @@ def _arrows(flows: Mapping[tuple[str, str], int], boxes: Mapping[str, Box]) -> I
 
 
 def _ends(source: Box, target: Box) -> tuple[float, float, float, float]:
-    """Return the start and end of an arrow between two boxes."""
     if source.y == target.y:
         right = target.x > source.x
         at = source.y + HEIGHT / 2 + (10 if right else -10)

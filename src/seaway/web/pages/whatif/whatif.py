@@ -250,7 +250,6 @@ def partition_known(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[s
 
 
 def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
-    """List the figures of the fleet before and after."""
     locale, before, after = words.locale, answer.before, answer.after
     yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
     yield _tile(words("Waiting jobs"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
