@@ -22,8 +22,8 @@ from lab.emulation.netem import available as netem_available
 from lab.emulation.queue import QueueEmulation
 from lab.emulation.start import missing as missing_for_links
 from lab.plan import CORE, LabPlan, belongs, require_name
+from seaway.adapters.srv6.machine import FOLDER as REMEMBERED
 from seaway.adapters.srv6.machine import Machine
-from seaway.adapters.srv6.saved_settings import FOLDER as REMEMBERED
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.network import Ends
 from seaway.steering.desired import desired

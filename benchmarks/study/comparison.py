@@ -17,11 +17,10 @@ from benchmarks.study.training import Training
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import PUBLISHED_HEURISTICS, Contestant, heuristic
 from seaway.learning.evaluation.measure import Trial, measure, tasks
-from seaway.learning.evaluation.row import Row
-from seaway.learning.evaluation.summary import Summary, summarise
+from seaway.learning.evaluation.summary import Row, Summary, summarise
 from seaway.learning.evaluation.trained import from_run
 from seaway.learning.instances.instance import Instance
-from seaway.learning.spreading.spread import Serial
+from seaway.learning.parallel import Serial
 
 MEASURES = (
     ("load variance", "gpu_load_variance", 4),

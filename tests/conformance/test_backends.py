@@ -11,8 +11,8 @@ from seaway.adapters.simulated.server import Server
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import deployment_name
 from seaway.testing.backends import BackendSuite, BackendUnderTest
-from seaway.testing.builders import fleet, gpu, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import fleet, gpu, node
 
 OPTIONS = Options(waits=False, max_changes=16)
 

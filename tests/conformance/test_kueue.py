@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer

@@ -18,7 +18,7 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import KubernetesCluster
-from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.errors import UnavailableError

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.manifest import Level, Manifest, Trial
 from seaway.learning.policies.onnx_message import model_class
-from seaway.learning.policies.shapes import JOB_FIGURES, NODE_FIGURES, Shapes, shapes_of
+from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Shapes, shapes_of
 
 OPSET = 18
 TRIALS = 3

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from seaway.api import log_stream
-from seaway.cli.commands import COMMANDS
+from seaway.cli.main import COMMANDS
 from seaway.client.config import profiles_file
 from seaway.learning.policies.file import write_policy
 from tests.fakes.policies import cluster_policy

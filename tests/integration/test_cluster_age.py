@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.collect.changes import UNREACHABLE_TIMEOUT_S, Limits
 from seaway.adapters.kubernetes.collect.health import LIVEZ, Health
-from seaway.adapters.kubernetes.collect.limits import UNREACHABLE_TIMEOUT_S, Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.control.settings import ControlSettings

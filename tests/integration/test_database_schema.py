@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters import sqlalchemy as database
-from seaway.adapters.sqlalchemy import codec, job_queries, schema
+from seaway.adapters.sqlalchemy import codec, schema
+from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from seaway.api.metrics import LINK_METRICS
 from seaway.application.changes import Change, Record
 from seaway.application.records import LinkSample, Role
-from seaway.wire.link_metrics import LINK_METRICS
 from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio

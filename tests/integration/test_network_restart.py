@@ -17,8 +17,8 @@ from seaway.application.control.dispatch import InPlace
 from seaway.application.records import Role
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.testing.builders import fleet
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import fleet
 from seaway.wire.network_in import EXAMPLE
 
 pytestmark = pytest.mark.anyio

@@ -19,14 +19,12 @@ from threading import Thread
 
 import pytest
 
-from seaway.adapters.probes.channel import ProbePath
+from seaway.adapters.probes.channel import MAX_WATCHED, ProbePath
 from seaway.adapters.probes.connections import ConnectionChannel
-from seaway.adapters.probes.datagrams import EchoChannel
 from seaway.adapters.probes.namespace import Namespace
-from seaway.adapters.probes.prober import SocketProber, open_prober
+from seaway.adapters.probes.prober import EchoChannel, SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector
 from seaway.adapters.probes.sockets import open_icmp
-from seaway.adapters.probes.timestamps import MAX_WATCHED
 from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig
@@ -254,7 +252,7 @@ def test_a_probe_counts_from_when_it_left(
 ) -> None:
     """For rounds that are not too large the kernel reports when each probe left, whatever delayed its process."""
     held_s = 0.1
-    monkeypatch.setattr("seaway.adapters.probes.datagrams.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
+    monkeypatch.setattr("seaway.adapters.probes.prober.open_icmp", lambda *how: Held(open_icmp(*how), held_s))
     with closing(inside.call(lambda: EchoChannel(6, OWN))) as channel:
         channel.begin(probes)
         at_ns = channel.send(ProbePath((str(OTHER), 0)), 0, b"8 bytes.")

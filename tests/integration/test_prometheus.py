@@ -20,7 +20,7 @@ import pytest
 
 from dashboards.every import DASHBOARDS
 from dashboards.language import Language
-from seaway.wire.link_metrics import LINK_METRICS
+from seaway.api.metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.documented import scraper_role
 from tests.integration.running import PATIENCE_S, Running, running

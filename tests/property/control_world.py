@@ -26,8 +26,8 @@ from seaway.domain.network import Gateway, Link
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.fakes.memory_store import MemoryStore
 

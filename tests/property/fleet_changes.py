@@ -21,7 +21,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links, put_node, remove_node
 from seaway.scheduling.statement import Statement
-from seaway.testing.builders import gpu, mig_gpu, node
+from seaway.testing.plugins import gpu, mig_gpu, node
 from tests.property.strategies import GATEWAYS, L4, RESERVED, USER, jobs
 
 NAMES = ("a", "b")

@@ -11,7 +11,7 @@ from seaway.domain.device import Device
 from seaway.domain.job import NO_DATA, DataSource, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint, Toleration
-from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 
 GATEWAYS = ("gw-0", "gw-1", "gw-2")
 USER = "user"

@@ -17,10 +17,9 @@ from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.pods import read_pod
 from seaway.adapters.kubernetes.device_plugins.vendors import ENFLAME_KEY, METAX_KEY
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, ProblemKind
-from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError, read_event, read_item, read_page
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
-from seaway.adapters.kubernetes.objects.meta import Part
 from seaway.adapters.kubernetes.quantities import LARGEST, exact, integer, mebibytes, milli
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile

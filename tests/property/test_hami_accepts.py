@@ -27,9 +27,8 @@ from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
-from seaway.adapters.kubernetes.objects.meta import Part
 from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, render
 from seaway.application.control.fleet import LiveFleet

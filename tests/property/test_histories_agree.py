@@ -10,7 +10,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 
 DECISIONS = 300
 MODELS = ("T4", "A10", "L4")

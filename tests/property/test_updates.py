@@ -43,7 +43,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.allocate import refresh_all
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import job
+from seaway.testing.plugins import job
 from tests.property.fleet_changes import Change, History, Place, changes, fleets
 from tests.property.strategies import jobs
 from tests.unit.scheduling.asking import refusals

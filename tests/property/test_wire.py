@@ -17,12 +17,12 @@ from seaway.domain.job_state import JobState
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire import fields
+from seaway.wire.fields import at_ns, moment
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.normalised import NormalisedJob
 from seaway.wire.reading import read_json
-from seaway.wire.times import at_ns, moment
 
 names = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=10)
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=10)

@@ -7,7 +7,7 @@ A file is a list of scenarios:
   and `cpu_milli` applies to each node;
 - `gateways`: ``"gateway Mbit/s"``, the capacity of interfaces in each direction; others have no limit;
 - `links`: ``"gateway gateway milliseconds Mbit/s"``, for both directions;
-- `jobs`: tables of the arguments of `seaway.testing.builders.job`; `between` limits the links between replicas, `data`
+- `jobs`: tables of the arguments of `seaway.testing.plugins.job`; `between` limits the links between replicas, `data`
   names the location of its data;
 - `policy` and `level`, best fit by default, or `weights` for the cluster score alone;
 - `placed`: the place of each replica of each job, ``"cluster/node"`` or ``"-"``, one after the other;
@@ -35,7 +35,7 @@ from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 MIB_PER_GIB = 1024
 NO_WEIGHTS = {"free": 0, "location": 0, "topology": 0, "hardware": 0, "price": 0}

@@ -11,7 +11,7 @@ import yaml
 
 from seaway import __version__
 from seaway.bootstrap.settings import KINDS, variable
-from seaway.cli.commands import COMMANDS
+from seaway.cli.main import COMMANDS
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "agent"
 VARIABLES = {variable("agent", name) for name in KINDS["agent"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.network import met_by_links
 from seaway.domain.cluster import Fleet
 from seaway.domain.network import Link
-from seaway.testing.builders import cluster, fleet, job, node
+from seaway.testing.plugins import cluster, fleet, job, node
 
 
 def near_and_far() -> Fleet:

@@ -12,8 +12,7 @@ from benchmarks.study import comparison, effects, training
 from benchmarks.study.published import TABLE
 from benchmarks.study.training import Runner, Training, last_line, log_of
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.row import Row
-from seaway.learning.evaluation.summary import summarise
+from seaway.learning.evaluation.summary import Row, summarise
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.table import EpisodeTable

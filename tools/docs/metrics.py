@@ -7,9 +7,9 @@ from unittest.mock import patch
 from prometheus_client import CollectorRegistry, Metric
 
 from seaway.api.http import meter as meters
+from seaway.api.metrics import LINK_METRICS
 from seaway.application.fleet.overview import Overview
 from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount, Reason
-from seaway.wire.link_metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tools.docs.application import Server
 from tools.docs.markdown import code, table

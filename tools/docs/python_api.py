@@ -16,7 +16,7 @@ PAGES = {
     "testing": (
         "Test suites",
         "What packages of plugins and backends test themselves with.",
-        ("seaway.testing.plugins", "seaway.testing.backends", "seaway.testing.builders", "seaway.testing.clocks"),
+        ("seaway.testing.plugins", "seaway.testing.backends", "seaway.testing.plugins", "seaway.testing.clocks"),
     ),
 }
 """Title, introduction and names of each page."""

@@ -8,8 +8,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
-from seaway.testing.plugins import check_plugin
+from seaway.testing.plugins import check_plugin, fleet, gpu, job, node
 
 
 def test_plugin_keeps_the_rules() -> None:

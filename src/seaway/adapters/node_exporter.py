@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Pages, Reading
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.counters import NS_PER_S, Counters, rates, speed_mbps
+from seaway.probing.figures import NS_PER_S, Counters, rates, speed_mbps
 
 RECEIVED = "node_network_receive_bytes_total"
 TRANSMITTED = "node_network_transmit_bytes_total"

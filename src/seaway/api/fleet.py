@@ -18,6 +18,7 @@ from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
+from seaway.wire.fields import at_ns
 from seaway.wire.fleet import (
     ClusterHistory,
     ClusterList,
@@ -41,7 +42,6 @@ from seaway.wire.fleet import (
     placed_slice_fields,
 )
 from seaway.wire.orphans import OrphanList, OrphansRemoved, orphan_fields
-from seaway.wire.times import at_ns
 
 Thing = TypeVar("Thing")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from seaway.api.http.threads import Threads
+from seaway.api.http.pipeline import Threads
 from seaway.application.access import Access, Caller
 from seaway.application.events import MAX_STORED, Feed
 from seaway.application.ports.store import MAX_ROWS, Store

@@ -17,6 +17,7 @@ from seaway.application.network.views import Asked
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
+from seaway.wire.fields import at_ns
 from seaway.wire.links import (
     LinkFigure,
     LinkList,
@@ -29,7 +30,6 @@ from seaway.wire.links import (
     worst_first,
 )
 from seaway.wire.metrics import require_among
-from seaway.wire.times import at_ns
 
 routes = router("fleet")
 

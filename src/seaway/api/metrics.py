@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import chain
 from typing import Annotated
 
@@ -13,11 +15,145 @@ from seaway.api.http.pipeline import pipeline_of, plane_of, who_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import in_pieces
 from seaway.api.http.routes import operation, router
-from seaway.application.network.views import LinkView, Side
+from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.records import Role
 from seaway.application.views import DeviceUse
-from seaway.wire.link_metrics import LINK_METRICS, LinkMetric, all_named, as_series, as_text
-from seaway.wire.metrics import METRICS, Metric, MetricsOut, as_json, prometheus, require_among
+from seaway.domain.network import PPM
+from seaway.wire.metrics import JSON, METRICS, PROMETHEUS, Metric, MetricsOut, Style, as_json, prometheus, require_among
+
+
+class Between(Enum):
+    """Types of a link by its ends. A link to a user site has no metrics."""
+
+    USER_TO_CLUSTER = "UserToCluster"
+    CLUSTER_TO_CLUSTER = "ClusterToCluster"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMetric:
+    """A metric of links; `value` returns None if unknown, and the series is omitted."""
+
+    between: Between
+    says: str
+    value: Callable[[LinkView], float | None]
+
+
+def _latency_ns(link: LinkView) -> int | None:
+    return link.latest.latency_ns if link.latest else None
+
+
+def _jitter_ns(link: LinkView) -> int | None:
+    return link.latest.jitter_ns if link.latest and link.latest.latency_ns is not None else None
+
+
+def _loss(link: LinkView) -> float | None:
+    if link.latest is None:
+        return None
+    return link.latest.loss_ppm / PPM if link.latest.loss_ppm % PPM else link.latest.loss_ppm // PPM
+
+
+_VALUES: dict[str, tuple[str, Callable[[LinkView], float | None]]] = {
+    "Bandwidth": (
+        "Free bandwidth {}: spare capacity of both interfaces, Mbit/s.",
+        lambda link: link.free_mbps,
+    ),
+    "Latency": ("Mean round-trip time {}, nanoseconds.", _latency_ns),
+    "Jitter": ("Largest distance of a round-trip time from the mean {}, nanoseconds.", _jitter_ns),
+    "PacketLoss": ("Share of probes that were not answered {}, 0-1.", _loss),
+}
+
+_WAYS = {
+    Between.USER_TO_CLUSTER: "from a user's gateway to a cluster's",
+    Between.CLUSTER_TO_CLUSTER: "from a cluster's gateway to another's",
+}
+
+LINK_METRICS = {
+    f"{between.value}{name}": LinkMetric(between, says.format(way), value)
+    for between, way in _WAYS.items()
+    for name, (says, value) in _VALUES.items()
+}
+"""Metrics by name, in the order of the output."""
+
+
+def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
+    """Return the GPU or link metric with a name; all metrics for an empty name.
+
+    Raises
+    ------
+    RejectedError
+        If there is none; the message suggests the nearest name.
+    """
+    if not name:
+        return METRICS, LINK_METRICS
+    require_among(name, [*METRICS, *LINK_METRICS], "metric")
+    return (
+        {name: METRICS[name]} if name in METRICS else {},
+        {name: LINK_METRICS[name]} if name in LINK_METRICS else {},
+    )
+
+
+def as_text(
+    links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
+) -> Iterator[bytes]:
+    """Return metrics as Prometheus text, one piece for each metric.
+
+    Parameters
+    ----------
+    sides
+        Cluster or site of each gateway.
+    cluster
+        Cluster at either end of the links; empty for all links.
+    """
+    for name, metric, rows in _series(links, sides, metrics, cluster, PROMETHEUS):
+        lines = [f"{name}{labels}}} {known}\n" for labels, link in rows if (known := metric.value(link)) is not None]
+        yield f"# HELP {name} {metric.says}\n# TYPE {name} gauge\n{''.join(lines)}".encode()
+
+
+def as_series(
+    links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
+) -> Iterator[tuple[str, bytes]]:
+    """Return metrics as JSON: the name of each, and its series separated by ``,``; see `as_text`."""
+    for name, metric, rows in _series(links, sides, metrics, cluster, JSON):
+        series = [f'{labels},"value":{known}}}' for labels, link in rows if (known := metric.value(link)) is not None]
+        yield name, ",".join(series).encode()
+
+
+_Row = tuple[str, LinkView]
+
+
+def _series(
+    links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str, style: Style
+) -> Iterator[tuple[str, LinkMetric, list[_Row]]]:
+    rows = _rows(links, sides, cluster, style) if metrics else {}
+    for name, metric in metrics.items():
+        yield name, metric, rows[metric.between]
+
+
+def _rows(
+    links: Iterable[LinkView], sides: Mapping[str, Side], cluster: str, style: Style
+) -> dict[Between, list[_Row]]:
+    """Return links with their formatted labels, built once for all metrics."""
+    rows: dict[Between, list[_Row]] = {each: [] for each in Between}
+    source_is, target_is = style.key("source"), style.key("target")
+    from_is = {
+        Between.USER_TO_CLUSTER: style.key("site"),
+        Between.CLUSTER_TO_CLUSTER: style.key("source_cluster"),
+    }
+    cluster_is, quote = style.key("cluster"), style.quote
+    for link in links:
+        source, target = sides.get(link.source), sides.get(link.target)
+        if link.state not in FRESH or source is None or target is None or not target.cluster:
+            continue
+        if cluster and cluster not in {*source.cluster.split(","), *target.cluster.split(",")}:
+            continue
+        between = Between.USER_TO_CLUSTER if source.site else Between.CLUSTER_TO_CLUSTER
+        labels = (
+            f"{{{cluster_is}{quote(target.cluster)},{source_is}{quote(link.source)},{target_is}{quote(link.target)},"
+            f"{from_is[between]}{quote(source.site or source.cluster)}"
+        )
+        rows[between].append((labels, link))
+    return rows
+
 
 text_routes, routes = router("metrics", prefix=""), router("metrics")
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Set
 from dataclasses import replace
 
-from seaway.application.changes import Change
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.loop import Controller
+from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import ClusterName
+from seaway.application.records import Attempt, ClusterName, Event, PendingCommand, Verb
+from seaway.application.transitions import ELSEWHERE, ended, ending, moved, stepped
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
+from seaway.domain.job_state import AttemptState, JobState
 
 
 class ClusterNames:
@@ -78,3 +85,104 @@ class ClusterNames:
         if self._read is None:
             self._read = {row.name: row for row in self._store.cluster_names()} if self._store else {}
         return self._read
+
+
+TRIES = 5
+"""Number of retries after concurrent changes."""
+
+
+class ClusterRemoval:
+    """Removal of clusters that are not in the fleet any more."""
+
+    def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
+        self._store = store
+        self._writer = writer
+        self._controller = controller
+        self._clock = clock
+
+    def remove(self, cluster: str, actor: str) -> int:
+        """End the attempts in a cluster and drop its pending commands; return the number of attempts.
+
+        Their jobs return to their queues. Another cluster can then get the name. If the cluster returns, the workloads
+        of these jobs in it are removed.
+
+        Raises
+        ------
+        UnknownError
+            If the cluster is unknown.
+        ConflictError
+            If it is in the fleet, or its jobs change faster than they can be removed.
+        UnavailableError
+            If the list of clusters is not known yet.
+        """
+        self._require_gone(cluster)
+        seen: set[tuple[str, int]] = set()
+        for _ in range(TRIES):
+            changes = self._changes(cluster, actor)
+            if not changes:
+                break
+            seen |= changes.keys()
+            outcomes = self._writer.commit(list(changes.values()))
+            if Outcome.CONFLICT not in outcomes:
+                break
+        else:
+            raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try again")
+        names = [row for row in self._store.cluster_names() if row.name == cluster]
+        if not seen and not names:
+            raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
+        text = f"{cluster} is removed: {len(seen)} attempts there are released"
+        event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
+        self._writer.require(Change(insert=[event], delete=[*names]))
+        return len(seen)
+
+    def _require_gone(self, cluster: str) -> None:
+        with self._controller.lock:
+            fleet = self._controller.live.fleet
+            met, there = fleet.met, cluster in fleet.clusters
+        if not met:
+            raise UnavailableError("the list of clusters is not known yet", retry_after_s=5)
+        if there:
+            raise ConflictError(f"cluster {cluster!r} is of the fleet; to empty it, drain it")
+
+    def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
+        """Return the changes for each attempt with workloads or commands in the cluster."""
+        rows: defaultdict[tuple[str, int], list[PendingCommand]] = defaultdict(list)
+        for row in self._store.pending_commands():
+            rows[row.job_id, row.attempt].append(row)
+        changes: dict[tuple[str, int], Change] = {}
+        for attempt in self._store.held_attempts():
+            key = (attempt.job_id, attempt.number)
+            if cluster in attempt.clusters:
+                others = [row for row in rows[key] if row.cluster != cluster]
+                if change := self._given_up(attempt, cluster, others, actor):
+                    changes[key] = change
+        for key, of_attempt in rows.items():
+            left = [row for row in of_attempt if row.cluster == cluster]
+            if left and key not in changes:
+                changes[key] = Change(delete=list(left))
+        return changes
+
+    def _given_up(self, attempt: Attempt, cluster: str, others: list[PendingCommand], actor: str) -> Change | None:
+        """Return the change that ends the part of an attempt in one cluster; other clusters remove theirs as usual."""
+        now_ns = self._clock.now_ns()
+        if not attempt.state.live:
+            if others:
+                return None  # remove the row of this cluster; the last of the others ends the attempt
+            return ended(attempt, now_ns)
+        job = self._store.job(attempt.job_id)
+        reason = f"{cluster} is forgotten; {ELSEWHERE}"
+        change = Change()
+        if job is not None and job.attempt == attempt.number and job.state.placed:
+            change = stepped(moved(job, JobState.QUEUED, reason, now_ns), actor)
+        attempt = replace(attempt, reason=reason)
+        if set(attempt.clusters) == {cluster}:
+            change.add(ended(attempt, now_ns))
+            return change
+        change.add(ending(replace(attempt, state=AttemptState.ENDING), reason, now_ns))
+        change.put = [row for row in change.put if not (isinstance(row, PendingCommand) and row.cluster == cluster)]
+        change.delete += [PendingCommand(*_key(attempt), cluster, Verb.DELETE, now_ns)]
+        return change
+
+
+def _key(attempt: Attempt) -> tuple[str, int]:
+    return attempt.job_id, attempt.number

@@ -412,7 +412,7 @@ class EvaluationRecord:
     name
         Its name.
     rows
-        Its rows (`seaway.learning.evaluation.row.Row`), as a list in JSON.
+        Its rows (`seaway.learning.evaluation.summary.Row`), as a list in JSON.
     actor, at_ns
         Name of the token that stored it, and when.
     """

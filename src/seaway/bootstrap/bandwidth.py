@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from seaway.application.network.settings import LinkSettings, wrong_links
+from seaway.application.network.path_state import LinkSettings, wrong_links
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:

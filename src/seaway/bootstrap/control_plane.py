@@ -10,7 +10,7 @@ import orjson
 
 from seaway.application.access import Access, Bearer
 from seaway.application.admission import Admission
-from seaway.application.cluster_removal import ClusterRemoval
+from seaway.application.clusters import ClusterRemoval
 from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.loop import Controller

@@ -11,9 +11,9 @@ import httpx
 
 from seaway.client.call import Call, Paged, as_method, decoded
 from seaway.client.calls import fleet as fleet_calls
+from seaway.client.calls import fleet as orphan_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
-from seaway.client.calls import orphans as orphan_calls
 from seaway.client.calls import policies as policy_calls
 from seaway.client.calls import service as access_calls
 from seaway.client.calls import service as service_calls

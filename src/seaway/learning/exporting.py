@@ -18,7 +18,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import PolicyFile, pack
 from seaway.learning.policies.manifest import MAX_TRIALS, Manifest, Trial
-from seaway.learning.policies.shapes import Shapes, shapes_of
+from seaway.learning.policies.session import Shapes, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def export_actor(actor: torch.nn.Module, manifest: Manifest, trials: Sequence[In
     ----------
     actor
         Takes the inputs of its level in their order and returns the outputs in theirs, see
-        `seaway.learning.policies.shapes`: of level cluster (1, O) -> (1, 1), of level node (N, F), (G,) -> (N,), (1,)
+        `seaway.learning.policies.session`: of level cluster (1, O) -> (1, 1), of level node (N, F), (G,) -> (N,), (1,)
         for any N. It is left as it is, on the device where it is.
     manifest
         What to say of it; the digest is filled in here.

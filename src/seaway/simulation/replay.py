@@ -6,25 +6,189 @@ A policy may be let to put jobs back on their arrival: those are offered again a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     PLAN_JOB,
+    PLAN_ROWS,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_CORE,
+    SLICE_ROWS,
 )
+from seaway.scheduling.engine import Policy
+from seaway.scheduling.framework import QueueSort
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.measures import Float64, at_hundred, use, used_shares
-from seaway.simulation.offers import DecidedBatch, Offers
 from seaway.simulation.outcome import Curve, Outcome, Shares, count_outcomes
-from seaway.simulation.stopwatch import PolicyMaker, warm_up
+from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
+
+MAX_BATCH = 512
+"""The most jobs in one call, for decisions a second."""
+
+MAX_SINGLE = 16
+"""The most calls with one job after each of those, for the time of a single decision."""
+
+CALLS = 8
+"""At least so many calls with many jobs, so that short queues have some of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedBatch:
+    """Final decisions on all jobs.
+
+    Attributes
+    ----------
+    plan
+        Jobs in the order of their final decisions.
+    arrival
+        Number of each of them by arrival, from 0, shape (J,).
+    put_back
+        Number of jobs that were deferred before, once or more often: the last ones of the plan.
+    """
+
+    plan: Plan
+    arrival: Int64
+    put_back: int
+
+
+class Offers:
+    """Offers the jobs of a queue to a policy.
+
+    Parameters
+    ----------
+    queue
+        The jobs in order of arrival, encoded for a snapshot with nothing on it, which is brought up to date.
+    policy
+        How to decide.
+    most
+        How often a job that is put back is offered in all: on arrival, and again after the last arrival, those that
+        wait in their order. At its last offer it cannot be put back; with 1 no job can. One of which some replica
+        holds something is not put back.
+    progress
+        Called with the number of jobs decided permanently so far.
+
+    Attributes
+    ----------
+    clock
+        What decides.
+
+    Raises
+    ------
+    RejectedError
+        When jobs are to be offered less than once.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, queue: JobQueue, policy: Profile | Policy, most: int, progress: Callable[[int], None]
+    ) -> None:
+        if most < 1:
+            raise RejectedError(f"offers is {most}, but a job is offered once at least")
+        self.clock = Stopwatch(snapshot, policy)
+        self._snapshot = snapshot
+        self._queue = queue
+        self._one_by_one = has_queue_sort(policy)
+        self._most = most
+        self._progress = progress
+        self._plans: list[Plan] = []
+        self._arrivals: list[Int64] = []
+        self._decided = 0
+
+    def decide(self) -> DecidedBatch:
+        """Decide all of them."""
+        waiting, rounds = self._offer(np.arange(len(self._queue)), may_wait=self._most > 1), 1
+        put_back = len(waiting)
+        while waiting.size:
+            rounds += 1
+            waiting = self._offer(waiting, may_wait=rounds < self._most)
+        arrival = joined_plans(self._arrivals)
+        return DecidedBatch(joined(self._snapshot, self._queue.take(arrival), self._plans), arrival, put_back)
+
+    def _offer(self, numbers: Int64, *, may_wait: bool) -> Int64:
+        """Offer some jobs once, by their numbers in the queue, shape (X,); return those that were put back."""
+        jobs, back = self._queue.take(numbers), []
+        for first, end in batch_ranges(len(jobs), one_by_one=self._one_by_one):
+            plan, some = self.clock.decide(jobs.part(first, end), may_wait=may_wait), numbers[first:end]
+            held = fully_placed(plan)
+            back.append(some[held])
+            self._plans.append(without(plan, held))
+            self._arrivals.append(np.delete(some, held))
+            self._decided += len(some) - len(held)
+            self._progress(self._decided)
+        return joined_plans(back)
+
+
+def fully_placed(plan: Plan) -> Int64:
+    """Return the numbers of the jobs of a plan that were deferred and hold nothing, shape (X,), ascending."""
+    return np.setdiff1d(np.array(list(plan.deferred), np.int64), plan.decisions[plan.placed, PLAN_JOB])
+
+
+def without(plan: Plan, jobs: Int64) -> Plan:
+    """Return a plan without some jobs, which hold nothing; the others are numbered again.
+
+    Parameters
+    ----------
+    jobs
+        Their numbers, shape (X,).
+    """
+    if not jobs.size:
+        return plan
+    left = np.setdiff1d(np.arange(len(plan.queue)), jobs)
+    lines = plan.decisions[np.isin(plan.decisions[:, PLAN_JOB], left)]
+    lines[:, PLAN_JOB] = np.searchsorted(left, lines[:, PLAN_JOB])
+    return Plan(plan.snapshot, plan.queue.take(left), lines, plan.slices)
+
+
+def joined_plans(parts: Sequence[Int64]) -> Int64:
+    """Join arrays, of which there may be none."""
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def has_queue_sort(policy: Profile | Policy) -> bool:
+    """Tell whether a policy would put waiting jobs in an order of its own."""
+    return isinstance(policy, Profile) and any(policy.at(QueueSort))
+
+
+def batch_ranges(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
+    """Cut a queue into calls: many jobs at once, then some alone, and so on.
+
+    Parameters
+    ----------
+    one_by_one
+        Whether every job must be decided before the next is seen.
+    """
+    many = 1 if one_by_one else min(MAX_BATCH, max(1, jobs // CALLS))
+    alone = min(MAX_SINGLE, -(-many // 4))
+    cuts = [0]
+    while cuts[-1] < jobs:
+        begun = cuts[-1] + many
+        cuts.extend(range(begun, begun + alone + 1))
+    return [(first, end) for first, end in pairwise(min(cut, jobs) for cut in cuts) if first < end]
+
+
+def joined(snapshot: Snapshot, queue: JobQueue, plans: Sequence[Plan]) -> Plan:
+    """Join the plans of a queue's parts, in order, to one."""
+    lines, slices = [np.zeros((0, PLAN_ROWS), np.int64)], [np.zeros((0, SLICE_ROWS), np.int32)]
+    first_job = first_slice = 0
+    for plan in plans:
+        shifted = plan.decisions.copy()
+        shifted[:, PLAN_JOB] += first_job
+        shifted[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]] += first_slice
+        lines.append(shifted)
+        slices.append(plan.slices)
+        first_job += len(plan.queue)
+        first_slice += len(plan.slices)
+    return Plan(snapshot, queue, np.concatenate(lines), np.concatenate(slices))
 
 
 def replay(

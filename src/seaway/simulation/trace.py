@@ -2,13 +2,168 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seaway.domain.cluster import Fleet
-from seaway.domain.job import Job
-from seaway.simulation.fleet_file import read_fleet
-from seaway.simulation.job_file import counts_memory, in_order, jobs_of, read_job_table
+from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
+from seaway.domain.network import PPM, NetworkNeed
+from seaway.simulation.fleet_file import MAX_GPUS, NS_PER_US, read_fleet
+from seaway.simulation.table import CsvRow, Table, read_table, require_unique
+
+MAX_REPLICAS = 10_000
+"""Replicas that one job of a file may have; more is taken for a slip."""
+
+JOB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+
+
+def read_job_table(path: Path) -> Table:
+    """Read a jobs file as a table."""
+    return read_table(path, JOB_COLUMNS)
+
+
+def counts_memory(jobs: Table) -> bool:
+    """Tell whether jobs ask for memory of devices; else cores stand for both."""
+    return "gpu_memory_mib" in jobs.columns
+
+
+def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tuple[Job, ...]:
+    """Make the jobs of a table, in its order.
+
+    Columns are ``name``, ``cpu_milli``, ``memory_mib``, ``num_gpu``, ``gpu_milli`` (cores of each
+    device) and, where known:
+
+    - ``gpu_memory_mib``, of each device; without it, a slice takes as large a share of a device's
+      memory as of its cores;
+    - ``gpu_spec``: the models that will do, with ``|`` between them; empty for any;
+    - ``replicas``, ``gang`` (true: all replicas or none) and ``priority``;
+    - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time`` in seconds. A job runs
+      until then from its ``scheduled_time``, where that is given, and never ends without;
+    - ``user_gateway``, ``max_latency_us``, ``max_jitter_us``, ``max_loss`` (0-1) and
+      ``min_bandwidth_mbps``, where 0 sets no bound.
+
+    Parameters
+    ----------
+    gateways
+        Names of the fleet's gateways.
+    by_memory
+        Whether the fleet counts its devices' memory in MiB.
+
+    Raises
+    ------
+    RejectedError
+        When a cell does not hold what it should, or a name appears twice.
+    """
+    if counts_memory(table) != by_memory:
+        raise table.require_columns("gpu_memory_mib", "must be in both files of jobs or in neither")
+    jobs: dict[str, Job] = {}
+    demands: dict[Demand, Demand] = {}
+    for line in table:
+        name = line.name("name")
+        require_unique(line, "name", name, jobs)
+        demand = _demand(line, gateways, by_memory=by_memory)
+        jobs[name] = _job(name, demands.setdefault(demand, demand), line)
+    return tuple(jobs.values())
+
+
+def in_order(jobs: Sequence[Job], path: Path) -> tuple[Job, ...]:
+    """Put jobs in the order of arrival that a file gives by ``name``.
+
+    A job that the file does not name stays away. A name that appears again stands for another copy
+    of that job, named like ``job#2``.
+
+    Raises
+    ------
+    RejectedError
+        When the file names a job that there is not.
+    """
+    by_name = {job.name: job for job in jobs}
+    times: Counter[str] = Counter()
+    ordered = []
+    for line in read_table(path, ["name"]):
+        name = line.name("name")
+        if name not in by_name:
+            raise line.wrong("name", f"unknown job {name!r}; the file of jobs does not have it")
+        times[name] += 1
+        job = by_name[name]
+        ordered.append(job if times[name] == 1 else replace(job, name=f"{name}#{times[name]}"))
+    return tuple(ordered)
+
+
+def _demand(line: CsvRow, gateways: Collection[str], *, by_memory: bool) -> Demand:
+    models = frozenset(filter(None, (model.strip() for model in line.text("gpu_spec").split("|"))))
+    need = NetworkNeed(
+        max_latency_ns=line.scaled("max_latency_us", NS_PER_US),
+        max_jitter_ns=line.scaled("max_jitter_us", NS_PER_US),
+        max_loss_ppm=line.scaled("max_loss", PPM),
+        min_bandwidth_mbps=line.whole("min_bandwidth_mbps", 0),
+    )
+    return Demand(
+        _request(line, by_memory=by_memory),
+        DeviceRules(models=models),
+        gateway=_user_gateway(line, need, gateways),
+        network=need,
+    )
+
+
+def _user_gateway(line: CsvRow, need: NetworkNeed, gateways: Collection[str]) -> str:
+    """Return the user's gateway; empty where nothing hangs on it because the fleet has no links."""
+    name = line.text("user_gateway")
+    if need.any and not name:
+        raise line.wrong("user_gateway", "is empty, but bounds on the network are measured from it")
+    if name and name not in gateways and (need.any or gateways):
+        known = ", ".join(gateways) or "none; give the file of links too"
+        raise line.wrong("user_gateway", f"unknown gateway {name!r}; available: {known}")
+    return name if gateways else ""
+
+
+def _request(line: CsvRow, *, by_memory: bool) -> ResourceRequest:
+    gpus, milli = line.whole("num_gpu"), line.whole("gpu_milli", 0)
+    if gpus > MAX_GPUS:
+        raise line.wrong("num_gpu", f"{gpus} devices for one replica; at most {MAX_GPUS} can be right")
+    memory = line.whole("gpu_memory_mib", 0) if by_memory else milli
+    if milli > WHOLE_DEVICE_MILLI:
+        raise line.wrong("gpu_milli", f"{milli} is more than one device has; request more devices with num_gpu")
+    if not gpus:
+        for column, amount in (("gpu_milli", milli), ("gpu_memory_mib", memory)):
+            if amount:
+                raise line.wrong(column, f"requests {amount} of each device, but num_gpu is 0")
+    elif not memory:
+        raise line.wrong("gpu_memory_mib" if by_memory else "gpu_milli", "is 0, but num_gpu requests a device")
+    return ResourceRequest(line.whole("cpu_milli"), line.whole("memory_mib"), gpus, memory, 0, milli)
+
+
+def _job(name: str, demand: Demand, line: CsvRow) -> Job:
+    replicas = line.whole("replicas", 1)
+    if not replicas:
+        raise line.wrong("replicas", "is 0, but at least 1 is needed")
+    if replicas > MAX_REPLICAS:
+        raise line.wrong("replicas", f"{replicas} is more than {MAX_REPLICAS}, the most that one job may have")
+    return Job(
+        name,
+        demand,
+        replicas=replicas,
+        gang=line.flag("gang"),
+        priority=line.whole("priority", 0),
+        arrives_s=line.whole("arrives_s", line.whole("creation_time", 0)),
+        expected_duration_s=_runs_s(line),
+    )
+
+
+def _runs_s(line: CsvRow) -> int | None:
+    """Return for how long a job runs, seconds; None for one that stays."""
+    if line.has("expected_duration_s"):
+        return line.whole("expected_duration_s")
+    if not line.has("deletion_time"):
+        return None
+    start_column = "scheduled_time" if line.has("scheduled_time") else "creation_time"
+    start, end = line.whole(start_column), line.whole("deletion_time")
+    if end < start:
+        raise line.wrong("deletion_time", f"{end} is before {start_column} {start}")
+    return end - start
 
 
 @dataclass(frozen=True, slots=True)

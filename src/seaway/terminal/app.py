@@ -20,14 +20,12 @@ from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.errors import SeawayError
 from seaway.terminal.dialogs import Ask, Help
-from seaway.terminal.job_screen import OVER, JobScreen
 from seaway.terminal.listing import Listing
-from seaway.terminal.node_screen import NodeScreen
 from seaway.terminal.panes import FleetPane, JobsPane, LinksPane, Pane, QueuePane
-from seaway.terminal.refresh import AGAIN_S, PERIOD_S, Contact, Due
+from seaway.terminal.refresh import AGAIN_S, PERIOD_S, Contact, Due, View
+from seaway.terminal.screens import OVER, JobScreen, NodeScreen
 from seaway.terminal.summary import Head, StatusLine, Summary
 from seaway.terminal.tree import DEVICE, NODE
-from seaway.terminal.view import View
 from seaway.terminal.words import Body, line, place
 
 PANES = ("fleet", "queue", "jobs", "links")

@@ -17,12 +17,10 @@ from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls.jobs import JobFilter
 from seaway.domain.job_state import FINAL, WAITING, JobState
-from seaway.terminal.job_tables import JOB_COLUMNS, WAITING_COLUMNS
-from seaway.terminal.link_tables import LINK_COLUMNS
 from seaway.terminal.listing import Listing
-from seaway.terminal.refresh import PERIOD_S, Due
+from seaway.terminal.refresh import PERIOD_S, Due, View
+from seaway.terminal.tables import JOB_COLUMNS, LINK_COLUMNS, WAITING_COLUMNS
 from seaway.terminal.tree import CLUSTER, FLEET_COLUMNS, MORE, NODE, Tree
-from seaway.terminal.view import View
 from seaway.terminal.words import Body
 
 LIVE = tuple(state.value for state in JobState if state not in FINAL)

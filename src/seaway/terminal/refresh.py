@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from seaway.client.aio import AsyncClient
 from seaway.client.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError
-from seaway.terminal.words import seconds
+from seaway.terminal.words import Body, seconds
 
 GAP_S = 0.4
 """Least interval between refreshes, in seconds."""
@@ -140,3 +141,44 @@ class Contact:
         if self._asked_s is not None and self._clock() - self._asked_s > SLOW_S:
             return f"{self.server} has not answered for {seconds(self._clock() - self._asked_s)}; still waiting"
         return self.objection
+
+
+class View:
+    """Part of the screen with data of the server; the visible one is refreshed."""
+
+    hint = ""
+    """Hint for the text after `/`; empty without a search."""
+
+    async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
+        """Query the server, and show the result.
+
+        Parameters
+        ----------
+        clusters
+            All clusters, just queried.
+
+        Raises
+        ------
+        SeawayError
+            When it does not answer, or answers with an error.
+        """
+
+    def touched_by(self, event: Body) -> bool:
+        """Report whether an event can change the view."""
+        return True
+
+    def find(self, text: str) -> None:
+        """Search for a text; empty shows all."""
+
+    @property
+    def job(self) -> Body | None:
+        """Selected job with its `id` and, if known, `name` and `state`; None for none."""
+        return None
+
+    @property
+    def place(self) -> Body | None:
+        """Selected cluster or node with its `cluster`, `node` (empty for none) and `cordon`."""
+        return None
+
+    def focus_on(self) -> None:
+        """Move the focus to the view."""

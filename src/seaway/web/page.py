@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from typing import Protocol
+from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Request
 from nicegui import context, ui
@@ -16,13 +19,193 @@ from seaway.client.calls import service as access
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies, tabs
 from seaway.web.api_client import Asker
-from seaway.web.frame import frame
-from seaway.web.plain import too_many, wrong
+from seaway.web.drafts import LEAVE, LEAVING
+from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
 from seaway.web.renewals import Renewals
 from seaway.web.tabs import Visitor
-from seaway.web.visit import Visit
-from seaway.web.words import words_for
+from seaway.web.visit import GOING_BACK, Visit
+from seaway.web.words import LANGUAGES, Words, words_for
+
+TURNING = """(() => {
+    const narrow = matchMedia("(max-width: 900px)"), button = () => document.querySelector(".menu-button");
+    const other = () => document.body.classList.contains("menu-other");
+    const turn = on => {
+        document.body.classList.toggle("menu-other", on);
+        button().ariaExpanded = String(on === narrow.matches);
+    };
+    window.turnMenu = () => {
+        turn(!other());
+        if (narrow.matches && other()) document.querySelector(".menu-line").focus();
+    };
+    addEventListener("load", () => turn(other()));
+    narrow.addEventListener("change", () => turn(false));
+    addEventListener("keydown", event => {
+        if (event.key === "Escape" && narrow.matches && other()) { turn(false); button().focus(); }
+    });
+})();"""
+"""Script of every page.
+
+On narrow screens, as the style sheet defines them, the menu starts hidden, and Escape hides it.
+"""
+
+TURN = "() => turnMenu()"
+"""JavaScript that shows or hides the menu."""
+
+
+class Entry(Protocol):
+    """Entry of the menu."""
+
+    @property
+    def path(self) -> str:
+        """Address of the page."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Title in English."""
+        ...
+
+    @property
+    def icon(self) -> str:
+        """Icon of the page."""
+        ...
+
+
+def speaking(words: Words) -> str:
+    """Return JavaScript that translates the library's pop-ups, which are at the end of every page."""
+    said = {
+        "popup": [words("The connection to the server is lost."), words("It is being tried again…")],
+        "too_long_message_popup": [words("This is too long to be sent."), words("Make it shorter, and try again.")],
+    }
+    return f"""addEventListener("DOMContentLoaded", () => {{
+    for (const [popup, lines] of Object.entries({json.dumps(said)}))
+        document.querySelectorAll(`#${{popup}} > span`).forEach((line, at) => {{ line.textContent = lines[at]; }});
+}});"""
+
+
+ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
+
+COME_BACK = """event => {
+    const address = new URL(event.currentTarget.href);
+    address.searchParams.set("next", location.pathname + location.search);
+    event.currentTarget.href = address;
+}"""
+"""JavaScript that adds the page's present address to a link, so that the user returns to the same view."""
+
+DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
+
+
+@contextmanager
+def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
+    """Draw the frame of a page; the body of the ``with`` statement draws the page."""
+    words, path = visit.words, visit.request.url.path
+    dress(visit.theme, words, title, style)
+    for script in (GOING_BACK, TURNING, speaking(words)):
+        ui.add_head_html(f"<script>{script}</script>")
+    _unmark(visit)
+    with ui.element("div").classes("frame"):
+        with ui.element("nav").classes("menu").props(f'aria-label="{words("Pages")}"'):
+            _menu(words, path, menu)
+        with ui.element("div").classes("beside"):
+            with ui.element("header").classes("head"):
+                with (
+                    ui.element("button")
+                    .classes("tool menu-button")
+                    .props(f'type=button aria-label="{words("Menu")}"') as tool
+                ):
+                    ui.icon("menu").props("aria-hidden=true")
+                tool.on("click", js_handler=TURN)
+                ui.label(title).classes("head-title").props("role=heading aria-level=1")
+                ui.space()
+                _who(visit)
+            with ui.element("main").classes("page") as main:
+                _trouble(visit)
+                yield
+    ui.skip_link(words("Skip to content"), target=main)
+
+
+def _unmark(visit: Visit) -> None:
+    """Remove the landmark of the library's page: screen readers go to the page within its frame."""
+    page = visit.client.content.parent_slot
+    assert page is not None
+    page.parent.tag = "div"
+
+
+def dress(theme: str, words: Words, title: str, style: str = "") -> None:
+    """Set the title, style sheets, theme and language of a page."""
+    ui.page_title(f"{title} · Seaway")
+    for sheet in filter(None, ("seaway", "dark", style)):
+        ui.add_head_html(f'<link rel="stylesheet" href="{addresses.STATIC}/{sheet}.css">')
+    ui.colors(primary="#0b6e8a", secondary="#35546b", accent="#c2571a", positive="#2a7d46", negative="#b3261e")
+    ui.add_head_html('<meta name="referrer" content="same-origin">')  # forms send their origin, to this server only
+    ui.dark_mode(DARK[theme])
+    ui.add_head_html(f"<script>document.documentElement.lang = '{words.language}'</script>")
+
+
+def _menu(words: Words, path: str, menu: Sequence[Entry]) -> None:
+    with ui.link(target=addresses.HOME).classes("brand").props(f'aria-label="{words("Seaway, overview")}"'):
+        ui.html(BRAND, sanitize=False)
+        ui.label("Seaway")
+    with ui.element("div").classes("menu-lines"):
+        for each in menu:
+            here = path == each.path or (each.path != addresses.HOME and path.startswith(f"{each.path}/"))
+            link = ui.link(target=each.path).classes("menu-line")
+            if here:
+                link.classes("menu-here").props("aria-current=page")
+            with link:
+                ui.icon(each.icon).props("aria-hidden=true")
+                ui.label(words(each.title))
+
+
+def _who(visit: Visit) -> None:
+    words, here = visit.words, quote(addresses.own(str(visit.request.url.path)))
+    with ui.element("div").classes("head-tools"):
+        following = cookies.THEMES[(cookies.THEMES.index(visit.theme) + 1) % len(cookies.THEMES)]
+        said = {"auto": words("as the system"), "light": words("light"), "dark": words("dark")}[visit.theme]
+        label = words("Colours: {theme}", theme=said)
+        tool = _tool(ICONS[visit.theme], f"{addresses.PREFERENCES}?theme={following}&next={here}", label)
+        tool.on("click", js_handler=COME_BACK)
+        other = next(each for each in LANGUAGES if each != words.language)
+        link = ui.link(target=f"{addresses.PREFERENCES}?language={other}&next={here}").classes("tool tool-text")
+        link.on("click", js_handler=COME_BACK)
+        with link:
+            ui.label(LANGUAGES[other]).props(f"lang={other}")
+        whom = visit.who.name + (f" · {visit.who.tenant}" if visit.who.tenant else "")
+        with ui.element("div").classes("who"):
+            ui.label(whom).classes("who-name")
+            ui.label(words(visit.who.role)).classes("who-role")
+        if visit.asker.token:
+            ui.add_head_html(f"<script>{LEAVING}</script>")
+            _log_out(words("Log out"))
+
+
+def _log_out(label: str) -> None:
+    """Draw a form that logs out; a link of another site cannot send it."""
+    form = ui.element("form").props(f'method=post action="{addresses.LOGOUT}"')
+    form.on("submit", js_handler=LEAVE)
+    with form, ui.element("button").classes("tool").props(f'type=submit aria-label="{label}" title="{label}"'):
+        ui.icon("logout").props("aria-hidden=true")
+
+
+def _tool(icon: str, target: str, label: str) -> ui.link:
+    with ui.link(target=target).classes("tool").props(f'aria-label="{label}" title="{label}"') as link:
+        ui.icon(icon).props("aria-hidden=true")
+    return link
+
+
+def _trouble(visit: Visit) -> None:
+    """Draw a line that reports why the page is not up to date."""
+    line = ui.label().classes("trouble").props("role=status")
+    line.set_visibility(False)
+
+    def show_error(error: SeawayError | None) -> None:
+        if error is not None:
+            line.set_text(f"{visit.words('Not up to date:')} {error}")
+        line.set_visibility(error is not None)
+
+    visit.error_listeners.append(show_error)
+
 
 Build = Callable[[Visit], Awaitable[None]]
 """Function that builds a page for a visitor."""

@@ -11,22 +11,21 @@ import json
 import math
 import secrets
 import time
-from typing import TYPE_CHECKING
 
 import jwt
 
 from seaway.domain.errors import SeawayError
 from seaway.web import addresses
-
-if TYPE_CHECKING:
-    from seaway.web.visit import Visit
-    from seaway.wire.tokens import CallerOut
+from seaway.web.visit import Visit
+from seaway.wire.tokens import CallerOut
 
 EARLY_S = 30.0
 """Time before expiry at which a token is renewed, at most half of its remaining lifetime."""
 
+
 MIN_S = 5.0
 """Least delay before a renewal."""
+
 
 ASK = "fetch({address}, {{method: 'POST', body: new URLSearchParams({{page: {page}}})}}).catch(() => null)"
 

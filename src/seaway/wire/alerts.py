@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.application.monitoring.alerts import Alert
-from seaway.wire.message import Shown
-from seaway.wire.times import moment
+from seaway.wire.fields import moment
+from seaway.wire.problem import Shown
 
 
 class AlertOut(Shown):

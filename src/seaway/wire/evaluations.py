@@ -10,11 +10,10 @@ import orjson
 from pydantic import Field, RootModel, StringConstraints, TypeAdapter, ValidationError
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.row import COLUMNS, SAID, Row
-from seaway.learning.evaluation.summary import summarise
-from seaway.wire.message import Incoming, Shown
+from seaway.learning.evaluation.summary import COLUMNS, SAID, Row, summarise
+from seaway.wire.fields import moment
+from seaway.wire.problem import Incoming, Shown
 from seaway.wire.reading import read_json, read_value
-from seaway.wire.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

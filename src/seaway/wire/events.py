@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.application.records import Event
-from seaway.wire.message import Shown
-from seaway.wire.times import moment
+from seaway.wire.fields import moment
+from seaway.wire.problem import Shown
 
 
 class EventOut(Shown):

@@ -10,7 +10,7 @@ from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
-from seaway.wire.message import Shown
+from seaway.wire.problem import Shown
 
 
 class FilteredOut(Shown):

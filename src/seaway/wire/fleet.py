@@ -9,9 +9,8 @@ from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.network import Link
-from seaway.wire.fields import Line, Reference, ReferenceOrNone
-from seaway.wire.message import Incoming, Shown
-from seaway.wire.times import moment
+from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
+from seaway.wire.problem import Incoming, Shown
 
 if TYPE_CHECKING:
     from seaway.application.fleet.link_history import LinkStep, Spread

@@ -11,9 +11,9 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
+from seaway.wire.fields import moment, moment_or_none
 from seaway.wire.job_text import job_text
-from seaway.wire.message import Shown
-from seaway.wire.times import moment, moment_or_none
+from seaway.wire.problem import Shown
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")

@@ -13,9 +13,9 @@ from seaway.application.ports.agent import Reported
 from seaway.application.records import LinkSample
 from seaway.domain.network import PPM
 from seaway.probing.figures import Figures
+from seaway.wire.fields import moment
 from seaway.wire.fleet import GatewayOut, gateway_fields
-from seaway.wire.message import Shown
-from seaway.wire.times import moment
+from seaway.wire.problem import Shown
 
 
 class RoundOut(Shown):

@@ -10,9 +10,8 @@ from pydantic import ConfigDict, Field, StringConstraints
 from seaway.application.network.agents import AgentView
 from seaway.application.network.configuration import Plan
 from seaway.application.ports.agent import Assignment, Report, Reported, Target
-from seaway.wire.fields import LINE_PATTERN, LONGEST_BOUND_NS, GatewayName
-from seaway.wire.message import Incoming, Shown
-from seaway.wire.times import moment
+from seaway.wire.fields import LINE_PATTERN, LONGEST_BOUND_NS, GatewayName, moment
+from seaway.wire.problem import Incoming, Shown
 
 
 class NetworkOut(Shown):

@@ -8,7 +8,7 @@ from typing import Any
 from seaway.application.records import JobRecord
 from seaway.domain.network import NetworkNeed
 from seaway.wire.job_out import RequestOut, request_fields
-from seaway.wire.message import Shown
+from seaway.wire.problem import Shown
 
 
 class NeedOut(Shown):

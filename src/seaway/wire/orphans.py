@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.domain.deployment import FINISHED_PHASES, Workload
-from seaway.wire.message import Shown
+from seaway.wire.problem import Shown
 
 
 class OrphanOut(Shown):

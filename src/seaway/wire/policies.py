@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, RootModel
 
-from seaway.wire.fields import Name
-from seaway.wire.message import Incoming, Shown
+from seaway.wire.fields import Name, moment
+from seaway.wire.problem import Incoming, Shown
 from seaway.wire.tenancy import QueueOut, versioned
-from seaway.wire.times import moment
 
 if TYPE_CHECKING:
     from seaway.application.policies import Brought

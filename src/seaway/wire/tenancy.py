@@ -13,10 +13,9 @@ from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.wire.explanations import FilteredOut, reason_fields
-from seaway.wire.fields import Line, Name, NameOrNone, References, no_entries
+from seaway.wire.fields import Line, Name, NameOrNone, References, moment, no_entries
 from seaway.wire.job_out import JobOut, job_fields
-from seaway.wire.message import Incoming, Shown
-from seaway.wire.times import moment
+from seaway.wire.problem import Incoming, Shown
 
 
 class QueueUsageOut(Shown):

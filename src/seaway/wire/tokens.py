@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.application.records import AuditEntry, Token
-from seaway.wire.fields import LabelValue, Limit, Name, NameOrNone
-from seaway.wire.message import Incoming, Shown
-from seaway.wire.times import moment, moment_or_none
+from seaway.wire.fields import LabelValue, Limit, Name, NameOrNone, moment, moment_or_none
+from seaway.wire.problem import Incoming, Shown
 
 RoleName = Literal["agent", "viewer", "user", "operator", "admin"]
 

@@ -14,8 +14,8 @@ from seaway.domain.deployment import Deployment, Workload, WorkloadPhase
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec, Run
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, gpu, node
 
 START_DELAY_S = 2
 

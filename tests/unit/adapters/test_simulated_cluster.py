@@ -14,8 +14,8 @@ from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import Container, WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice
-from seaway.testing.builders import cluster, fleet, mig_gpu, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, mig_gpu, node
 from tests.unit.adapters.simulated_fleet import START_DELAY_S, deployment, removal, small, uuid, world
 
 WHOLE = DeviceSlice(uuid(), 81_920, 1_000)

@@ -22,8 +22,8 @@ from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.server import Server
 from seaway.application.ports.backend import Changes
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.testing.builders import cluster, fleet, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, node
 from tests.unit.adapters.simulated_fleet import deployment, small, uuid
 
 SERVE = "import sys; from seaway.cli.serving.simulate import app; app(sys.argv[1:])"

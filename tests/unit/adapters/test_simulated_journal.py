@@ -14,7 +14,7 @@ from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Re
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import DeviceSlice
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.adapters.simulated_fleet import (
     START_DELAY_S,
     WITH_FILES,

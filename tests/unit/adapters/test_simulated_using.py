@@ -9,8 +9,8 @@ from seaway.application.ports.usage import usage_of
 from seaway.domain.deployment import Deployment
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 
 def made(clock: VirtualClock, *, measures: bool) -> SimulatedBackends:

@@ -21,8 +21,8 @@ from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue, Tenant
-from seaway.testing.builders import cluster, fleet, gpu, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.memory_store import MemoryStore
 
 JOB = {"name": "train", "resources": {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu_memory": "8Gi"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seaway.learning.evaluation.row import COLUMNS, Row
+from seaway.learning.evaluation.summary import COLUMNS, Row
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import anyio
 import pytest
 import yaml
 
-from seaway.api.http.threads import HEAVY, IN_LINE
+from seaway.api.http.pipeline import HEAVY, IN_LINE
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.fleet.link_history import NS
 from seaway.application.records import LinkSample
-from seaway.wire.times import moment
+from seaway.wire.fields import moment
 from tests.fakes.records import link_sample
 from tests.unit.api.rig import Rig
 

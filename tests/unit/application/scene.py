@@ -14,8 +14,8 @@ from seaway.application.views import ClusterState
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_spec import JobSpec
-from seaway.testing.builders import cluster, fleet, gpu, job, node
 from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.fakes.control_plane import SmallControlPlane
 
 START_S = 2

@@ -8,7 +8,7 @@ from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.tenancy import Pool, Queue, Tenant
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
 

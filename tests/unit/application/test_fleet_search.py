@@ -10,7 +10,7 @@ from seaway.application.fleet.search import FleetFilter
 from seaway.application.views import ClusterState, DeviceView, NodeView
 from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 LARGE = 1 << 20

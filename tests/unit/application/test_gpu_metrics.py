@@ -10,7 +10,7 @@ from seaway.application.ports.backend import CollectorState
 from seaway.application.views import DeviceUse
 from seaway.domain.deployment import ReplicaStatus, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.placement import DeviceSlice
-from seaway.testing.builders import cluster, gpu, node
+from seaway.testing.plugins import cluster, gpu, node
 from tests.unit.application.scene import Scene, scene
 
 

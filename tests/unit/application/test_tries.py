@@ -9,7 +9,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link
 from seaway.domain.tenancy import Queue
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
 

@@ -5,7 +5,7 @@ import pytest
 from seaway.bootstrap.demo import run_demo
 from seaway.domain.job_state import JobState
 from seaway.simulation.demo import demo_fleet
-from seaway.testing.builders import fleet, gpu, node
+from seaway.testing.plugins import fleet, gpu, node
 
 
 @pytest.mark.slow

@@ -207,5 +207,5 @@ def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(api, "CREDENTIALS_TIMEOUT_S", 0.3)
         plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["5"]}
         changed(kubeconfig, "user", exec=plugin | {"interactiveMode": "Never"})
-        with pytest.raises(UnavailableError, match=r"alpha: who Seaway is there was not found out in 0\.3 s"):
+        with pytest.raises(UnavailableError, match=r"alpha: its user was not determined within 0\.3 s"):
             join(kubeconfig, "", "", tmp_path)

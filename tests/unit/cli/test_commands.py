@@ -4,8 +4,8 @@ import sys
 import pytest
 
 from seaway.cli.admin.config import masked
-from seaway.cli.commands import COMMANDS, wanted
 from seaway.cli.errors import BAD_INPUT, FAILED, NOT_ALLOWED, UNAVAILABLE, code_of
+from seaway.cli.main import COMMANDS, wanted
 from seaway.client import errors
 from seaway.domain.errors import SeawayError
 

@@ -11,9 +11,8 @@ from seaway.cli.learning.pictures import comparison
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.measure import Task, Trial
-from seaway.learning.evaluation.row import COLUMNS
 from seaway.learning.evaluation.statistics import Estimate
-from seaway.learning.evaluation.summary import Summary
+from seaway.learning.evaluation.summary import COLUMNS, Summary
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run

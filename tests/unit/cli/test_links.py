@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from seaway.terminal.link_tables import Figure, history, matrix, sparks, table
+from seaway.terminal.tables import Figure, history, matrix, sparks, table
 
 RAW = {"latency_ns": 14_000_000, "jitter_ns": 2_000_000, "loss_ppm": 200_000, "sent": 5, "received": 4}
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from seaway.cli.commands import COMMANDS
-from seaway.cli.main import make_app
+from seaway.cli.main import COMMANDS, make_app
 from seaway.domain.errors import RejectedError
 from tests.unit.learning.runs.small import write_instance
 

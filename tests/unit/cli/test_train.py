@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from seaway.cli.commands import COMMANDS
 from seaway.cli.learning.runs import folder_of
 from seaway.cli.learning.watch import Ended, RunWatch, announce, ended_by_signals
-from seaway.cli.main import make_app
+from seaway.cli.main import COMMANDS, make_app
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import new_run

@@ -19,7 +19,7 @@ from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
-from seaway.testing.builders import fleet
+from seaway.testing.plugins import fleet
 
 PROFILE = Profile("test", (*(WeightedPlugin(rule) for rule in rules_of_fit()), WeightedPlugin(BestFit())))
 """The rules of fit and one score."""

@@ -17,7 +17,7 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 from tests.fakes.node_admission import Kubelets
 
 FLEET = fleet(node(gpu(), name="one"), node(gpu(), name="two"))

@@ -14,7 +14,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 
 TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 

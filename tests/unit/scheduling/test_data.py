@@ -15,7 +15,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 NAMES = ("near", "wide", "far", "dark", "dead")
 DATA = DataSource("near", 1_000)

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.job import Job
-from seaway.testing.builders import gpu, job, node
+from seaway.testing.plugins import gpu, job, node
 from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
 
 FITS = ""

@@ -22,7 +22,7 @@ from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.remedies import changes
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node, remove_node
-from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
 
 

@@ -12,9 +12,9 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.job_mix import typical_jobs
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
-from seaway.scheduling.policies.seaway.fluid import FluidProblem, FluidSolution, fluid_problem, solve_fluid
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.simulation.bound import FluidProblem, FluidSolution, fluid_problem, solve_fluid
+from seaway.testing.plugins import fleet, gpu, job, node
 from tests.unit.scheduling.kernels.trace_form import Shape, fleet_of, trace_job, trace_jobs, trace_nodes
 
 

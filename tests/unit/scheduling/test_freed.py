@@ -1,7 +1,7 @@
 import numpy as np
 
 from seaway.scheduling.kernels.queries import fitting_demands
-from seaway.testing.builders import gpu, job, node
+from seaway.testing.plugins import gpu, job, node
 from tests.unit.scheduling.asking import place, refusals, snapshot_of
 
 

@@ -13,7 +13,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, job, node
+from seaway.testing.plugins import fleet, job, node
 
 WAITS = Status(Verdict.WAIT, "waits for the tide")
 

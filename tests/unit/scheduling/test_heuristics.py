@@ -43,7 +43,7 @@ from seaway.scheduling.policies.registry import Level, PolicyOptions, make_polic
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.property.strategies import fleets, jobs
 from tests.unit.scheduling.asking import cycle_for
 

@@ -6,7 +6,7 @@ from seaway.domain.network import Link, NetworkNeed
 from seaway.scheduling.snapshot.links import NO_LINK_MBPS, UNKNOWN_NS, links_of
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links
-from seaway.testing.builders import cluster, fleet
+from seaway.testing.plugins import cluster, fleet
 
 THERE = Link("gw-a", "gw-b", latency_ns=10, loss_ppm=5, bandwidth_mbps=100)
 BACK = Link("gw-b", "gw-a", latency_ns=30, loss_ppm=1, bandwidth_mbps=50)

@@ -15,7 +15,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins.node_filters import NodeLabels, TaintToleration
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.snapshot.update import put_node
-from seaway.testing.builders import cluster, gpu, job, node
+from seaway.testing.plugins import cluster, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
 
 REFUSED = "the job was refused there"

@@ -16,8 +16,7 @@ from seaway.scheduling.policies.random import Random
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, job, node
-from seaway.testing.plugins import check_plugin
+from seaway.testing.plugins import check_plugin, fleet, job, node
 
 PLUGINS: list[Plugin] = [
     Greedy(),

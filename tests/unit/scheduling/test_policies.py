@@ -11,7 +11,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 HEURISTICS = ("greedy", "bestfit", "random", "utilization", "spread")
 

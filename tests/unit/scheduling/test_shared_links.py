@@ -17,7 +17,7 @@ from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_gateways
-from seaway.testing.builders import cluster, fleet, job, node
+from seaway.testing.plugins import cluster, fleet, job, node
 from tests.unit.scheduling.asking import refusals
 
 DOORS = ("east", "west", "south")

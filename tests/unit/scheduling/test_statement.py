@@ -14,7 +14,7 @@ from seaway.scheduling.policies.greedy import Greedy
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 
 class Books:

@@ -13,7 +13,7 @@ from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 ONE = node(gpu(), name="one")
 FLEET = fleet(cluster(ONE, node(gpu(), gpu(), name="two")))

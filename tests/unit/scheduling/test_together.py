@@ -8,7 +8,7 @@ from seaway.domain.errors import RejectedError
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
-from seaway.testing.builders import cluster, gpu, job, node
+from seaway.testing.plugins import cluster, gpu, job, node
 from tests.unit.scheduling.asking import snapshot_of
 
 

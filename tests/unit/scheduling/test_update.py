@@ -20,7 +20,7 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, make_profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links, put_node, remove_node
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 HALF = job("half", gpus=1, gpu_memory_percent=50, gpu_milli=500, cpu_milli=1_000)
 WHOLE = job("whole", gpus=1, cpu_milli=1_000)

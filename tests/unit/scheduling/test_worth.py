@@ -19,7 +19,7 @@ from seaway.scheduling.policies.seaway.node_value import (
     served_tables,
 )
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 EMPTY: list[Job] = []
 

@@ -13,7 +13,7 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Taint, TaintEffect
 from seaway.simulation.fleet_yaml import read_fleet_yaml
-from seaway.testing.builders import A100_40GB_PROFILES
+from seaway.testing.plugins import A100_40GB_PROFILES
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples/fleets/three-clusters.yaml"
 

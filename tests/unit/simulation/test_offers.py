@@ -7,10 +7,9 @@ from seaway.domain.job import Job
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile, WeightedPlugin
-from seaway.simulation.offers import batch_ranges
-from seaway.simulation.replay import replay
+from seaway.simulation.replay import batch_ranges, replay
 from seaway.simulation.stopwatch import PolicyMaker
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 
 
 class Whole:
@@ -111,7 +110,7 @@ def test_offers_are_the_same_however_the_queue_is_cut(monkeypatch: pytest.Monkey
     """Jobs decided alone or many in a call: the same are put back, and the same come of it."""
     jobs = [job(f"job-{at}", gpus=1, gpu_milli=1000 if at % 3 else 500) for at in range(60)]
     once = replay(small(30), jobs, maker(), offers=2)
-    monkeypatch.setattr("seaway.simulation.offers.MAX_BATCH", 1)
+    monkeypatch.setattr("seaway.simulation.replay.MAX_BATCH", 1)
     again = replay(small(30), jobs, maker(), offers=2)
     assert np.array_equal(once.curve.allocated_pct, again.curve.allocated_pct)
     assert (once.counts, once.use) == (again.counts, again.use)

@@ -8,7 +8,7 @@ from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.simulation.replay import arrivals_until_requested, replay
 from seaway.simulation.stopwatch import PolicyMaker
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 
 def maker(name: str, **options: int) -> PolicyMaker:
@@ -99,7 +99,7 @@ def test_a_job_placed_behind_a_bad_link_has_failed() -> None:
 def test_one_seed_gives_one_curve_however_the_queue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same seed gives the same plan, whether jobs are decided alone or many in a call."""
     once = replay(small(16), halves(40), maker("random", seed=1))
-    monkeypatch.setattr("seaway.simulation.offers.MAX_BATCH", 1)
+    monkeypatch.setattr("seaway.simulation.replay.MAX_BATCH", 1)
     again = replay(small(16), halves(40), maker("random", seed=1))
     assert np.array_equal(once.curve.allocated_pct, again.curve.allocated_pct)
     assert once.use == again.use

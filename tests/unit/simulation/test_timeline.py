@@ -14,7 +14,7 @@ from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.timeline import replay_with_departures
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 
 def run(jobs: list[Job], where: Fleet | None = None, policy: str = "bestfit") -> Outcome:

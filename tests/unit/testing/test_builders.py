@@ -4,7 +4,7 @@ import pytest
 
 from seaway.domain.errors import InvariantError
 from seaway.domain.network import Link
-from seaway.testing.builders import cluster, fleet, gpu, job, mig_gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 
 
 def test_names_are_counted_up_where_they_were_left_out() -> None:

@@ -16,8 +16,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.registry import BUILT_IN, PluginSpec, make_plugin
-from seaway.testing.builders import job
-from seaway.testing.plugins import check_plugin
+from seaway.testing.plugins import check_plugin, job
 
 MIX = [
     job("slice", gpus=1, gpu_memory_mib=4_096, gpu_milli=250),
@@ -112,7 +111,7 @@ BROKEN: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "an order names every job once": ("order", lambda _, queue: np.zeros(len(queue), np.int64)),
     "an answer is a Status": ("pre_filter", lambda *_: True),
-    "whoever does not pass says why": ("reserve", lambda *_: Status(Verdict.REJECT)),
+    "a status that does not pass has a reason": ("reserve", lambda *_: Status(Verdict.REJECT)),
 }
 
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from nicegui import Client, ui
 
-from seaway.web.parts.job_actions import Actions
+from seaway.web.pages.jobs.job import Actions
 from seaway.web.visit import Visit
 from seaway.web.words import words_of
 from seaway.wire.job_out import JobOut

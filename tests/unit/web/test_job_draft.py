@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from seaway.web import job_draft
-from seaway.web.job_draft import JobDraft
 from seaway.web.latest import Latest
+from seaway.web.pages.jobs import job_form as job_draft
+from seaway.web.pages.jobs.job_form import JobDraft
 from seaway.web.visit import Visit
 from seaway.wire.yaml import read_yaml
 

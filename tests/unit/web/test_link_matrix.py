@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seaway.web.link_figures import FIGURES
+from seaway.web.pages.network.network import drawn, rows_of
 from seaway.web.parts.link_graph import graph, scale_for
-from seaway.web.parts.link_matrix import drawn, rows_of
 from seaway.web.words import Words
 from seaway.wire.fleet import GatewayOut
 from seaway.wire.links import KnownLinkOut, LinkMatrix

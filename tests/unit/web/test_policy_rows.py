@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from seaway.web.pages.policies.comparison import Outcome, bars
-from seaway.web.pages.policies.rows import Duel, duels, figure_rows, placed_share
+from seaway.web.pages.policies.policies import Duel, Outcome, bars, duels, figure_rows, placed_share
 from seaway.web.words import Words
 from seaway.wire.tenancy import ShadowOut
 from seaway.wire.whatif import SumsOut

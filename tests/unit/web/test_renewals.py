@@ -85,7 +85,7 @@ def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
     renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
-        renewals.watch(cast(Visit, looking))
+        renewals.watch(cast("Visit", looking))
         page = await looking.is_asked(1)
         following = duration(0.02)
         await renewals.renewed("another", ADA, "no")
@@ -103,7 +103,7 @@ def test_a_page_does_not_become_another_s() -> None:
     renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
-        renewals.watch(cast(Visit, looking))
+        renewals.watch(cast("Visit", looking))
         page, before = await looking.is_asked(1), looking.token
         await renewals.renewed(page, ADA.model_copy(update={"name": "bob"}), "bobs")
         assert (looking.token, looking.has_left) == (before, True)
@@ -119,7 +119,7 @@ def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch
         raise UnavailableError("away")
 
     async def test() -> None:
-        renewals.watch(cast(Visit, looking))
+        renewals.watch(cast("Visit", looking))
         page = await looking.is_asked(1)
         monkeypatch.setattr(Looking, "take", fail)
         await renewals.renewed(page, ADA, duration(0.02))
@@ -134,7 +134,7 @@ def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch
 def test_what_does_not_say_when_it_ends_is_not_renewed(token: str) -> None:
     """As Seaway's own tokens."""
     renewals = Renewals()
-    renewals.watch(cast(Any, Looking(token)))
+    renewals.watch(cast("Any", Looking(token)))
     assert (len(renewals), left_s(token)) == (0, 0.0)
 
 

@@ -11,8 +11,8 @@ from nicegui import ui
 
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 from seaway.web.job_document import AMOUNT
-from seaway.web.job_draft import JobDraft
 from seaway.web.latest import Latest
+from seaway.web.pages.jobs.job_form import JobDraft
 from seaway.web.pages.jobs.submit import FORM, _Submit
 
 pytestmark = pytest.mark.anyio

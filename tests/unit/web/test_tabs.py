@@ -20,8 +20,8 @@ from starlette.responses import Response
 from seaway.client.call import Call
 from seaway.web import page as page_module
 from seaway.web import tabs
+from seaway.web.mount import Sockets
 from seaway.web.query_cache import EVERY_S, Callback
-from seaway.web.sockets import Sockets
 from seaway.web.visit import Visit
 from tests.unit.api.rig import Rig
 from tests.unit.web.conftest import inside
@@ -142,7 +142,7 @@ async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
     server.call["log"]("1")
     with pytest.raises(RefusedError):
         await server.call["connect"]("2", socket(client, cookie(rig, "viewer")) | {"next_message_id": "x"})
-    lines = [each for each in caplog.records if each.name == "seaway.web.sockets"]
+    lines = [each for each in caplog.records if each.name == "seaway.web.mount"]
     assert len(lines) == 1
     assert (lines[0].exc_info, len(lines[0].getMessage()) < 300) == (None, True)
 

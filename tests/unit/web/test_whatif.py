@@ -13,8 +13,16 @@ import pytest
 from seaway.client.call import Paged
 from seaway.web.latest import Latest
 from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
-from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, wrong
-from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, partition_known, sentence_of
+from seaway.web.pages.whatif.whatif import (
+    MAX_BURST,
+    _WhatIf,
+    asked,
+    field_of,
+    nodes_like,
+    partition_known,
+    sentence_of,
+    wrong,
+)
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut

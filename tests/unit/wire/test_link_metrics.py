@@ -6,11 +6,11 @@ from time import process_time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from seaway.api.metrics import LINK_METRICS, all_named, as_series, as_text
 from seaway.application.network.views import LinkState, LinkView, Side, reported
 from seaway.application.ports.agent import Reported
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
-from seaway.wire.link_metrics import LINK_METRICS, all_named, as_series, as_text
 from seaway.wire.metrics import METRICS, as_json
 
 SIDES = {

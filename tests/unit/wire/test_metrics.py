@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from seaway.api.metrics import all_named
 from seaway.application.ports.usage import Used
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.errors import RejectedError
-from seaway.testing.builders import gpu
-from seaway.wire.link_metrics import all_named
+from seaway.testing.plugins import gpu
 from seaway.wire.metrics import METRICS, PIECE, MetricsOut, as_json, prometheus, require_among
 
 MIB = 1 << 20

@@ -31,8 +31,8 @@ from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
 from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
+from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
 from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError

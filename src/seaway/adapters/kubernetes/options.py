@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.api import REQUEST_TIMEOUT_S
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread

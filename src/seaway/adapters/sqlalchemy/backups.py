@@ -11,8 +11,7 @@ from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delet
 
 from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows
 from seaway.adapters.sqlalchemy.codec import Row
-from seaway.adapters.sqlalchemy.engines import Engines, open_engines, snapshot
-from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
 from seaway.adapters.sqlalchemy.statements import MOST, wording
 from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS, TOKENS

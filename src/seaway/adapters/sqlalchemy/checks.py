@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select, text
 
 from seaway.adapters.sqlalchemy.backup_file import Progress
-from seaway.adapters.sqlalchemy.engines import open_engines, snapshot
-from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.engines import answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_SPECS, JOBS, METADATA, PENDING_COMMANDS, POLICIES
 from seaway.domain import job_spec as ids

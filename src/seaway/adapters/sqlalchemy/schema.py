@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from seaway.adapters.sqlalchemy.engines import open_engines
-from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.domain.errors import RejectedError, UnavailableError
 
 NEWEST = "0007"

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Select, Table, and_, func, or_, select, tuple_
 
-from seaway.adapters.sqlalchemy import codec, job_queries, pruning
-from seaway.adapters.sqlalchemy.engines import Engines, open_engines
-from seaway.adapters.sqlalchemy.failures import answering
+from seaway.adapters.sqlalchemy import codec, pruning
+from seaway.adapters.sqlalchemy import statements as job_queries
+from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines
 from seaway.adapters.sqlalchemy.schema import bring_up
 from seaway.adapters.sqlalchemy.tables import (
     AGENTS,

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from seaway.adapters.sqlalchemy.batch import NUMBERED, SCRIBES, Batch, Memory, Step
-from seaway.adapters.sqlalchemy.failures import answering, passes, refuses
+from seaway.adapters.sqlalchemy.engines import answering, passes, refuses
 from seaway.adapters.sqlalchemy.statements import wording
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, LEASE
 from seaway.application.changes import Change, Outcome

@@ -10,9 +10,8 @@ from pydantic_core import PydanticCustomError
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.ports.store import MAX_ROWS, JobFilter
 from seaway.domain.job_state import JobState
-from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN
+from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN, at_ns
 from seaway.wire.job_out import StateName
-from seaway.wire.times import at_ns
 
 MAX_DEFAULT = 25
 LONGEST_NS = 2**63 - 1

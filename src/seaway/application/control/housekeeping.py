@@ -12,10 +12,10 @@ from seaway.application.control.allocations import away, everyone, held, own, su
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.orphans import lacking, what_is_gone
+from seaway.application.control.rejections import Due
+from seaway.application.control.rejections import Key as DueKey
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
-from seaway.application.control.timers import Due
-from seaway.application.control.timers import Key as DueKey
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, PendingCommand, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState

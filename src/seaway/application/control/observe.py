@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
 from seaway.application.control.orphans import Known, Orphans, lacking, lost, phase_of, what_is_gone, with_what_ended
-from seaway.application.control.rejections import NEVER_REFUSED
+from seaway.application.control.rejections import NEVER_REFUSED, Due
 from seaway.application.control.reports import Answered, Observation, Report, Unreachable
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
-from seaway.application.control.timers import Due
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped

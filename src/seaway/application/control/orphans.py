@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from seaway.application.control.rejections import Due
 from seaway.application.control.reports import Observation, Report
 from seaway.application.control.state import ControlState
-from seaway.application.control.timers import Due
 from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, PendingCommand, Verb

@@ -10,10 +10,9 @@ import numpy as np
 
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
-from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.rejections import NEVER_REFUSED, Due, Refusals
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
-from seaway.application.control.timers import Due
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ELSEWHERE, job_event, sent_back
 from seaway.domain.errors import RejectedError

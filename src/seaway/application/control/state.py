@@ -14,11 +14,10 @@ from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveFleet
 from seaway.application.control.pending import Entry, Waiting, entry
-from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stages
 from seaway.application.control.tenancy import Names
-from seaway.application.control.timers import Deadlines, Due
 from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from seaway.application.network.bandwidth import Bandwidths, Interface
-from seaway.application.network.path_state import PathState
-from seaway.application.network.settings import LinkSettings
+from seaway.application.network.path_state import LinkSettings, PathState
 from seaway.application.network.targets import probed
 from seaway.application.network.views import Asked, LinkState, LinkView
 from seaway.application.ports.agent import Reported

@@ -11,8 +11,8 @@ from seaway.cli import arguments
 from seaway.cli.jobs.list import keep_showing
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect, whole
-from seaway.terminal.link_tables import Figure, matrix, table
-from seaway.terminal.link_tables import history as drawn
+from seaway.terminal.tables import Figure, matrix, table
+from seaway.terminal.tables import history as drawn
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

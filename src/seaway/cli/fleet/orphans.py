@@ -33,7 +33,7 @@ def orphans(
     """
     if context.invoked_subcommand:
         return
-    from seaway.client.calls.orphans import orphans as call
+    from seaway.client.calls.fleet import orphans as call
     from seaway.terminal.columns import Column, Rows
     from seaway.terminal.words import cores, gib, state
 
@@ -62,7 +62,7 @@ def remove(
     name: Annotated[str, typer.Argument(help="Name of the workload. Default: all orphans of the cluster.")] = "",
 ) -> None:
     """Remove one orphaned workload of a cluster, or all. Make sure that no other control plane owns them."""
-    from seaway.client.calls.orphans import remove_orphans
+    from seaway.client.calls.fleet import remove_orphans
 
     with connect(context) as client:
         removed = client.body(remove_orphans(cluster, name))["removed"]

@@ -91,7 +91,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
 
     from seaway.terminal.columns import Rows
-    from seaway.terminal.job_tables import JOB_COLUMNS
+    from seaway.terminal.tables import JOB_COLUMNS
 
     if not body["jobs"]:
         return "no jobs"

@@ -56,7 +56,7 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
     from rich.text import Text
 
     from seaway.terminal.columns import Rows
-    from seaway.terminal.job_tables import ATTEMPT_COLUMNS, containers, facts
+    from seaway.terminal.tables import ATTEMPT_COLUMNS, containers, facts
 
     shown: list[RenderableType] = [facts(body, workloads)]
     if attempts:

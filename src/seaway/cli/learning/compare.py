@@ -14,7 +14,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.kernels.compile import never_compiled
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.outcome import Outcome
-from seaway.simulation.replay import replay
+from seaway.simulation.replay import replay as replay_jobs
 from seaway.simulation.timeline import replay_with_departures
 
 
@@ -31,7 +31,7 @@ def compare(
 
     Progress is printed to standard error if that is a terminal. A note about compilation is always printed there.
     """
-    run = replay_with_departures if departures else partial(replay, offers=offers)
+    run = replay_with_departures if departures else partial(replay_jobs, offers=offers)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     outcomes = []

@@ -178,7 +178,7 @@ def evaluate(
     from seaway.cli.learning.contestants import contestants, seed_list
     from seaway.cli.learning.tables import Shown, watched
     from seaway.learning.evaluation.measure import measure, tasks
-    from seaway.learning.spreading.choose import choose_spread
+    from seaway.learning.parallel import choose_spread
 
     which = seed_list(seeds)
     who = contestants(policy, level.value)

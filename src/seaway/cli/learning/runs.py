@@ -18,11 +18,11 @@ from seaway.cli.learning.watch import ENDING, Ended
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS, check_installed
 from seaway.learning.instances.folder import folders_of
+from seaway.learning.parallel import Spread
 from seaway.learning.runs.assemble import new_run, option
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.options import unused
 from seaway.learning.runs.run import resume, train
-from seaway.learning.spreading.spread import Spread
 from seaway.learning.training.listener import Listener, NullListener, Reached
 from seaway.learning.training.settings import Run
 

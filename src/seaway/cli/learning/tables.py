@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import typer
 
 from seaway.cli.output import as_json, console
-from seaway.learning.evaluation.row import COLUMNS, Cell, Row, text_of
 from seaway.learning.evaluation.statistics import Estimate
-from seaway.learning.evaluation.summary import METHOD, Summary, by_instance, summarise
+from seaway.learning.evaluation.summary import COLUMNS, METHOD, Cell, Row, Summary, by_instance, summarise, text_of
 from seaway.terminal.columns import Column, Rows
 
 UNKNOWN = "–"

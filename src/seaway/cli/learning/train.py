@@ -200,7 +200,7 @@ def several(
     from seaway.cli.errors import note
     from seaway.cli.learning.contestants import seed_list
     from seaway.cli.learning.runs import announce_all, errands, sweep
-    from seaway.learning.spreading.choose import choose_spread
+    from seaway.learning.parallel import choose_spread
 
     spread = choose_spread(workers, ray, note)
     unfinished = sweep(errands(asked, seed_list(seeds) if seeds else None, each=each, resume=resume), spread)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     )
     from seaway.wire.links import LinkList, NetLinks
     from seaway.wire.metrics import MetricsOut
+    from seaway.wire.orphans import OrphanList, OrphansRemoved
+
 
 _WIRE = "seaway.wire.fleet"
 
@@ -195,3 +198,20 @@ def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str
 
 def _size(limit: int | None) -> int:
     return PAGE if limit is None else max(1, min(limit, PAGE))
+
+
+_WIRE_ORPHANS = "seaway.wire.orphans"
+
+ORPHANS: Answer[OrphanList] = Model(_WIRE_ORPHANS, "OrphanList")
+REMOVED: Answer[OrphansRemoved] = Model(_WIRE_ORPHANS, "OrphansRemoved")
+
+
+def orphans(*, cluster: str = "") -> Call[OrphanList]:
+    """List orphaned workloads with their allocations."""
+    return get("/fleet/orphans", ORPHANS, {"cluster": cluster or None})
+
+
+def remove_orphans(cluster: str, name: str = "") -> Call[OrphansRemoved]:
+    """Remove an orphaned workload from a cluster; without a name, all of them."""
+    call = send("DELETE", f"/fleet/clusters/{part(cluster)}/orphans", REMOVED)
+    return replace(call, query={"name": name or None})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.environments.sources import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
-from seaway.learning.episodes.rewards import PUBLISHED, Rewards, expert_choice
+from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import Draw
 from seaway.learning.observing.clusters import (
     FIGURES,
     NETWORK_FIGURES,
@@ -23,6 +24,124 @@ from seaway.learning.observing.clusters import (
 )
 from seaway.scheduling.arrays import Float32, Float64
 from seaway.scheduling.framework import Mask
+from seaway.scheduling.kernels.candidates import rank_clusters
+
+SECONDS_PER_HOUR = 3600
+
+
+class Rewards(NamedTuple):
+    """Rewards of a decision; the defaults are the published ones.
+
+    Attributes
+    ----------
+    scale
+        A placement earns ``(score - 1) * scale`` with the score of its cluster, see `cluster_scores`.
+    impossible
+        For a cluster or node where the job does not fit.
+    wait_wrong, wait_right
+        For waiting although, and because, there is something that fits, and nothing.
+    waited_hour
+        Added to a placement for each hour that the job waited before it, with departures; unpublished.
+    """
+
+    scale: float = 10.0
+    impossible: float = -50.0
+    wait_wrong: float = -50.0
+    wait_right: float = 0.0
+    waited_hour: float = 0.0
+
+    def of_cluster(self, episode: Episode, c: int) -> float:
+        """Return what placing the job at hand in cluster `c` earns; to be asked before it is placed."""
+        score = float(cluster_scores(episode)[c])
+        if score < 0:
+            return self.impossible
+        return (score - 1.0) * self.scale + self.waited_hour * episode.waited_s / SECONDS_PER_HOUR
+
+    def of_wait(self, episode: Episode) -> float:
+        """Return what waiting with the job at hand earns; to be asked before it waits."""
+        return self.wait_wrong if episode.fits else self.wait_right
+
+
+PUBLISHED = Rewards()
+"""Rewards of the study."""
+
+
+def cluster_scores(episode: Episode) -> Float64:
+    """Score each cluster for the current job.
+
+    The score is the share of the cluster that would be in use with the job in it, mean over CPU, memory, GPU memory
+    and GPU cores, of those that it has; from 0 for the lowest to 1 for the highest of those where the job fits.
+
+    Returns
+    -------
+    Float64
+        Shape (C,): -1 where the job does not fit, 1 everywhere else where all are equal.
+    """
+    scores = np.empty(len(episode.snapshot.clusters), np.float64)
+    _rank(episode, scores)
+    return scores
+
+
+def expert_choice(episode: Episode) -> int:
+    """Return the choice that earns most at once: the first of the clusters with score 1; C to wait when none fits."""
+    scores = np.empty(len(episode.snapshot.clusters), np.float64)
+    best = _rank(episode, scores)
+    return best if best >= 0 else len(scores)
+
+
+def _rank(episode: Episode, scores: Float64) -> int:
+    arrays, demands = episode.snapshot.arrays, episode.snapshot.demands.arrays
+    return rank_clusters(arrays, demands, episode.line, episode.first_nodes(), scores)
+
+
+Source = Sequence[Instance] | Draw
+"""Some instances, taken in turn, or what draws a new one for each episode."""
+
+
+class Episodes:
+    """Begins one episode after the other.
+
+    Parameters
+    ----------
+    source
+        Where the instances come from.
+    options
+        Of every episode.
+    """
+
+    def __init__(self, source: Source, options: EpisodeOptions) -> None:
+        self._source = source
+        self._options = options
+        self._made: dict[int, Episode] = {}
+        self._turn = 0
+
+    def begin(self, random: np.random.Generator, seed: int | None) -> Episode:
+        """Return the next episode, at its first job; episodes of given instances are used again.
+
+        Parameters
+        ----------
+        random
+            What a new instance is drawn from.
+        seed
+            Which of the given instances comes next, modulo their number; None for the one after the last.
+
+        Raises
+        ------
+        RejectedError
+            When there are none.
+        """
+        if not isinstance(self._source, Sequence):
+            return Episode(self._source(random), self._options)
+        if not self._source:
+            raise RejectedError("no instances")
+        at = (self._turn if seed is None else seed) % len(self._source)
+        self._turn = at + 1
+        if at not in self._made:
+            self._made[at] = Episode(self._source[at], self._options)
+        else:
+            self._made[at].reset()
+        return self._made[at]
+
 
 Info = dict[str, Any]
 

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from seaway.learning.environments.sources import Episodes, Source
+from seaway.learning.environments.cluster_env import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
 from seaway.learning.observing.clusters import checked
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver, NodeView

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import OFFERS, Contestant
-from seaway.learning.evaluation.row import Row
+from seaway.learning.evaluation.summary import Row
 from seaway.learning.instances.instance import Instance
+from seaway.learning.parallel import Spread
 from seaway.learning.runs.instances import digest_of
-from seaway.learning.spreading.spread import Spread
 from seaway.simulation.measures import Float64
 
 

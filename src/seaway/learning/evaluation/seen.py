@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from seaway.learning.instances.generated.kinds import KINDS, family_of, generate_one
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import KINDS, family_of, generate_one
 from seaway.learning.runs.instances import digest_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,16 +15,88 @@ from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.imitation import Lesson, imitate, lessons
 from seaway.learning.pilot.network import PilotNetwork, changed, changing, first_weights, moving
-from seaway.learning.pilot.reinforcement import Evolution
 from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
 from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play
 from seaway.learning.training.settings import Run
 from seaway.scheduling.arrays import Float64
+from seaway.scheduling.framework import Mask
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.pilot.kernel import PilotWeights
 from seaway.scheduling.snapshot.snapshot import Snapshot
+
+COOLING = 60.0
+"""Generations after which the weights move half as far as at the beginning."""
+
+Played = Callable[[Float64, int], float]
+"""Plays an instance, named by its number, with some weights and returns what that is worth."""
+
+
+class Evolution:
+    """Weights on their way.
+
+    Parameters
+    ----------
+    start
+        The weights at first, in units that are worth a step.
+    pairs, spread, rate, average
+        As in `seaway.learning.pilot.settings.PilotSettings`.
+    seed
+        Seed of the candidates; they depend on it and on the number of the generation alone.
+    moving
+        Which weights move, shape as `start`; the others stay.
+
+    Attributes
+    ----------
+    centre
+        Around which candidates are drawn.
+    mean
+        Running mean of the centre: less of the noise.
+    generation
+        How many there were.
+    """
+
+    def __init__(
+        self, start: Float64, *, pairs: int, spread: float, rate: float, average: float, seed: int, moving: Mask
+    ) -> None:
+        self.centre = start.copy()
+        self.mean = start.copy()
+        self.generation = 0
+        self._pairs, self._spread, self._rate, self._average, self._seed = pairs, spread, rate, average, seed
+        self._moving = moving
+
+    def step(self, instances: Sequence[int], play: Played) -> None:
+        """Play a generation on some instances."""
+        random = np.random.default_rng((self._seed, self.generation))
+        steps = random.standard_normal((self._pairs, len(self.centre))) * self._moving
+        steps = np.concatenate([steps, -steps])
+        gains = np.array(
+            [[play(self.centre + self._spread * step, number) for number in instances] for step in steps], np.float64
+        )
+        move = utilities(gains) @ steps / len(steps)
+        self.centre = self.centre + self._rate / (1 + self.generation / COOLING) * move
+        self.generation += 1
+        share = min(self._average, 1 - 1 / (self.generation + 1))
+        self.mean = share * self.mean + (1 - share) * self.centre
+
+
+def utilities(gains: Float64) -> Float64:
+    """Return what each candidate is worth: its gains on each instance against those of the others, shape (P,).
+
+    Parameters
+    ----------
+    gains
+        Shape (P, B), of P candidates on B instances.
+    """
+    deviation = gains.std(axis=0)
+    telling = deviation > 0
+    if not telling.any():
+        return np.zeros(len(gains))
+    standing = ((gains - gains.mean(axis=0))[:, telling] / deviation[telling]).mean(axis=1)
+    worth: Float64 = standing / max(float(standing.std()), 1e-12)
+    return worth
+
 
 TRIALS = 6
 

@@ -10,8 +10,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.policies.file import LARGEST_FILE, PolicyFile, read_content, unpack
 from seaway.learning.policies.manifest import Tensors, Trial, check_manifest
 from seaway.learning.policies.model import check_model
-from seaway.learning.policies.session import Session, StoppedError
-from seaway.learning.policies.shapes import Shapes, Tensor, shapes_of
+from seaway.learning.policies.session import Session, Shapes, StoppedError, Tensor, shapes_of
 from seaway.learning.policies.signature import signer
 
 LONGEST_TRIAL_S = 5.0

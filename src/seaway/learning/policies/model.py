@@ -10,7 +10,7 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.onnx_message import parse_model
-from seaway.learning.policies.shapes import Length, Shapes, Tensor
+from seaway.learning.policies.session import Length, Shapes, Tensor
 
 TO_BOOL = frozenset({"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"})
 

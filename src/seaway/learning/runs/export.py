@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seaway.learning.algos import algo_of
-from seaway.learning.instances.generated.kinds import family_of
+from seaway.learning.instances.kinds import family_of
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Manifest, Point
 from seaway.learning.runs.assemble import command_of, record_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.folder import read_instances
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.training.settings import Run
 
 

@@ -5,24 +5,132 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
-from seaway.learning.runs.events import Events
 from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_saved
 from seaway.learning.runs.instances import MIX, digest_of, digest_of_mix, read_all
-from seaway.learning.runs.selection import Selection, evaluated
 from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.training.learner import Learner, State
 from seaway.learning.training.listener import Evaluated, Listener, NullListener, Plan, Play, Reached, Row, Together
 from seaway.learning.training.settings import Run
+
+
+class Events(NullListener):
+    """Writes figures of each episode as events; what an earlier part of the run wrote after its checkpoint is hidden.
+
+    Parameters
+    ----------
+    folder
+        Where `tensorboard --logdir` is to look.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writer: Any = None
+
+    def begins(self, plan: Plan) -> None:
+        """Begin a file of events."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(self._folder), purge_step=plan.done + 1)
+
+    def played(self, row: Row) -> None:
+        """Write what there is of an episode."""
+        play, evaluated = row.play, row.evaluated
+        figures = {
+            "episode/reward": play.reward,
+            "episode/placed": play.placed,
+            "episode/failed": play.failed,
+            "episode/fragmentation": play.fragmentation,
+            "episode/gpu_load_variance": play.gpu_load_variance,
+            "episode/seconds": play.seconds,
+            **{f"learning/{name}": value for name, value in play.figures.items()},
+        }
+        if evaluated:
+            figures["evaluated/placed"] = evaluated.placed
+            figures["evaluated/gpu_load_variance"] = evaluated.gpu_load_variance
+            figures["evaluated/reward"] = evaluated.reward
+        for name, value in figures.items():
+            if value is not None:
+                self._writer.add_scalar(name, value, row.episode)
+
+    def saved(self, episode: int) -> None:
+        """Have on the disk what a checkpoint says is done."""
+        self._writer.flush()
+
+    def ends(self, reached: Reached) -> None:
+        """Close the file."""
+        self._writer.close()
+
+
+def evaluated(plays: Sequence[Play]) -> Evaluated:
+    """Sum up how a policy did on several instances, one play of each."""
+    return Evaluated(
+        jobs=sum(each.jobs for each in plays),
+        placed=sum(each.placed for each in plays),
+        refused=sum(each.refused for each in plays),
+        gpu_load_variance=sum(each.gpu_load_variance or 0.0 for each in plays) / len(plays),
+        reward=sum(each.reward for each in plays) / len(plays),
+    )
+
+
+class Selection:
+    """Remembers the best: most jobs placed, of those the lowest GPU load variance, of those the first.
+
+    Parameters
+    ----------
+    patience
+        After how many evaluations without a better one it is tired; 0 for never.
+
+    Attributes
+    ----------
+    best
+        None before anything was evaluated.
+    episode
+        After which episode it was evaluated.
+    """
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._since = 0
+        self.best: Evaluated | None = None
+        self.episode = 0
+
+    @property
+    def tired(self) -> bool:
+        """True if there is nothing better to come, as far as patience goes."""
+        return 0 < self._patience <= self._since
+
+    def take(self, found: Evaluated, episode: int) -> bool:
+        """Look at what was evaluated after an episode; True when it is the best until now."""
+        if self.best is None or _rank(found) > _rank(self.best):
+            self.best, self.episode, self._since = found, episode, 0
+            return True
+        self._since += 1
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """Return what it needs to go on."""
+        return {"best": asdict(self.best) if self.best else None, "episode": self.episode, "since": self._since}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take such a state up."""
+        self.best = Evaluated(**state["best"]) if state["best"] else None
+        self.episode, self._since = state["episode"], state["since"]
+
+
+def _rank(found: Evaluated) -> tuple[int, float]:
+    return found.placed, -found.gpu_load_variance
+
 
 SETTING_UP = "setting up what learns"
 PLAYED, TIRED, STOPPED = "all episodes played", "no better for {} evaluations", "stopped"

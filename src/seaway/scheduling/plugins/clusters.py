@@ -12,9 +12,9 @@ from seaway.domain.network import Link
 from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
 from seaway.scheduling.snapshot.aggregates import free_sums, total_sums
+from seaway.scheduling.snapshot.demands import FULL, nearness
 from seaway.scheduling.snapshot.encode import cluster_allowed
 from seaway.scheduling.snapshot.links import UNKNOWN_NS, latency_ns, links_of
-from seaway.scheduling.snapshot.nearness import FULL, nearness
 from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 

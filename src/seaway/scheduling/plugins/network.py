@@ -16,9 +16,9 @@ from seaway.scheduling.columns import (
     NODE_CLUSTER,
 )
 from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
+from seaway.scheduling.snapshot.demands import FULL, UNKNOWN, link_figures, nearness
 from seaway.scheduling.snapshot.encode import link_meets
 from seaway.scheduling.snapshot.links import free_bandwidth
-from seaway.scheduling.snapshot.nearness import FULL, UNKNOWN, link_figures, nearness
 from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 

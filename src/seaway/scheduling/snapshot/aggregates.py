@@ -31,6 +31,8 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 TOTALS = [CLUSTER_CPU, CLUSTER_MEMORY, CLUSTER_GPU_MEMORY, CLUSTER_GPU_CORE]
+
+
 FREES = [CLUSTER_CPU_FREE, CLUSTER_MEMORY_FREE, CLUSTER_GPU_MEMORY_FREE, CLUSTER_GPU_CORE_FREE]
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster_names import IDENTITY_PATH
+from seaway.adapters.kubernetes.backends import IDENTITY_PATH, KubernetesBackends
 from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.changes import Change
 from seaway.application.clusters import ClusterNames

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seaway.adapters.kubernetes.cluster_names import assign_names
+from seaway.adapters.kubernetes.backends import assign_names
 from seaway.adapters.kubernetes.connection.contexts import Context
 from seaway.application.clusters import ClusterNames
 

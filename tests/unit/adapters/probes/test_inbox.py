@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from seaway.adapters.probes.channel import AT_ONCE, BatchReceiver
 from seaway.adapters.probes.sockets import SO_TIMESTAMPNS
-from seaway.adapters.probes.timestamps import AT_ONCE, BatchReceiver
 
 
 @pytest.fixture

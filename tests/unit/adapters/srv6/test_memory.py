@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.srv6.saved_settings import SavedSettings
+from seaway.adapters.srv6.machine import SavedSettings
 from seaway.domain.errors import RejectedError
 from seaway.steering.state import FORWARDING, TUNNEL_SOURCE, SavedSetting, mtu
 

@@ -12,7 +12,7 @@ from seaway.application.control.slo import Verdicts
 from seaway.application.ports.agent import Reported
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import Link, NetworkNeed, OnViolation
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
 MS = 1_000_000

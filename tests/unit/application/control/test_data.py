@@ -5,7 +5,7 @@ from __future__ import annotations
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.job import DataSource
 from seaway.domain.network import Link
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 DATA = DataSource("beta", 190_735)

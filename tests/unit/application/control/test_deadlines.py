@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seaway.application.control.timers import Deadlines, Due
+from seaway.application.control.rejections import Deadlines, Due
 from seaway.testing.clocks import VirtualClock
 
 A, B = ("a", 1, ""), ("b", 2, "alpha")

@@ -17,7 +17,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import WeightedPlugin
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 REFUSED = Status(Verdict.REJECT, "not today")

@@ -25,7 +25,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import make_policy
 from tests.unit.application.scene import spec
 

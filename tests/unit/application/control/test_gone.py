@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.cluster_removal import ClusterRemoval
+from seaway.application.clusters import ClusterRemoval
 from seaway.application.control.state import deployment
 from seaway.application.records import PendingCommand, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.records import cluster_name
 from tests.unit.application.scene import Scene, scene
 

@@ -4,7 +4,7 @@ import pytest
 
 from seaway.application.control.scheduler import score_breakdown as module
 from seaway.domain.tenancy import DEFAULT, Queue
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 

@@ -13,7 +13,7 @@ from seaway.domain.deployment import Cause, UnmanagedPod, Workload, WorkloadPhas
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
 from seaway.domain.tenancy import Queue
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, known, scene, spec
 

@@ -11,7 +11,7 @@ from seaway.application.control.state import deployment
 from seaway.application.ports.store import Retention
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import UnknownError
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene, spec
 

@@ -10,7 +10,7 @@ from seaway.application.network.views import Side
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState
 from seaway.domain.network import Gateway, Link, NetworkNeed
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.control.test_fleet import fits, held
 
 NS = 1_000_000_000

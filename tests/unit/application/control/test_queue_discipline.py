@@ -9,7 +9,7 @@ from seaway.domain.job import Job
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.queueing.priority import Priority
 from seaway.scheduling.queueing.registry import BUILT_IN
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import scene, spec
 
 

@@ -7,7 +7,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.application.scene import Scene, scene
 
 PLAIN = job(cpu_milli=1000).demand

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 

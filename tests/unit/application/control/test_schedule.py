@@ -6,7 +6,7 @@ from seaway.application.changes import Change
 from seaway.application.control.fleet import MIN_DEMANDS
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Pool, Queue, Tenant
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 

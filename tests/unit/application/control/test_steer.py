@@ -8,7 +8,7 @@ from seaway.application.control.paths import Steering
 from seaway.application.network.paths import Crossing, Measured
 from seaway.domain.job_state import JobState
 from seaway.domain.network import PPM, Gateway, Link, NetworkNeed
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
 MS = 1_000_000

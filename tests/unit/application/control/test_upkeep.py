@@ -14,7 +14,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_spec import Run
 from seaway.domain.job_state import AttemptState
-from seaway.testing.builders import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 
 SILENT = "alpha does not answer: cluster 'alpha': cannot be reached (simulated)"

@@ -39,14 +39,14 @@ async def test_silence_is_told_once_and_its_end_too(scene: Scene) -> None:
     scene.clock.advance_s(1)
     for _ in range(3):
         scene.agents.step()
-    assert states(scene)[0] == "silent"
+    assert states(scene)[0] == "lost"
     assert scene.agents.views()[0].age_s == SILENT_S + 1
     await scene.reports.take(scene.report(2), "::1")
     scene.agents.step()
     scene.agents.step()
     assert scene.reported("agent") == [
         "the agent of gw-1 reports for the first time",
-        f"the agent of gw-1 is silent: nothing came from it for {SILENT_S} s",
+        f"the agent of gw-1 has not reported for {SILENT_S} s",
         "the agent of gw-1 reports again",
     ]
 
@@ -57,7 +57,7 @@ async def test_nobody_is_called_silent_for_the_time_that_nobody_listened(scene: 
     scene.clock.advance_s(1000)
     again = scene.again()
     again.agents.step()
-    assert states(again)[0] == "silent"  # as far as is known
+    assert states(again)[0] == "lost"  # as far as is known
     again.clock.advance_s(SILENT_S)
     again.agents.step()
     assert again.reported("agent") == []
@@ -90,7 +90,7 @@ async def test_short_rounds_do_not_make_an_agent_silent_at_once(scene: Scene) ->
     scene.clock.advance_s(MIN_SILENCE_S)
     assert states(scene)[0] == "reporting"
     scene.clock.advance_s(0.1)
-    assert states(scene)[0] == "silent"
+    assert states(scene)[0] == "lost"
 
 
 async def test_agents_are_those_of_the_gateways_there_are(scene: Scene) -> None:

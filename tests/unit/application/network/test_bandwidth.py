@@ -10,7 +10,7 @@ import pytest
 from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.counters import NS_PER_S, Rates
+from seaway.probing.figures import NS_PER_S, Rates
 from seaway.testing.clocks import VirtualClock
 
 STALE_S = 30
@@ -174,7 +174,14 @@ def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
     assert path_controller.bandwidths.trouble(where) == SILENT.why
     path_controller.see(Reading(None, None), where)
     assert path_controller.bandwidths.trouble(where) == ""
-    assert path_controller.bandwidths.counts() == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "silent": 1}
+    counts = path_controller.bandwidths.counts()
+    assert counts == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "unreachable": 1}
+        "read": 1,
+        "missing": 0,
+        "unreadable": 0,
+        "refused": 0,
+        "unreachable": 1,
+    }
 
 
 def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:

@@ -12,7 +12,7 @@ import pytest
 from seaway.application.network.active_paths import ActivePathController
 from seaway.application.network.bandwidth import Bandwidths
 from seaway.application.network.link_table import MAX_SAMPLED, LinkTable
-from seaway.application.network.settings import BY_QUANTILE, LinkSettings
+from seaway.application.network.path_state import BY_QUANTILE, LinkSettings
 from seaway.application.network.views import LinkState
 from seaway.application.ports.agent import Reported
 from seaway.application.ports.traffic import Traffic

@@ -7,15 +7,15 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import EpisodeOptions
-from seaway.learning.instances.generated.kinds import drawn, kind_of
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn, kind_of
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 pytest.importorskip("gymnasium", reason="needs seaway[learn]")
 

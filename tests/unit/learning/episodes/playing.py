@@ -10,7 +10,7 @@ from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.framework import Mask
 from seaway.scheduling.policies.cluster_level import free_ppm
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 Choose = Callable[[Episode, Mask], int]
 """Chooses one of the clusters that fit, of which there is at least one."""

@@ -8,15 +8,15 @@ import pytest
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.network import Link
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.replay import replay
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.learning.episodes.playing import Choose, begun, first, fullest, halves, play
 
 HEURISTICS = [("greedy", first), ("bestfit", fullest)]

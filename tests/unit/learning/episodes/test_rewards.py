@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from seaway.learning.environments.cluster_env import PUBLISHED, Rewards, cluster_scores, expert_choice
 from seaway.learning.episodes.episode import Episode
-from seaway.learning.episodes.rewards import PUBLISHED, Rewards, cluster_scores, expert_choice
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.simulation.measures import used_shares
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.learning.episodes.playing import begun, halves
 
 

@@ -9,7 +9,7 @@ from seaway.learning.observing.clusters import action_of, observe
 from seaway.learning.policies.manifest import Tensors
 from seaway.learning.policies.monitor import Reason
 from seaway.simulation.outcome import Outcome
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 WAIT = 2
 """The choice after the two clusters."""

@@ -13,7 +13,7 @@ from seaway.learning.evaluation.measure import tasks
 from seaway.learning.evaluation.seen import Seen, seen_by, seen_together
 from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.folder import read_instances
-from seaway.learning.instances.generated.kinds import drawn
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run, record_of

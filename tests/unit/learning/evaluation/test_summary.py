@@ -1,7 +1,6 @@
 import pytest
 
-from seaway.learning.evaluation.row import COLUMNS, Row
-from seaway.learning.evaluation.summary import by_instance, summarise
+from seaway.learning.evaluation.summary import COLUMNS, Row, by_instance, summarise
 
 
 def row(policy: str, instance: str, placed: int | None, **figures: object) -> Row:

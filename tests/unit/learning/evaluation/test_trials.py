@@ -8,11 +8,11 @@ from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, h
 from seaway.learning.evaluation.measure import Task, measure, run, tasks
 from seaway.learning.evaluation.seen import Seen
 from seaway.learning.instances.instance import Instance
+from seaway.learning.parallel import Serial
 from seaway.learning.runs.instances import digest_of
-from seaway.learning.spreading.spread import Serial
 from seaway.simulation.measures import use
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 
 USED = np.full((4, 1), 0.5)
 

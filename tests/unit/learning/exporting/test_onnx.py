@@ -12,8 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Level, Manifest
-from seaway.learning.policies.session import Session
-from seaway.learning.policies.shapes import JOB_FIGURES, NODE_FIGURES
+from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Session
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("onnxscript", reason="needs seaway[learn]")

@@ -5,14 +5,14 @@ import pytest
 
 from seaway.domain.network import Link
 from seaway.learning.episodes.episode import Episode
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.observing.clusters import observation_size, observe, observe_network, observer
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_sums, total_sums
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.learning.episodes.playing import play
 
 MS = 1_000_000

@@ -20,7 +20,7 @@ from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.packing import PackingState, Seat, Step, packed
 from seaway.learning.packing.search import Search, best_packing
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 pytestmark = pytest.mark.skipif(find_spec("ortools") is None, reason="needs seaway[learn]")
 

@@ -25,7 +25,7 @@ from seaway.learning.packing.search import best_packing
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.policies.job_mix import typical_jobs
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 
 place, jobs = fleet(node(gpu(memory_mib=10_000))), (job("a", gpus=1, gpu_memory_mib=1_000, gpu_milli=100),)
 
@@ -33,7 +33,7 @@ def packs():
     print("packed", best_packing(Instance("small", place, jobs), seconds=0.1).count)
 
 def prices():
-    from seaway.scheduling.policies.seaway.fluid import fluid_problem, solve_fluid
+    from seaway.simulation.bound import fluid_problem, solve_fluid
     print("priced", solve_fluid(fluid_problem(Snapshot(place), typical_jobs(jobs, share=1.0))).value)
 
 for name in sys.argv[1:]:

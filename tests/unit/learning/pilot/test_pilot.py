@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver
 from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.network import changed, changing, first_weights, never_waiting
-from seaway.learning.pilot.reinforcement import Evolution, utilities
+from seaway.learning.pilot.train import Evolution, utilities
 from seaway.scheduling.columns import JOB_DEMAND
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.instances.generated.kinds import drawn
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
-from seaway.testing.builders import job
+from seaway.testing.plugins import job
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 

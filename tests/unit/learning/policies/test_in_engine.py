@@ -25,8 +25,7 @@ from seaway.scheduling.policies.pilot.features import NODE_SIZE
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.policies.seaway.node_value import MixFigures, device_worths
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
-from seaway.testing.plugins import check_plugin
+from seaway.testing.plugins import check_plugin, cluster, fleet, gpu, job, node
 from tests.unit.learning.policies.stand_ins import Judged, Model, Time, chooses, manifest, prefers, says
 
 WANTS = job("wants", gpus=1)

@@ -20,8 +20,7 @@ from seaway.learning.policies.check import check_policy, check_speed
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.manifest import Level, Trial
 from seaway.learning.policies.onnx_message import parse_model
-from seaway.learning.policies.session import Session, StoppedError
-from seaway.learning.policies.shapes import FEATURES, JOB_FIGURES, NODE_FIGURES, shapes_of
+from seaway.learning.policies.session import FEATURES, JOB_FIGURES, NODE_FIGURES, Session, StoppedError, shapes_of
 from tests.fakes.policies import cluster_policy, node_policy, policy_file
 
 Spoil = Callable[[Any], object]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.domain.job import DeviceRules
-from seaway.learning.instances.generated.kinds import drawn
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.kinds import drawn
 from seaway.learning.runs.instances import digest_of, digest_of_mix
 
 

@@ -11,7 +11,7 @@ accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="needs seaway[learn]"
 )
 
-from seaway.learning.runs.events import Events  # noqa: E402  # where tensorboard is
+from seaway.learning.runs.run import Events  # noqa: E402  # where tensorboard is
 from seaway.learning.training.listener import Plan, Reached, Row  # noqa: E402
 from tests.unit.learning.runs.small import evaluated, play  # noqa: E402
 

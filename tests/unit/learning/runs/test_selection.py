@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seaway.learning.runs.selection import Selection, evaluated
+from seaway.learning.runs.run import Selection, evaluated
 from tests.unit.learning.runs import small
 
 

@@ -9,10 +9,7 @@ from warnings import catch_warnings, simplefilter
 import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.learning.spreading.choose import choose_spread
-from seaway.learning.spreading.over_ray import LOCAL, OverRay
-from seaway.learning.spreading.processes import Processes
-from seaway.learning.spreading.spread import Serial, Spread, Tell, in_order
+from seaway.learning.parallel import LOCAL, OverRay, Processes, Serial, Spread, Tell, choose_spread, in_order
 from tests.unit.learning.spreading.tasks import die, drawn, first_try_dies, refuse, who_waits
 
 Make = Callable[[Tell], Spread]
@@ -114,6 +111,6 @@ def test_no_worker_does_nothing() -> None:
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Ray is not installed, the error says which extra brings it."""
-    monkeypatch.setattr("seaway.learning.spreading.choose.find_spec", lambda _: None)
+    monkeypatch.setattr("seaway.learning.parallel.find_spec", lambda _: None)
     with pytest.raises(RejectedError, match=r"seaway\[ray\]"):
         choose_spread(1, LOCAL, pytest.fail)

@@ -8,7 +8,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, mig_gpu, node
+from seaway.testing.plugins import fleet, gpu, job, mig_gpu, node
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

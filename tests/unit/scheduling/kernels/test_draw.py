@@ -13,7 +13,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 MASK = 2**64 - 1
 

@@ -19,7 +19,7 @@ from seaway.scheduling.policies.fgd import Fgd
 from seaway.scheduling.policies.job_mix import typical_jobs
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for
 from tests.unit.scheduling.kernels import fgd_twin
 from tests.unit.scheduling.kernels.fgd_twin import Asked, Machine

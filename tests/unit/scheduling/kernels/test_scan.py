@@ -19,7 +19,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import Level, PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, job
+from seaway.testing.plugins import cluster, fleet, job
 from tests.property.strategies import REQUESTS, jobs, nodes
 from tests.unit.scheduling.asking import cycle_for, refusals
 

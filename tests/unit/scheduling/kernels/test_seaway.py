@@ -17,7 +17,7 @@ from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.policies.seaway.kernel import BASE, FINE, NEAR_SHIFT, NEAR_STEPS, SeawayParams, value_column
 from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 from tests.property.strategies import L4, fleets, jobs
 from tests.unit.scheduling.kernels.seaway_twin import Worth, prices
 from tests.unit.scheduling.twin import Twin, node_allowed

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.testing.builders import fleet, gpu, job, node
+from seaway.testing.plugins import fleet, gpu, job, node
 
 MODELS = ("A", "B")
 PLENTY_MIB = 1_000_000

@@ -13,8 +13,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.priority import Priority
 from seaway.scheduling.queueing.registry import BUILT_IN, make_queue_discipline, queue_discipline_names
-from seaway.testing.builders import job
-from seaway.testing.plugins import check_queue_discipline
+from seaway.testing.plugins import check_queue_discipline, job
 from tests.unit.scheduling.test_registry import offer
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from seaway.adapters.kubernetes.collect.gates import Gate
+from seaway.adapters.kubernetes.collect.attempts import Gate
 from seaway.adapters.kubernetes.collect.health import OptionalHealth
 from seaway.adapters.kubernetes.collect.reflector import ABSENT_RETRY_S, Source, reflect
 from seaway.adapters.kubernetes.collect.rejections import Attempt, attempt_named, short_reason
@@ -23,8 +23,8 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.discovery import Discovery
 from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError
-from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part
 from seaway.domain.errors import UnavailableError
 
 GROUP = "kueue.x-k8s.io"

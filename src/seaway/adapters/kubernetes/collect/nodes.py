@@ -10,9 +10,8 @@ from enum import Enum, auto
 from seaway.adapters.kubernetes.collect.problems import Problems
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem, ProblemKind
-from seaway.adapters.kubernetes.objects.core import NodeObject
+from seaway.adapters.kubernetes.objects.core import Meta, NodeObject
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
-from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause

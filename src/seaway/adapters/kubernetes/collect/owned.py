@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
+from seaway.adapters.kubernetes.objects.core import Item, Meta
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.objects.meta import Item, Meta
 from seaway.adapters.kubernetes.templates.names import (
     ATTEMPT,
     CLUSTER,

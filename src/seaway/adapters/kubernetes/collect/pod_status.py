@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from seaway.adapters.kubernetes.objects.core import ContainerStatus, PodObject
-from seaway.adapters.kubernetes.objects.meta import Condition
+from seaway.adapters.kubernetes.objects.core import Condition, ContainerStatus, PodObject
 from seaway.domain.deployment import Cause, WorkloadPhase
 
 MAX_REASON_LENGTH = 500

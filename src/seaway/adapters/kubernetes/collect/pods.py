@@ -11,8 +11,7 @@ import msgspec
 from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import PodState, pod_state
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
-from seaway.adapters.kubernetes.objects.core import PodObject
-from seaway.adapters.kubernetes.objects.meta import Meta, Part
+from seaway.adapters.kubernetes.objects.core import Meta, Part, PodObject
 from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.deployment import Container

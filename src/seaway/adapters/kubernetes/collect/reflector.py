@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.connection.api import RETRY_AFTER_S, Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.responses import MAX_BYTES, ApiError
+from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import (
     Broken,
     Failure,
@@ -32,7 +33,6 @@ from seaway.adapters.kubernetes.objects.decode import (
     read_item,
     read_page,
 )
-from seaway.adapters.kubernetes.objects.meta import Item, Meta, Part
 from seaway.domain.errors import UnavailableError
 
 LIST_TIMEOUT_CALLS = 12

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from seaway.adapters.kubernetes.collect.limits import Debounce
+from seaway.adapters.kubernetes.collect.changes import Debounce
 from seaway.domain import job_spec as ids
 from seaway.domain.deployment import Cause, Workload, WorkloadPhase
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from seaway.adapters.kubernetes.collect.attempts import Attempts, ObjectKey
-from seaway.adapters.kubernetes.collect.changes import ChangeNotifier
+from seaway.adapters.kubernetes.collect.attempts import Attempts, Gate, ObjectKey
+from seaway.adapters.kubernetes.collect.changes import ChangeNotifier, Limits
 from seaway.adapters.kubernetes.collect.device_shares import DeviceShares
-from seaway.adapters.kubernetes.collect.gates import Gate
 from seaway.adapters.kubernetes.collect.health import Health
-from seaway.adapters.kubernetes.collect.limits import Limits
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, NodeChange, Nodes, is_same
 from seaway.adapters.kubernetes.collect.owned import attempt_of, broken_labels
 from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
@@ -20,10 +18,9 @@ from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, WorkloadPart, read_workload
 from seaway.adapters.kubernetes.device_plugins.pods import node_of
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem
-from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import Meta, NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
-from seaway.adapters.kubernetes.objects.meta import Meta
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import STUCK, PodState, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
-from seaway.adapters.kubernetes.objects.meta import Condition, Meta, Part
+from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
 from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPhase
 

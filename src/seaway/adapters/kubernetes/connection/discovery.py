@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import Part
 from seaway.adapters.kubernetes.objects.decode import read_body
-from seaway.adapters.kubernetes.objects.meta import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection, attempt_named, is_final, short_reason
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.objects.meta import Meta, Part
 from seaway.adapters.kubernetes.templates.karmada import SCHEDULER
 from seaway.domain.errors import UnavailableError
 

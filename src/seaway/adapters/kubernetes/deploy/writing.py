@@ -12,8 +12,8 @@ from typing import Any
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.discovery import Discovery, Kind
 from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.objects.core import Item
 from seaway.adapters.kubernetes.objects.decode import read_body
-from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB
 from seaway.domain.errors import RejectedError
 

@@ -16,8 +16,7 @@ from itertools import repeat
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MAX_CPU_MILLI, Findings
 from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
-from seaway.adapters.kubernetes.objects.core import Container, NodeObject, PodSpec, Resources
-from seaway.adapters.kubernetes.objects.meta import Quantity
+from seaway.adapters.kubernetes.objects.core import Container, NodeObject, PodSpec, Quantity, Resources
 from seaway.domain.errors import RejectedError
 
 Reader = Callable[[Quantity], int]

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from seaway.adapters.kubernetes.objects.meta import Part
+from seaway.adapters.kubernetes.objects.core import Part
 
 
 class Failure(Part, frozen=True):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from seaway.adapters.kubernetes.objects.core import TaintMark
-from seaway.adapters.kubernetes.objects.meta import Meta, Part, Quantity
+from seaway.adapters.kubernetes.objects.core import Meta, Part, Quantity, TaintMark
 
 
 class Attribute(Part, frozen=True):

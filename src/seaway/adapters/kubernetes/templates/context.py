@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Part, Pin, parts
 from seaway.adapters.kubernetes.templates.names import (
     CLUSTER,
     REPLICAS,
@@ -15,7 +15,6 @@ from seaway.adapters.kubernetes.templates.names import (
     numbers_text,
     object_name,
 )
-from seaway.adapters.kubernetes.templates.parts import Group, Part, parts
 from seaway.adapters.kubernetes.templates.pinning import Accesses
 from seaway.domain.deployment import Deployment
 from seaway.domain.job_spec import JobSpec

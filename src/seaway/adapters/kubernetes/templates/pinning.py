@@ -15,9 +15,8 @@ from typing import Any
 
 from seaway.adapters.kubernetes.device_plugins.dra import WHOLE_PROFILE
 from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, DevicePlugin, DeviceResources
-from seaway.adapters.kubernetes.templates.manifest import Path, Pin
+from seaway.adapters.kubernetes.templates.manifest import Group, Path, Pin
 from seaway.adapters.kubernetes.templates.names import DEVICES
-from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, DeviceMode
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import ResourceRequest

@@ -13,8 +13,7 @@ from enum import Enum
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
-from seaway.adapters.kubernetes.templates.manifest import Path
-from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.manifest import Group, Path
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
 """Pattern of ``${name}``; ``$${name}`` is the literal ``${name}``."""

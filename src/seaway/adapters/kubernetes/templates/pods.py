@@ -9,9 +9,8 @@ from typing import Any
 from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
-from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, numbers_text
-from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,

@@ -11,13 +11,11 @@ from collections import Counter
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
-from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
 from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, object_name, selector
-from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
-from seaway.adapters.kubernetes.templates.plain import indexed_job
+from seaway.adapters.kubernetes.templates.plain import PEERS, indexed_job, peer, peers_service, port_service
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
-from seaway.adapters.kubernetes.templates.services import PEERS, peer, peers_service, port_service
 from seaway.domain.errors import RejectedError
 
 MASTER, WORKER = "Master", "Worker"

@@ -11,11 +11,10 @@ import shlex
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
-from seaway.adapters.kubernetes.templates.manifest import Manifest, Path
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path
 from seaway.adapters.kubernetes.templates.names import ROLE
-from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.plain import port_service
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
-from seaway.adapters.kubernetes.templates.services import port_service
 
 HEAD, WORKER = "head", "worker"
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from seaway.adapters.kubernetes.templates.context import Context
-from seaway.adapters.kubernetes.templates.manifest import Manifest, Path, Pin, find
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
-from seaway.adapters.kubernetes.templates.parts import Group
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
 from seaway.adapters.kubernetes.templates.pods import graft
 from seaway.adapters.kubernetes.templates.registry import KindName, Template

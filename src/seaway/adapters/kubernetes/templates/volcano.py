@@ -11,11 +11,10 @@ from typing import Any
 
 from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context
-from seaway.adapters.kubernetes.templates.manifest import Manifest, Pin
-from seaway.adapters.kubernetes.templates.parts import Group
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Pin
 from seaway.adapters.kubernetes.templates.pinning import devices_of
+from seaway.adapters.kubernetes.templates.plain import port_service
 from seaway.adapters.kubernetes.templates.pods import VOLCANO_SCHEDULER, Pod, pod_template
-from seaway.adapters.kubernetes.templates.services import port_service
 
 HAMI_SCHEDULER = "hami-scheduler"
 """Scheduler name in HAMi's chart."""

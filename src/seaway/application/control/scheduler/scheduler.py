@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
+from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.deferral import Deferral
 from seaway.application.control.scheduler.reservations import Reservations
@@ -16,7 +17,6 @@ from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown,
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
-from seaway.application.control.timers import Due
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import blocked, moved, placed, stepped
 from seaway.domain.errors import RejectedError

@@ -14,7 +14,7 @@ from seaway.web.fragment import Fragment
 from seaway.web.job_document import written
 from seaway.web.latest import Turn
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
-from seaway.web.parts.actions import on_act
+from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import dress
 from seaway.web.reasons import by_cluster, mends, steps
 from seaway.web.visit import Visit

@@ -15,7 +15,7 @@ from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.job_state import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
-from seaway.web.parts.actions import on_act
+from seaway.web.parts.cordon import on_act
 from seaway.web.reasons import ORDER, gpus
 from seaway.web.visit import Visit
 

@@ -16,11 +16,10 @@ from seaway.web.drafts import FOUND, keeping, telling
 from seaway.web.figures import count
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import LARGEST, field_of, typed
-from seaway.web.job_draft import Behind, JobDraft
 from seaway.web.latest import Latest, Turn
-from seaway.web.parts.actions import on_act
+from seaway.web.pages.jobs.job_form import Behind, Choices, JobDraft, JobForm
+from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
-from seaway.web.parts.job_form import Choices, JobForm
 from seaway.web.reasons import by_cluster, mends
 from seaway.web.visit import Visit
 

@@ -10,7 +10,7 @@ from nicegui import ui
 from seaway.client.calls import policies
 from seaway.domain.errors import RejectedError
 from seaway.web.fragment import Fragment
-from seaway.web.parts.actions import on_act
+from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import FileForm, confirm, tell
 from seaway.web.visit import Visit
 from seaway.web.words import Words

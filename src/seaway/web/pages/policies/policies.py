@@ -2,22 +2,204 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from seaway.client.calls import policies, tenancy
+from seaway.client.calls import policies, service, tenancy
+from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
-from seaway.web.pages.policies.comparison import Comparison
 from seaway.web.pages.policies.evaluations import Curve, EvaluationPanel
-from seaway.web.pages.policies.rows import APART, duels, figure_rows, placed_share, policy_rows
-from seaway.web.parts.actions import on_act
+from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, FileForm, Form, confirm, tell, wrong_line
 from seaway.web.visit import Visit
+from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.policies import PolicyDetail, PolicyList, PolicyOut
-    from seaway.wire.tenancy import QueueList, QueueOut, ShadowList
+    from seaway.wire.tenancy import QueueList, QueueOut, ShadowList, ShadowOut
+    from seaway.wire.whatif import SumsOut
+
+
+JOBS, PLACED, APART, ON = "jobs", "placed", "kept_apart_", "trained_on_"
+"""Names and prefixes of training figures in policy files."""
+
+
+@dataclass(slots=True)
+class Duel:
+    """Comparison of a shadow with the active policy of a queue.
+
+    Attributes
+    ----------
+    live, shadow
+        The policies; a trained one with its model.
+    jobs
+        Jobs that both decided.
+    live_placed, shadow_placed
+        Jobs that each of them placed.
+    same_node
+        Jobs that both placed on the same nodes.
+    answered, fallbacks
+        Jobs that the shadow decided itself, and jobs that a fallback decided.
+    live_fragmentation, shadow_fragmentation
+        Fragmentation of the fleet afterwards, 0 to 4; mean over groups of jobs with equal weights.
+    """
+
+    queue: str
+    live: str
+    shadow: str
+    jobs: int = 0
+    live_placed: int = 0
+    shadow_placed: int = 0
+    same_node: int = 0
+    answered: int = 0
+    fallbacks: int = 0
+    live_fragmentation: float = 0.0
+    shadow_fragmentation: float = 0.0
+    groups: int = 0
+
+    def add(self, row: ShadowOut) -> None:
+        """Add a group of jobs."""
+        self.jobs += row.jobs
+        self.live_placed += row.live_placed
+        self.shadow_placed += row.shadow_placed
+        self.same_node += row.same_node
+        self.answered += row.answered
+        self.fallbacks += row.fallbacks
+        self.groups += 1
+        self.live_fragmentation += (row.live_fragmentation_milli / 1000 - self.live_fragmentation) / self.groups
+        self.shadow_fragmentation += (row.shadow_fragmentation_milli / 1000 - self.shadow_fragmentation) / self.groups
+
+
+def duels(rows: Iterable[ShadowOut]) -> list[Duel]:
+    """Sum comparisons by queue and policies, the latest first."""
+    found: dict[tuple[str, str, str], Duel] = {}
+    for row in rows:
+        key = row.queue, row.live, row.shadow
+        found.setdefault(key, Duel(*key)).add(row)
+    return list(found.values())
+
+
+def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> Iterator[dict[str, object]]:
+    """List policies with the queues that use them, and the queues whose shadow they are."""
+    for policy in policies:
+        decides = [each.name for each in queues if each.policy == policy.name]
+        shadows = [each.name for each in queues if each.shadow == policy.name]
+        yield {"policy": policy, "decides": decides, "shadows": shadows}
+
+
+def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[str, float]]:
+    """List the figures of a policy file, with titles for known ones."""
+    known = {
+        "jobs": words("Jobs that came"),
+        "placed": words("Jobs placed"),
+        "refused": words("Infeasible jobs"),
+        "gpu_load_variance": words("Variance of GPU load between clusters"),
+        "reward": words("Reward"),
+    }
+    for name, value in figures.items():
+        plain = name.removeprefix(APART).removeprefix(ON)
+        yield known.get(plain, name.replace("_", " ")), value
+
+
+def placed_share(figures: Mapping[str, float]) -> float | None:
+    """Return the share of jobs that a trained policy placed in its measurements, in percent; None if unknown."""
+    for where in (APART, ON):
+        jobs, placed = figures.get(f"{where}{JOBS}"), figures.get(f"{where}{PLACED}")
+        if jobs and placed is not None:
+            return 100 * placed / jobs
+    return None
+
+
+USUAL = ("seaway", "fgd", "bestfit")
+"""Policies that are selected at first, in addition to the active ones."""
+
+MOST = 6
+"""Number of policies that are selected at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of a what-if query for a policy.
+
+    Attributes
+    ----------
+    sums
+        Figures of the fleet under the policy; None after an error.
+    moved
+        Jobs that would run elsewhere.
+    why
+        Error message; empty for none.
+    """
+
+    policy: str
+    sums: SumsOut | None
+    moved: int = 0
+    why: str = ""
+
+
+class Comparison:
+    """Panel that compares policies on the present fleet on request."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit, words = visit, visit.words
+        with ui.element("section").classes("panel"):
+            with ui.element("div").classes("panel-head"):
+                ui.label(words("Effect of each policy on the present fleet")).props(
+                    "role=heading aria-level=2"
+                ).classes("panel-title")
+                with ui.element("div").classes("panel-tools"):
+                    self._choice = ui.select({}, label=words("Policies"), multiple=True).props(
+                        "outlined dense options-dense use-chips"
+                    )
+                    self._button = ui.button(words("Compare"), on_click=self._compare).props("unelevated no-caps")
+            self._fragment = Fragment("versus", words)
+        self._show([], [])
+
+    def offer(self, names: Sequence[str], deciding: Iterable[str]) -> None:
+        """Offer policies to compare."""
+        chosen = list(dict.fromkeys(each for each in (*sorted(deciding), *USUAL) if each in names))[:MOST]
+        self._choice.set_options({each: each for each in names}, value=chosen)
+
+    async def _compare(self) -> None:
+        """Query policies one by one, and show each result as it arrives."""
+        names: list[str] = list(self._choice.value or [])
+        found: list[Outcome] = []
+        self._button.disable()
+        for at, name in enumerate(names):
+            self._show(found, names[at:])
+            found.append(await self._ask(name))
+        self._show(found, [])
+        self._button.enable()
+
+    async def _ask(self, name: str) -> Outcome:
+        try:
+            answer = await self._visit.ask(service.whatif({"policy": name}))
+        except SeawayError as error:
+            return Outcome(name, None, why=str(error))
+        return Outcome(name, answer.after, len(answer.moved))
+
+    def _show(self, found: Sequence[Outcome], left: Sequence[str]) -> None:
+        self._fragment.show(outcomes=list(bars(found)), left=left)
+
+
+def bars(found: Sequence[Outcome]) -> Iterator[dict[str, object]]:
+    """Return outcomes with the lengths of their bars in percent of the longest, and marks for the best."""
+    sums = [each.sums for each in found if each.sums]
+    most = max((each.placed for each in sums), default=0)
+    packed = [each.fragmentation for each in sums if each.fragmentation is not None]
+    for each in found:
+        fragmentation = each.sums.fragmentation if each.sums else None
+        yield {
+            "outcome": each,
+            "placed_bar": 100 * each.sums.placed / most if each.sums and most else 0,
+            "placed_best": bool(each.sums) and bool(most) and each.sums is not None and each.sums.placed == most,
+            "fragmentation_bar": 100 * fragmentation / max(packed) if fragmentation and max(packed) else 0,
+            "fragmentation_best": fragmentation is not None and fragmentation == min(packed),
+        }
+
 
 SELDOM_S = 3.0
 

@@ -2,23 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicegui import ui
 
-from seaway.client.calls import fleet, tenancy
+from seaway.client.call import Call
+from seaway.client.calls import fleet, policies, tenancy
+from seaway.domain.errors import RejectedError, StaleError
 from seaway.web.fragment import Fragment
-from seaway.web.pages.queues.forms import ask_pool, ask_queue, ask_tenant, ask_to_remove
-from seaway.web.pages.queues.position import Line
+from seaway.web.latest import Latest
 from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, tenant_rows
-from seaway.web.parts.actions import on_act
-from seaway.web.parts.form import wrong_line
+from seaway.web.parts.cordon import on_act
+from seaway.web.parts.form import Field, Form, confirm, tell, wrong_line
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
-    from seaway.wire.tenancy import PoolList, QueueList, QueueUsageList, TenantList
+    from seaway.wire.tenancy import (
+        PoolList,
+        PoolOut,
+        QueueList,
+        QueueOut,
+        QueueUsageList,
+        TenantList,
+        TenantOut,
+        WaitingPage,
+    )
+
+
+EVERY_S = 3.0
+"""Interval of queries for waiting jobs; each answer explains all jobs on the page."""
+
+MOST = 15
+"""Jobs on a page."""
+
+PREFIX = "waits: "
+"""Prefix of the reason why a job waits; redundant here."""
+
+
+class Line:
+    """Panel with the waiting jobs of a queue, page by page.
+
+    Attributes
+    ----------
+    queue
+        Name of the queue; empty before a choice.
+    """
+
+    def __init__(self, visit: Visit) -> None:
+        self.queue = ""
+        self._visit = visit
+        self._marks = [""]  # positions of the pages before and of this one
+        self._next: str | None = None
+        self._latest = Latest(visit)
+        with ui.element("section").classes("panel"):
+            self._fragment = Fragment("waiting", visit.words)
+        on_act(self._fragment, self._act)
+
+    async def show(self, queue: str) -> None:
+        """Show the waiting jobs of a queue, from the first."""
+        self.queue, self._marks = queue, [""]
+        await self._follow()
+
+    async def _follow(self) -> None:
+        turn, self._next = self._latest.begin(), None
+        if self.queue:
+            with self._fragment.element:
+                call = tenancy.waiting(self.queue, after=self._marks[-1], limit=MOST).first
+                await turn.follow(call, self._received, EVERY_S)
+        else:
+            self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False)
+
+    def _received(self, page: WaitingPage) -> None:
+        self._next = page.next
+        queue, first = self.queue, MOST * (len(self._marks) - 1)
+        self._fragment.show_of([page], lambda: _line(queue, page, first), queue, first)
+
+    async def _act(self, act: str, _: str) -> None:
+        if act == "next" and self._next:
+            self._marks.append(self._next)
+        elif act == "before" and len(self._marks) > 1:
+            self._marks.pop()
+        else:
+            return
+        await self._follow()
+
+
+def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
+    """Return the variables for a page of waiting jobs that follows `first` others."""
+    rows = [{"job": each, "why": each.message.removeprefix(PREFIX)} for each in page.jobs]
+    return {
+        "queue": queue,
+        "jobs": rows,
+        "total": page.total,
+        "first": first,
+        "last": first + len(rows),
+        "more": page.next is not None,
+    }
+
+
+T = TypeVar("T")
+
+DEFAULT = "default"
+"""Default pool of queues."""
+
+
+def fresh(call: Call[T]) -> Call[T]:
+    """Return a call that fails if an object of the same name exists."""
+    return replace(call, headers={**call.headers, "If-None-Match": "*"})
+
+
+async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
+    """Open the dialog for a new or an existing queue."""
+    words = visit.words
+    known = await visit.ask(policies.policies())
+    by_name = {each.name: each.name for each in known.policies}
+    fields = [
+        Field(
+            "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
+        ),
+        Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),
+        Field("policy", words("Policy"), queue.policy if queue else "bestfit", by_name),
+        Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
+        Field("description", words("Description"), queue.description if queue else ""),
+        Field("open", words("Accepts new jobs"), queue.open if queue else True),
+    ]
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        return tenancy.put_queue(name, seen=queue, **given)
+
+    title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
+    _ask(visit, title, fields, put, queue.name if queue else "")
+
+
+def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
+    """Open the dialog for a new or an existing pool."""
+    words = visit.words
+    there = sorted({*(each.name for each in seen.clusters), *(pool.clusters if pool else ())})
+    clusters = Field(
+        "clusters",
+        words("Clusters"),
+        list(pool.clusters) if pool else [],
+        {each: each for each in there},
+        words("Leave empty for all present and future clusters."),
+    )
+    description = Field("description", words("Description"), pool.description if pool else "")
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        return tenancy.put_pool(name, given["clusters"], given["description"], seen=pool)
+
+    title = words("Change pool {name}", name=pool.name) if pool else words("New pool")
+    _ask(visit, title, [clusters, description], put, pool.name if pool else "")
+
+
+def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
+    """Open the dialog for a new or an existing tenant."""
+    words = visit.words
+    description = Field("description", words("Description"), tenant.description if tenant else "")
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        return tenancy.put_tenant(name, given["description"], seen=tenant)
+
+    title = words("Change tenant {name}", name=tenant.name) if tenant else words("New tenant")
+    _ask(visit, title, [description], put, tenant.name if tenant else "")
+
+
+def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: str) -> None:
+    """Open the dialog that confirms a removal."""
+    words = visit.words
+
+    async def remove() -> None:
+        await visit.ask(call)
+        _look_again(visit)
+        tell(words("{name} is removed", name=name))
+
+    confirm(words, title, text, words("Remove"), remove)
+
+
+def _ask(
+    visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
+) -> None:
+    """Open a form for a named object; only a new object has a field for the name."""
+    words = visit.words
+    if not name:
+        hint = words("Small letters, digits, '-' and '.'")
+        fields = [Field("name", words("Name"), hint=hint), *fields]
+
+    async def send(given: dict[str, Any]) -> None:
+        called = name or str(given.pop("name"))
+        call = put(called, given)
+        try:
+            await visit.ask(call if name else fresh(call))
+        except StaleError as error:
+            if not name:
+                raise RejectedError(words("This name is taken."), where="name") from error
+            raise RejectedError(
+                words("Another user changed it: close this dialog, check it, and try again.")
+            ) from error
+        _look_again(visit)
+        tell(words("{name} is saved", name=called))
+
+    Form(words, title, fields, words("Save"), send)
+
+
+def _look_again(visit: Visit) -> None:
+    """Query changed data immediately, so that a removed object disappears before a second click."""
+    for call in (tenancy.queues(), tenancy.pools(), tenancy.tenants()):
+        visit.ask_again(call)
+
+
+def _with_none(tenants: Iterable[TenantOut], none: str) -> dict[str, str]:
+    return {"": none, **{each.name: each.name for each in tenants}}
+
 
 SELDOM_S = 2.0
 """Interval of queries for queues, pools, tenants and their use."""

@@ -14,8 +14,8 @@ from seaway.adapters.kubernetes.collect import reflector as at_once
 from seaway.adapters.kubernetes.collect.reflector import read_in_slices
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
+from seaway.adapters.kubernetes.objects.core import Item
 from seaway.adapters.kubernetes.objects.decode import Page
-from seaway.adapters.kubernetes.objects.meta import Item
 from seaway.domain.errors import UnavailableError
 
 CALL_S = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from seaway.adapters.kubernetes.collect.attempts import NO_POD, NO_POD_YET, Attempts
-from seaway.adapters.kubernetes.collect.limits import Limits
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.collect.pod_status import PodState
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.collect.rejections import Rejection

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
-from seaway.adapters.kubernetes.objects.core import NodeObject
-from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.core import Meta, NodeObject
 from seaway.application.ports.backend import Collecting
 from seaway.domain.cluster import Cluster
 

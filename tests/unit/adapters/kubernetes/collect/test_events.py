@@ -11,7 +11,7 @@ import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.attempts import NO_POD_YET
-from seaway.adapters.kubernetes.collect.events import EventObject, EventSink
+from seaway.adapters.kubernetes.collect.informers import EventObject, EventSink
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.domain.deployment import WorkloadPhase

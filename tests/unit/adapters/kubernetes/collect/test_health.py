@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.collect.health import LIVEZ, OPTIONAL_TIMEOUT_S, Health
-from seaway.adapters.kubernetes.collect.limits import Limits
 
 PATIENCE_S = 10.0
 

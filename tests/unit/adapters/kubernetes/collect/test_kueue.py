@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from seaway.adapters.kubernetes.collect.gates import Gate
+from seaway.adapters.kubernetes.collect.attempts import Gate
 from seaway.adapters.kubernetes.collect.kueue import GROUP, KueueSink, KueueWorkload, follow_kueue, read_gate
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from seaway.adapters.kubernetes.collect.owned import AttemptKey, OwnedSink, OwnerIndex
-from seaway.adapters.kubernetes.objects.meta import Item
+from seaway.adapters.kubernetes.objects.core import Item
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
 
 JOBS, POLICIES = "/apis/batch/v1/jobs", "/apis/policy.karmada.io/v1alpha1/propagationpolicies"

@@ -6,8 +6,7 @@ import pytest
 
 from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
-from seaway.adapters.kubernetes.objects.core import Container, ContainerPort, PodObject, PodSpec
-from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.core import Container, ContainerPort, Meta, PodObject, PodSpec
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, MANAGER
 from seaway.domain import job_spec as ids
 

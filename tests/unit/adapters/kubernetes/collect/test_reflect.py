@@ -19,9 +19,8 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
-from seaway.adapters.kubernetes.objects.core import PodObject
+from seaway.adapters.kubernetes.objects.core import Item, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.objects.meta import Item
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import CONFIG_MAPS, PODS
 

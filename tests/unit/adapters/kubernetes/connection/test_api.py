@@ -245,7 +245,7 @@ def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
     good.mkdir()
     bad = connect(kubeconfig(hangs, server.url, program(hangs, f"sleep 60 & echo $! >> {began}; wait")))
     for _ in range(12):
-        with pytest.raises(UnavailableError, match="was not found out in"):
+        with pytest.raises(UnavailableError, match="was not determined within"):
             reactor.run(bad.get("/a"), 10)
     reactor.run(connect(kubeconfig(good, server.url, {"token": "t"})).get("/b"), 10)
     pids = [int(each) for each in began.read_text(encoding="utf-8").split()]

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, ProblemKind
-from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject, Quantity
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
-from seaway.adapters.kubernetes.objects.meta import Part, Quantity
 
 A = "GPU-00000000-aaaa-4000-8000-000000000001"
 B = "GPU-00000000-bbbb-4000-8000-000000000002"

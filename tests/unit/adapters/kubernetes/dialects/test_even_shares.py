@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.device_plugins.views import NodeView
 from seaway.domain.device import DeviceMode
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.builders import cluster, fleet, job
+from seaway.testing.plugins import cluster, fleet, job
 from tests.unit.adapters.kubernetes.dialects.samples import A100, A, claim, listed, node, pod, resource_slice
 from tests.unit.scheduling.asking import refusals, slices
 

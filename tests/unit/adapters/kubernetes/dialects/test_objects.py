@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.collect.pods import ServiceObject
-from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import Item, NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import (
     Broken,
     Failure,
@@ -18,7 +18,6 @@ from seaway.adapters.kubernetes.objects.decode import (
     read_page,
 )
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
-from seaway.adapters.kubernetes.objects.meta import Item
 
 
 def page(*items: Any) -> bytes:  # noqa: ANN401

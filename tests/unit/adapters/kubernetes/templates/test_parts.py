@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seaway.adapters.kubernetes.templates.manifest import Group, parts
 from seaway.adapters.kubernetes.templates.names import (
     MAX_OBJECT_NAME_LENGTH,
     cluster_digest,
@@ -16,7 +17,6 @@ from seaway.adapters.kubernetes.templates.names import (
     numbers_text,
     object_name,
 )
-from seaway.adapters.kubernetes.templates.parts import Group, parts
 from seaway.domain.errors import InvariantError
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 

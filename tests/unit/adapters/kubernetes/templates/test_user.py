@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.templates.folder import read_folder
+from seaway.adapters.kubernetes.templates.catalog import read_folder
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.adapters.kubernetes.objects.core import PodObject, PodSpec, PodStatus
-from seaway.adapters.kubernetes.objects.meta import Meta
+from seaway.adapters.kubernetes.objects.core import Meta, PodObject, PodSpec, PodStatus
 from seaway.adapters.kubernetes.usage.measured import Exporters, exporter_of, read_exporters
 from seaway.bootstrap.settings import UsageSettings
 from seaway.domain.errors import RejectedError

@@ -78,7 +78,7 @@ def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCapt
             measured.read(each, Reading({}, {}, 0))
         measured.failed(DCGM, ScrapeOutcome.FORBIDDEN, "no right")
     assert len(caplog.records) == 3
-    assert measured.counts() == {"read": 3, "broken": 1, "unreadable": 0, "refused": 10, "silent": 0}
+    assert measured.counts() == {"read": 3, "broken": 1, "unreadable": 0, "refused": 10, "unreachable": 0}
 
 
 def test_a_container_without_a_name_uses_what_its_pod_does() -> None:

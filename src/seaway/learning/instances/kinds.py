@@ -9,10 +9,9 @@ from types import MappingProxyType
 import numpy as np
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.instances.generated.study import NetworkKind, PlacementKind
-from seaway.learning.instances.generated.trace import TraceKind
-from seaway.learning.instances.generated.wide import WideKind
 from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.study import NetworkKind, PlacementKind
+from seaway.learning.instances.wide import TraceKind, WideKind
 
 Draw = Callable[[np.random.Generator], Instance]
 """Draws an instance; from the same state of the generator, the same instance."""

@@ -10,8 +10,7 @@ from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node
-from seaway.learning.instances.generated.parts import GIB, Span, in_span, jobs_of, node, picked, rounded
-from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.instance import GIB, Instance, Span, in_span, jobs_of, node, picked, rounded
 
 CARD_MIB = 16 * GIB
 MAX_GPUS = 4

@@ -1,1 +1,0 @@
-"""Instances generated from a seed, to train on more fleets and loads than there are files."""
