@@ -176,12 +176,6 @@ def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
     assert path_controller.bandwidths.trouble(where) == ""
     counts = path_controller.bandwidths.counts()
     assert counts == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "unreachable": 1}
-        "read": 1,
-        "missing": 0,
-        "unreadable": 0,
-        "refused": 0,
-        "unreachable": 1,
-    }
 
 
 def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:
