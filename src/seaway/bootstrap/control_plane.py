@@ -176,6 +176,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     link_table = controller.live.link_table = LinkTable(
         settings.network.links, settings.control.sample_interval_s, bandwidths
     )
+    link_table.on_change = controller.push_network
     controller.scheduler.readiness = CompileReadiness(lambda name: warm(name, trained.unwatched), ready=POLICIES)
     controller.scheduler.readiness.on_ready = controller.wake
     controller.scheduler.make_stand_in = trained.make_stand_in

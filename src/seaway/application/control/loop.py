@@ -145,7 +145,7 @@ class Controller:
         if trouble := self.database_health.trouble:
             return trouble
         if self._topology.known is None:
-            return f"it is not known yet which clusters available: {self._topology.trouble or 'no one has answered'}"
+            return f"the clusters are not known yet: {self._topology.trouble or 'no one has answered'}"
         return ""
 
     def require_read(self) -> None:
@@ -238,6 +238,10 @@ class Controller:
             since_ns = self.live.link_table.measured_since_ns(today_ns)
             fleet.connect(known.gateways, known.links, known.network_snapshot, since_ns, today_ns)
             self._connected, self._connected_ns = known, now_ns
+
+    def push_network(self) -> None:
+        """Use new measurements of the network now; can be called from any thread."""
+        self._topology.push()
 
     def _with_network(self, reported: Map) -> Map:
         return with_network(reported, self.live.link_table.network_snapshot(self._clock.now_ns()))

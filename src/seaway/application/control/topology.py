@@ -1,9 +1,10 @@
-"""Clusters and the links between them, updated in the background; the loop uses the last result."""
+"""Clusters and the links between them, updated in the background and after new measurements."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,10 @@ from seaway.domain.network import Gateway, Link
 log = logging.getLogger(__name__)
 
 REFRESH_S = 1.0
-"""Pause between two updates, in seconds."""
+"""Pause between two queries of the clusters, in seconds."""
+
+BATCH_S = 0.05
+"""Time after a push until the update, in seconds, so that reports of many agents cause one update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class Topology:
         self._add = add
         self._reported: Map | None = None
         self._stopping = threading.Event()
+        self._pushed = threading.Event()
         self._thread: threading.Thread | None = None
         self.known: Map | None = None
         self.trouble = ""
@@ -100,20 +105,29 @@ class Topology:
     def stop(self) -> None:
         """End the thread without waiting for a running update, whose result is dropped."""
         self._stopping.set()
+        self._pushed.set()
+
+    def push(self) -> None:
+        """Let the thread add new measurements of the network now, without a query of the clusters."""
+        self._pushed.set()
 
     def refresh(self) -> None:
         """Update once. A failed part stays as it was, and the next update retries it."""
         well = self._look()
+        if self._update() and well:
+            self._can_see()
+
+    def _update(self) -> bool:
+        """Add other information to the last result of the clusters; report whether that succeeded."""
         if self._reported is None:
-            return
+            return False
         try:
             seen = self._add(self._reported)
         except Exception as error:  # noqa: BLE001  # it is reported, and the next update may succeed
             self._failed(error)
-            return
-        if well:
-            self._can_see()
+            return False
         self._know(seen)
+        return True
 
     def _look(self) -> bool:
         try:
@@ -153,4 +167,9 @@ class Topology:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self.refresh()
-            self._stopping.wait(REFRESH_S)
+            due_s = time.monotonic() + REFRESH_S
+            while (left_s := due_s - time.monotonic()) > 0 and self._pushed.wait(left_s):
+                if self._stopping.wait(BATCH_S):
+                    return
+                self._pushed.clear()
+                self._update()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -71,6 +71,11 @@ class LinkTable:
         Seconds between two stored samples.
     bandwidths
         Traffic of interfaces; None without a meter.
+
+    Attributes
+    ----------
+    on_change
+        Called without the lock when reports, the configuration or active paths change links.
     """
 
     def __init__(
@@ -95,6 +100,7 @@ class LinkTable:
         self._changed: set[Ends] = set()
         self._check_ns: int | None = None
         self._turn = 0
+        self.on_change: Callable[[], None] = lambda: None
 
     # Configuration.
 
@@ -120,12 +126,14 @@ class LinkTable:
             self._changed |= {*self._links, *self._lines}
             if before != set(self._gateways):
                 self._turn = 0
+        self.on_change()
 
     def choose(self, active: Mapping[Ends, str]) -> None:
         """Set the active paths. A pair without one uses the path with the largest weight."""
         with self._lock:
             self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
             self._active = dict(active)
+        self.on_change()
 
     @property
     def config(self) -> NetworkConfig | None:
@@ -164,6 +172,9 @@ class LinkTable:
                     self._changed.add(ends)
                 if each.path in self._paths(ends):
                     line.tally(each.at_ns // stretch_ns, each)
+            changed = bool(self._changed)
+        if changed:
+            self.on_change()
 
     def last_seen_s(self, now_ns: int) -> dict[str, float]:
         """Return the seconds since the last report of each agent, or since the start of the control plane."""

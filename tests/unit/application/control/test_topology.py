@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from seaway.application.control import topology as topology_module
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.application.ports.backend import Answers, Backend, Changes, Command
@@ -140,7 +141,7 @@ def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, W
     made.plane.restart()
     made.plane.run(200)
     assert made.plane.controller.loaded
-    assert made.plane.controller.unready() == "it is not known yet which clusters available: no one listens there"
+    assert made.plane.controller.unready() == "the clusters are not known yet: no one listens there"
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
     between.away = ""
     made.plane.run(5)
@@ -168,7 +169,7 @@ def test_a_list_that_hangs_holds_up_nobody(world: tuple[Scene, World]) -> None:
         assert between.asked.acquire(timeout=PATIENCE_S)
         with controller.lock:
             pass
-        assert "it is not known yet" in _once_loaded(made)
+        assert "the clusters are not known yet" in _once_loaded(made)
     finally:
         controller.stop()
 
@@ -233,6 +234,39 @@ def test_what_is_measured_is_followed_while_clusters_cannot_be_listed(world: tup
     assert topology.trouble
     assert topology.known is not None
     assert len(topology.known.network_snapshot.gateways) == 2
+
+
+def test_new_measurements_are_used_without_a_query_of_clusters(
+    world: tuple[Scene, World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A push updates the network at once, and several pushes within the batch cause one update."""
+    monkeypatch.setattr(topology_module, "REFRESH_S", 3600)
+    _, between = world
+    snapshots, updates, seen = [NetworkSnapshot((Gateway("gw-1"),))], threading.Semaphore(0), threading.Event()
+
+    def add(reported: Map) -> Map:
+        updates.release()
+        return with_network(reported, snapshots[-1])
+
+    topology = Topology(between, add)
+    topology.on_change = seen.set
+    topology.start()
+    try:
+        assert seen.wait(PATIENCE_S)
+        assert updates.acquire(timeout=PATIENCE_S)
+        asked = sum(iter(lambda: between.asked.acquire(blocking=False), False))
+        seen.clear()
+        snapshots.append(NetworkSnapshot((Gateway("gw-1"), Gateway("gw-2"))))
+        for _ in range(100):
+            topology.push()
+        assert seen.wait(PATIENCE_S)
+        assert topology.known is not None
+        assert topology.known.network_snapshot is snapshots[-1]
+        assert updates.acquire(timeout=PATIENCE_S)
+        assert not updates.acquire(timeout=3 * topology_module.BATCH_S)
+        assert (asked, between.asked.acquire(blocking=False)) == (3, False)
+    finally:
+        topology.stop()
 
 
 def test_a_configured_network_goes_before_what_clusters_tell() -> None:

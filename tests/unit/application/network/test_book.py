@@ -95,6 +95,20 @@ def test_a_round_makes_a_link() -> None:
     assert reported.link_table.links(reported.now_ns) == (Link("gw-1", "gw-2", 10 * MS, MS),)
 
 
+def test_changed_links_are_pushed() -> None:
+    """Reports that change a link, a new configuration and new active paths each cause one call after the change."""
+    reported, seen = Told(), []
+    reported.link_table.on_change = lambda: seen.append(reported.link())
+    reported.take(10.0)
+    reported.take(10.0)
+    assert seen == [Link("gw-1", "gw-2", 10 * MS, MS)]
+    reported.link_table.choose({})
+    reported.link_table.use(None, START_NS)
+    assert len(seen) == 3
+    reported.link_table.take("gw-1", [answered("gw-2", 30)], START_NS)
+    assert len(seen) == 3
+
+
 def test_a_link_without_an_answer_has_lost_everything() -> None:
     """Loss of the whole, and no latency: not 0, which would be the best there is."""
     reported = Told()
