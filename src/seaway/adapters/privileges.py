@@ -124,8 +124,7 @@ def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable
     """Drop all privileges of this process permanently, and verify that.
 
     As root, continue as `account`, without supplementary groups. In all cases, no thread keeps a capability, and no
-    other
-    process of that user can read its memory. Call `forbid_new_privileges` first.
+    other process of that user can read its memory. Call `forbid_new_privileges` first.
 
     Parameters
     ----------

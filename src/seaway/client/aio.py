@@ -54,15 +54,14 @@ class AsyncClient:
     """Client of a Seaway server, like `seaway.Client` with methods to await.
 
     A job is identified by its id or name. Errors are those of `seaway.client.errors`. Idempotent calls are retried if
-    the
-    server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored once.
+    the server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored
+    once.
 
     Parameters
     ----------
     server, token
         None searches as `seaway.client.config.Target.find` does: environment, profile, this machine's server. A
-        `Target`
-        as the server contains all settings, and disables the search.
+        `Target` as the server contains all settings, and disables the search.
     profile
         Name of a profile; None for the default one.
     timeout_s

@@ -76,10 +76,8 @@ class Target:
         """Find a server and a token.
 
         The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's URL file, the default. The token:
-        the
-        argument, ``SEAWAY_TOKEN``, the profile, the local server's token file. A profile's token is sent to the
-        profile's
-        server only, and the local one to the local server only.
+        the argument, ``SEAWAY_TOKEN``, the profile, the local server's token file. A profile's token is sent to the
+        profile's server only, and the local one to the local server only.
 
         Parameters
         ----------

@@ -33,8 +33,7 @@ class Pace:
         Source of the jitter.
     on_wait
         Called with each new message of a server that asks clients to wait: it is starting, or another one is the
-        leader.
-        The call is retried automatically.
+        leader. The call is retried automatically.
     """
 
     patience_s: float = 30.0

@@ -54,8 +54,8 @@ class Client:
     """Client of a Seaway server; every method waits for the answer.
 
     A job is identified by its id or name. Errors are those of `seaway.client.errors`. Idempotent calls are retried if
-    the
-    server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored once.
+    the server is unreachable or requests a retry. All tries of a submit have the same key, so that the job is stored
+    once.
 
     Parameters
     ----------

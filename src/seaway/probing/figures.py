@@ -100,10 +100,8 @@ def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
     """Return the mean rates between two readings; None if they are unknown.
 
     They are unknown if no time is between the readings, or more than `longest_ns`, after which a mean is not current;
-    and
-    if a counter fell, because the interface was re-created or 32 bits overflowed. The other counter may have started
-    again
-    too and already exceed its old value.
+    and if a counter fell, because the interface was re-created or 32 bits overflowed. The other counter may have
+    started again too and already exceed its old value.
     """
     elapsed_ns = now.at_ns - before.at_ns
     received = now.received_bytes - before.received_bytes

@@ -53,8 +53,7 @@ def locality_tiers(pulls: Int64) -> UInt8:
     """Group clusters by transfer time: 1 if a cluster is in a tier, shape (tiers, C), nearest first.
 
     The first tier is below one minute, the next below 2, then 4, and so on, so that a few seconds decide nothing. The
-    last
-    tier has the clusters with an unknown time. Every tier has a cluster.
+    last tier has the clusters with an unknown time. Every tier has a cluster.
 
     Examples
     --------

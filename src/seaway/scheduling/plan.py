@@ -54,8 +54,7 @@ class Plan:
         Messages of plugins by number of job in the queue; of several replicas the last.
     deciders
         Authors of decisions by number of job in the queue, if a policy may have a fallback; of several replicas, the
-        first
-        that the policy did not decide itself.
+        first that the policy did not decide itself.
     deferred
         Reasons of deferrals by number of job in the queue.
     """

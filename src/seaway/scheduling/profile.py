@@ -116,8 +116,7 @@ class Profile:
         """Return the one score that compiled code can replace; None if the plain path is needed.
 
         Compiled code is used if the filters are exactly the engine's rules of fit, one plugin with a compiled form
-        scores, and
-        nothing else takes part.
+        scores, and nothing else takes part.
         """
         found = self._by_point.get(rules_of_fit)
         if found is None:

@@ -35,8 +35,7 @@ def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_m
     ``gateway``. Without ``cluster``, all nodes form one.
 
     Clusters are in the order of their first row. The gateway of the k-th is ``gw-k``, for k from 1, unless ``gateway``
-    has
-    another. Without links and gateways in the files, clusters have no gateway.
+    has another. Without links and gateways in the files, clusters have no gateway.
 
     Parameters
     ----------

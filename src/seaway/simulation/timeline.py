@@ -232,8 +232,7 @@ class _Run:
         """Return the kinds that may fit after something ended on the nodes `freed`, shape (X,).
 
         A waiting job fitted nowhere before, so it can only fit there, unless it waits for the bandwidth of a link or
-        was
-        deferred. That is true for profiles; another policy may consider other nodes.
+        was deferred. That is true for profiles; another policy may consider other nodes.
         """
         if not isinstance(self._policy, Profile):
             return kinds

@@ -40,8 +40,7 @@ def wanted(text: str, states: tuple[str, ...] = LIVE) -> JobFilter:
     ----------
     text
         Words separated by blanks. ``queue:batch`` and similar words are filters. Any other word is a part of the name;
-        the
-        last one counts.
+        the last one counts.
     states
         States to show if the text names none.
     """

@@ -135,8 +135,7 @@ class Tree:
         """Return the lines of the tree from top to bottom.
 
         Each line is an object of the API with additional `kind`, `key`, `depth`, `parent` (a key) and `open` (None if
-        it has
-        no children).
+        it has no children).
         """
         return list(self._found() if self.text else self._all())
 

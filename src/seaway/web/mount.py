@@ -253,8 +253,7 @@ class _Objects:
     """Replacement of the garbage collector for the library, which searches all objects for its server.
 
     Other threads create tuples at the same time, and Python raises SystemError for an incomplete one
-    (`gc.get_objects`).
-    Seaway uses no feature that needs the server.
+    (`gc.get_objects`). Seaway uses no feature that needs the server.
     """
 
     @staticmethod

@@ -123,8 +123,7 @@ class Visit:
         """Call `callback` with the answer of a call now and after each change; return a function that stops it.
 
         Queries repeat only while the browser is connected, and end with the page. Elements that `callback` creates
-        belong to
-        the place of this call.
+        belong to the place of this call.
 
         Raises
         ------

@@ -155,10 +155,8 @@ class KubernetesCluster:
         """Report whether pods of an attempt still run. Karmada may also not reach their cluster.
 
         Ignore pods on nodes that are down: they may never be reported as gone, and the node gets no new pods. Count
-        pods on
-        cordoned nodes (`kubectl drain`), because these nodes report the end of pods. Count pods without a node: they
-        may
-        get one before the cluster's garbage collector deletes them.
+        pods on cordoned nodes (`kubectl drain`), because these nodes report the end of pods. Count pods without a node:
+        they may get one before the cluster's garbage collector deletes them.
         """
         pods = self._view.pods_of((removal.job_id, removal.attempt))
         return any(pod.holds_resources and (not pod.node or self._is_reachable(pod.node)) for pod in pods)

@@ -43,8 +43,7 @@ class Namespace:
     """A named network namespace.
 
     To enter it requires a privilege (CAP_SYS_ADMIN). A permanent thread enters it once, so sockets can be made in it
-    after
-    the process drops its privileges.
+    after the process drops its privileges.
 
     Raises
     ------

@@ -119,8 +119,7 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
     """Open everything that requires a privilege. Probing itself requires none.
 
     Raw sockets require CAP_NET_RAW, and a namespace requires CAP_SYS_ADMIN. With CAP_NET_ADMIN, receive buffers may
-    exceed
-    the system's limit. The caller must drop privileges for all threads, as `os.setresuid` does.
+    exceed the system's limit. The caller must drop privileges for all threads, as `os.setresuid` does.
 
     Parameters
     ----------

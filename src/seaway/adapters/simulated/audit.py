@@ -24,8 +24,7 @@ def violations(fleet: Fleet, journals: Mapping[str, Iterable[Entry]]) -> list[st
     """Return the violated rules; empty if there are none.
 
     The rules: no cluster has a workload twice. No job has workloads of two attempts at the same time, in any clusters.
-    No
-    node and no device is overcommitted.
+    No node and no device is overcommitted.
 
     Parameters
     ----------

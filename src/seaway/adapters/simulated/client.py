@@ -85,8 +85,7 @@ class RemoteSimulatedBackends:
     """`Backends` for the simulated clusters of a server.
 
     All methods raise `UnavailableError` until the server answers once. After that, clusters and gateways are those of
-    the
-    last call of `links`, and each cluster reports its own failures.
+    the last call of `links`, and each cluster reports its own failures.
 
     Parameters
     ----------

@@ -20,8 +20,7 @@ class Faults:
     """Probabilities and rates of random faults; none by default.
 
     Probabilities are between 0 and 1. The faults of a workload depend only on the seed, its cluster and its name. A
-    refused
-    deployment is therefore refused again.
+    refused deployment is therefore refused again.
 
     Attributes
     ----------
@@ -188,8 +187,7 @@ class Options:
         Timeout of a hanging call.
     waits
         Whether calls may wait in real time. If not, as for tests with a manual clock, `changes` and hanging calls
-        return
-        immediately.
+        return immediately.
     max_changes
         Minimum number of changes in the log; clients with older cursors get a full report.
     measures

@@ -49,8 +49,7 @@ class Created:
         Its replicas with nodes and devices.
     starts_ns, ends_ns, fails, vanishes_ns
         Planned course without interventions: start, end (None for never), reason of its failure (empty for success),
-        and
-        time when it vanishes (None for never).
+        and time when it vanishes (None for never).
     ports
         Ports of each replica.
     """

@@ -42,9 +42,8 @@ def application(backends: SimulatedBackends) -> Starlette:
     """Make the HTTP interface of simulated clusters.
 
     ``GET /about`` returns clusters, gateways and links. For each cluster, ``POST /clusters/NAME/commands`` executes a
-    batch,
-    ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` returns objects, and
-    ``GET .../logs?copy=&replica=&tail=`` returns lines. ``POST .../faults`` and ``POST .../heal`` start and end faults.
+    batch, ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` returns objects, and ``GET
+    .../logs?copy=&replica=&tail=`` returns lines. ``POST .../faults`` and ``POST .../heal`` start and end faults.
 
     A rejected request gets status 422, an unavailable cluster 503, each with a `Problem`.
     """

@@ -90,8 +90,7 @@ def restore(
     """Replace the contents of a database by a backup. A process that writes to the database must stop.
 
     The whole file is verified first. The restore is one transaction: if it fails, the database stays unchanged. Tokens
-    that
-    were revoked in the database after the backup stay revoked.
+    that were revoked in the database after the backup stay revoked.
 
     Parameters
     ----------

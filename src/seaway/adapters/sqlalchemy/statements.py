@@ -238,8 +238,7 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return the query for job IDs.
 
     Most indexes order by state before ID. A separate query for each state, with `limit` jobs each, avoids that an index
-    is
-    read completely and sorted.
+    is read completely and sorted.
     """
     conditions = _conditions(wanted)
     by_state = (wanted.tenant or wanted.queue or wanted.states) and not (

@@ -17,8 +17,7 @@ class Columns:
     """Positions of the parts of a transition in its row.
 
     A row is `observation (O), action (1), following (O), reward (1), going on (1)`. Observation and action are
-    adjacent,
-    as the critic needs them. Going on is 0 if the episode ended, otherwise 1.
+    adjacent, as the critic needs them. Going on is 0 if the episode ended, otherwise 1.
     """
 
     observation_size: int

@@ -171,8 +171,7 @@ def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
     """Report whether device `d` may only serve a replica of demand `k` alone.
 
     This is so if a pod cannot request a number of instances per device, and the empty device would hold two: with a
-    second
-    device beside it, the position of the instances would be unknown.
+    second device beside it, the position of the instances would be unknown.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and fits_twice(fleet, demands, k, d)

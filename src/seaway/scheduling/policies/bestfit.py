@@ -1,9 +1,8 @@
 """Best fit: the node on which least is left, and on it the device with least left.
 
-The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))`` of the CPU and GPU
-milli left after the placement, in whole numbers: with `NODE_LEFT` = cpu + 16 gpu it is
-``(256,000 - left) * 100 / 256,000``, cut towards zero. Scaling it over the feasible nodes, as
-published, keeps the order and is left out.
+The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))`` of the CPU and GPU milli left after
+the placement, in whole numbers: with `NODE_LEFT` = cpu + 16 gpu it is ``(256,000 - left) * 100 / 256,000``, cut towards
+zero. Scaling it over the feasible nodes, as published, keeps the order and is left out.
 """
 
 from __future__ import annotations

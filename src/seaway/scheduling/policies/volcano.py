@@ -78,8 +78,8 @@ class VolcanoDivided:
     """Division of a job's replicas among clusters by free GPU.
 
     Each replica goes to the cluster with the most free GPU, the mean of cores and memory (ties go to the first), and
-    there
-    to the least allocated node that fits. If none fits, it is not placed. A gang is placed completely or not at all.
+    there to the least allocated node that fits. If none fits, it is not placed. A gang is placed completely or not at
+    all.
     """
 
     name = "volcano-divided"

@@ -29,8 +29,7 @@ class Limits:
     ----------
     unreachable_timeout_s
         Time for which a source may fail before the cluster counts as unreachable. The age of its data, which decides
-        about
-        its jobs, counts from the first failure.
+        about its jobs, counts from the first failure.
     unschedulable_timeout_s
         Time for which a pod may be unschedulable before it counts as rejected: the cluster's scheduler may be slow.
     pod_start_timeout_s

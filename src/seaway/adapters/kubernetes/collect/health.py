@@ -126,8 +126,7 @@ class Health:
         ----------
         optional
             True if the view is usable without the source. If such a source keeps failing on a responding server, Seaway
-            skips
-            it and logs this once.
+            skips it and logs this once.
         """
         now_s, lasts = self._now_s(), False
         with self._lock:
@@ -248,8 +247,7 @@ async def ping(api: Api, health: Health, random: Random, interval_s: float, wake
     """Check periodically that the server responds, and record the result in `health`, until cancelled.
 
     A refusal counts as an answer, except 401: nothing can be written then, although open watches continue. Server
-    errors
-    count as failures: a proxy does not reach the server, or the server lacks its store.
+    errors count as failures: a proxy does not reach the server, or the server lacks its store.
 
     The first answer after a failure notifies `wake_signal`, so that waiting retries start immediately.
 

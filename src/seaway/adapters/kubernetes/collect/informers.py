@@ -189,8 +189,7 @@ class KindInformers:
         """Return the source and sink of a kind that no template writes, if it has objects. Check only once.
 
         Skip a kind that Seaway may not list: the administrator may have removed the permission with the template. Skip
-        a kind
-        that keeps failing on a responding server.
+        a kind that keeps failing on a responding server.
         """
         backoff, tries = self.new_backoff(), 0
         while tries < MAX_TRIES:

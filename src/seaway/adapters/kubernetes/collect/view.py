@@ -275,8 +275,7 @@ class ClusterView:
         """Replace all objects of a kind that runs nothing.
 
         A list after the first may miss objects that were created and deleted since the previous list. The view never
-        had
-        them, so schedule a full report for clients that wait for them.
+        had them, so schedule a full report for clients that wait for them.
         """
         await self._replace(kind, {each.full_name: each for each in written}, self.put_object)
 

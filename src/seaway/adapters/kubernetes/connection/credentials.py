@@ -38,8 +38,7 @@ class RenewalLimit:
     """Rate limit of renewals: the first is immediate, and later pauses double.
 
     It resets after a period without renewals. Successful calls do not reset it: some replicas of a server may accept
-    the
-    credentials while others refuse them.
+    the credentials while others refuse them.
 
     Parameters
     ----------

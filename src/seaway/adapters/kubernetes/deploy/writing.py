@@ -174,8 +174,7 @@ class Objects:
         """Apply an object. Keep an existing one if an immutable field differs.
 
         An authorized controller changed it, as Kueue does while a Job is suspended, or another version of Seaway wrote
-        it. The
-        labels confirm that it belongs to the same attempt.
+        it. The labels confirm that it belongs to the same attempt.
         """
         async with self._slot():
             try:

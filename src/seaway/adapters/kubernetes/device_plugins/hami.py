@@ -181,8 +181,7 @@ def _init_adds(vendor: Vendor, entry: Entry) -> bool:
     """Report whether HAMi may add the use of init containers to that of other containers, as v2.9 does.
 
     v2.10 uses the larger of the two; earlier versions give init containers nothing. NVIDIA's register shows the
-    version.
-    Registers of other vendors do not; for them, the sum covers both cases.
+    version. Registers of other vendors do not; for them, the sum covers both cases.
     """
     return not vendor.nvidia or entry.pair_scores is not None
 

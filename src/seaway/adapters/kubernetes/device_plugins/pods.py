@@ -35,8 +35,7 @@ def held_by_records(
 
     If the records distinguish containers, init containers share devices with the others. Of each device, the larger of
     two values counts: the largest init container, or the sum of the others. Init containers that have all ended count
-    as
-    nothing.
+    as nothing.
 
     In other cases all values are added up. That is also true for devices of HAMi versions without such sharing.
     """
@@ -241,8 +240,7 @@ def _final(pod: PodObject, found: Sequence[Record]) -> bool:
     """Report whether later changes of the node and claims cannot affect the result.
 
     That is true for HAMi's records of NVIDIA cards, which have the IDs and units of the register, except with MIG
-    instances
-    and init containers. It is also true for a pod that requests only resources of every node.
+    instances and init containers. It is also true for a pod that requests only resources of every node.
     """
     if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
         return False

@@ -43,8 +43,7 @@ class TemplateOptions:
         Image of jobs that name none; such jobs are rejected if it is empty.
     hami_scheduler
         Name of HAMi's scheduler for pods with its devices. If it is empty, HAMi's webhook sets it, and does not while
-        it
-        is down.
+        it is down.
     local_queue
         Kueue's LocalQueue; empty for the name of the job's queue.
     volcano_queue

@@ -190,8 +190,7 @@ def _cores(devices: Devices, request: ResourceRequest) -> int:
     """Return the core request for each device, in the plugin's unit.
 
     For a MIG instance, use the job's request. Seven of the smallest profile count for more than a device, so the
-    seventh
-    could not get its nominal cores.
+    seventh could not get its nominal cores.
     """
     taken = [request.filled().gpu_milli] if devices.instances else [each.core_milli for each, _ in devices.all]
     milli = min(max(taken), WHOLE_DEVICE_MILLI)

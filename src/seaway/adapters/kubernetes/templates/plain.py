@@ -64,8 +64,7 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
     It neither retries (Seaway does, also in other places) nor cleans up (Seaway reads the result). It is indexed, so
-    that
-    pods can be identified: the pod with index i is the i-th of the part's replicas.
+    that pods can be identified: the pod with index i is the i-th of the part's replicas.
     """
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
@@ -103,8 +102,7 @@ def render_kueue(context: Context) -> list[Manifest]:
     """Return the objects of `job`, with suspended Jobs and the name of a LocalQueue.
 
     Kueue ends the suspension when it admits a Job. An update would suspend a running Job, so the Job may only be
-    created.
-    Kueue admits each part separately, even in a gang.
+    created. Kueue admits each part separately, even in a gang.
     """
     return [_queued(context, each) if each.kind == "Job" else each for each in render_job(context)]
 

@@ -269,8 +269,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
     """Add labels, resources and pins to the pod template of a custom workload.
 
     The template's own fields stay, with these exceptions: Seaway's labels and resources replace equal ones. Node labels
-    and
-    tolerations are merged. Seaway's variables are added only if the template does not set them.
+    and tolerations are merged. Seaway's variables are added only if the template does not set them.
 
     Parameters
     ----------

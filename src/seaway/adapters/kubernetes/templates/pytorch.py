@@ -26,10 +26,8 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
 
     All workers share one pod template. For workers on several nodes, it lists all nodes and the devices of all of them.
     A device is on only one node, so each node still offers only its chosen devices. The cluster's scheduler decides
-    which
-    worker goes to which node. If all nodes get equally many workers, a constraint enforces that. With unequal numbers
-    and
-    shared devices, the result may differ from the plan; Seaway then reads it from the pods.
+    which worker goes to which node. If all nodes get equally many workers, a constraint enforces that. With unequal
+    numbers and shared devices, the result may differ from the plan; Seaway then reads it from the pods.
     """
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []

@@ -165,8 +165,7 @@ class FeatureParams(NamedTuple):
         Tables of Seaway's own policy.
     works
         Work of the mix's GPU jobs, ascending, shape (W,): the larger of the requested shares of a typical device's
-        memory
-        and cores, times devices.
+        memory and cores, times devices.
     means
         Mean requested CPU milli and MiB of the mix, at least 1, and mean work, shape (3,).
     device
