@@ -60,7 +60,7 @@ def test_every_method_of_the_client_is_written_down() -> None:
     """The page of the client names what a client can do, and nothing that it cannot."""
     rows = re.findall(r"^\| [a-z ]+ \| (.*) \|$", (ROOT / "docs" / "client.md").read_text(encoding="utf-8"), re.M)
     plumbing = {"close", "send", "body", "each", "listen"}
-    methods = {name for name in vars(Client) if not name.startswith("_")} - plumbing
+    methods = {name for name in dir(Client) if not name.startswith("_")} - plumbing
     assert {name for row in rows for name in re.findall(r"`(\w+)[(`]", row)} == methods
 
 

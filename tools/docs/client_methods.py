@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-CLIENTS = ("seaway.client.sync.Client", "seaway.client.aio.AsyncClient")
+METHODS = "seaway.client.methods.Methods"
 MAKERS = ("verb", "pages")
 
 
@@ -18,13 +18,13 @@ class ClientMethods(griffe.Extension):
     """Replaces attributes of the clients with functions once the package is loaded."""
 
     def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **_: Any) -> None:  # noqa: ANN401  # griffe's
-        """Replace the attributes of both clients."""
-        for path in CLIENTS if pkg.path == "seaway" else ():
-            client = loader.modules_collection[path]
-            for attribute in list(client.attributes.values()):
+        """Replace the attributes that both clients inherit."""
+        if pkg.path == "seaway":
+            methods = loader.modules_collection[METHODS]
+            for attribute in list(methods.attributes.values()):
                 if _is_made(attribute.value):
                     made_from = loader.modules_collection[attribute.value.arguments[0].canonical_path]
-                    client.set_member(attribute.name, _method(attribute.name, made_from))
+                    methods.set_member(attribute.name, _method(attribute.name, made_from))
 
 
 def _is_made(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The reference of the Python API: which modules it has. mkdocstrings fills it in."""
+"""Modules of the Python API reference, which mkdocstrings fills in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PAGES = {
     ),
     "testing": (
         "Test suites",
-        "What packages of plugins and backends test themselves with.",
-        ("seaway.testing.plugins", "seaway.testing.backends", "seaway.testing.plugins", "seaway.testing.clocks"),
+        "Conformance suites for packages of plugins and backends.",
+        ("seaway.testing.plugins", "seaway.testing.backends", "seaway.testing.clocks"),
     ),
 }
 """Title, introduction and names of each page."""
@@ -25,6 +25,7 @@ PAGES = {
 def python_pages() -> dict[str, str]:
     """Return the pages by name."""
     return {
-        name: f"# {title}\n\n{introduction}\n\n" + "\n".join(f"::: {each}\n" for each in names)
+        name: f"# {title}\n\n{introduction}\n\n"
+        + "\n".join(f"::: {each}\n    options:\n      inherited_members: true\n" for each in names)
         for name, (title, introduction, names) in PAGES.items()
     }

@@ -5,52 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
-from seaway.client.call import Call, Paged, as_method, decoded
-from seaway.client.calls import fleet as fleet_calls
-from seaway.client.calls import fleet as orphan_calls
+from seaway.client.call import Call, Paged, decoded
 from seaway.client.calls import jobs as job_calls
-from seaway.client.calls import network as network_calls
-from seaway.client.calls import policies as policy_calls
-from seaway.client.calls import service as access_calls
-from seaway.client.calls import service as service_calls
-from seaway.client.calls import tenancy as tenancy_calls
 from seaway.client.config import Target
 from seaway.client.connection import content, request, settings
 from seaway.client.feed import Feed, LogFeed, Observation
 from seaway.client.following import Following, Stream, Until, Wait
+from seaway.client.methods import Methods
 from seaway.client.retries import Pace, Retries
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut
     from seaway.wire.job_out import JobOut
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def verb(describe: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """Return a method that makes a described call."""
-
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.send(describe(*args, **kwargs))
-
-    return as_method(method, describe)
-
-
-def pages(describe: Callable[P, Paged[T]]) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    """Return a method that yields a described list, and fetches pages as needed."""
-
-    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return self.each(describe(*args, **kwargs))
-
-    return as_method(method, describe)
-
-
-class Client:
+class Client(Methods):
     """Client of a Seaway server; every method waits for the answer.
 
     A job is identified by its id or name. Errors are those of `seaway.client.errors`. Idempotent calls are retried if
@@ -102,90 +77,6 @@ class Client:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
-
-    # Jobs
-    submit = verb(job_calls.submit)
-    dry_run = verb(job_calls.dry_run)
-    job = verb(job_calls.job)
-    jobs = pages(job_calls.jobs)
-    count = verb(job_calls.count)
-    update = verb(job_calls.update)
-    cancel = verb(job_calls.cancel)
-    suspend = verb(job_calls.suspend)
-    resume = verb(job_calls.resume)
-    delete = verb(job_calls.delete)
-    explain = verb(job_calls.explain)
-    events = pages(job_calls.events)
-    attempts = verb(job_calls.attempts)
-    manifest = verb(job_calls.manifest)
-    logs = verb(job_calls.logs)
-    normalised = verb(job_calls.normalised)
-
-    # Fleet
-    clusters = verb(fleet_calls.clusters)
-    cluster = verb(fleet_calls.cluster)
-    remove_cluster = verb(fleet_calls.remove_cluster)
-    nodes = pages(fleet_calls.nodes)
-    devices = pages(fleet_calls.devices)
-    slices = pages(fleet_calls.slices)
-    metrics = verb(fleet_calls.metrics)
-    links = verb(fleet_calls.links)
-    measured_links = verb(fleet_calls.measured_links)
-    gateways = verb(fleet_calls.gateways)
-    cluster_history = pages(fleet_calls.cluster_history)
-    link_history = pages(fleet_calls.link_history)
-    link_steps = verb(fleet_calls.link_steps)
-    cordons = verb(fleet_calls.cordons)
-    cordon = verb(fleet_calls.cordon)
-    drain = verb(fleet_calls.drain)
-    uncordon = verb(fleet_calls.uncordon)
-    orphans = verb(orphan_calls.orphans)
-    remove_orphans = verb(orphan_calls.remove_orphans)
-
-    network = verb(network_calls.network)
-    put_network = verb(network_calls.put_network)
-    delete_network = verb(network_calls.delete_network)
-    agents = verb(network_calls.agents)
-
-    # Queues, pools, tenants, policies
-    queues = verb(tenancy_calls.queues)
-    queue = verb(tenancy_calls.queue)
-    put_queue = verb(tenancy_calls.put_queue)
-    delete_queue = verb(tenancy_calls.delete_queue)
-    queue_usage = verb(tenancy_calls.queue_usage)
-    waiting = pages(tenancy_calls.waiting)
-    pools = verb(tenancy_calls.pools)
-    pool = verb(tenancy_calls.pool)
-    put_pool = verb(tenancy_calls.put_pool)
-    delete_pool = verb(tenancy_calls.delete_pool)
-    tenants = verb(tenancy_calls.tenants)
-    tenant = verb(tenancy_calls.tenant)
-    put_tenant = verb(tenancy_calls.put_tenant)
-    delete_tenant = verb(tenancy_calls.delete_tenant)
-    policies = verb(policy_calls.policies)
-    policy = verb(policy_calls.policy)
-    import_policy = verb(policy_calls.import_policy)
-    export_policy = verb(policy_calls.export_policy)
-    evaluations = verb(policy_calls.evaluations)
-    evaluation = verb(policy_calls.evaluation)
-    put_evaluation = verb(policy_calls.put_evaluation)
-    delete_evaluation = verb(policy_calls.delete_evaluation)
-    delete_policy = verb(policy_calls.delete_policy)
-    activate_policy = verb(policy_calls.activate_policy)
-    shadows = pages(tenancy_calls.shadows)
-
-    # Access
-    me = verb(access_calls.me)
-    tokens = verb(access_calls.tokens)
-    create_token = verb(access_calls.create_token)
-    revoke_token = verb(access_calls.revoke_token)
-    audit = pages(access_calls.audit)
-
-    # Service
-    health = verb(service_calls.health)
-    ready = verb(service_calls.ready)
-    alerts = verb(service_calls.alerts)
-    whatif = verb(service_calls.whatif)
 
     def follow(self, job: str | None = None, *, after: int | None = None) -> Iterator[EventOut]:
         """Follow events as they happen; resume after a connection loss.

@@ -32,8 +32,8 @@ AttentionParams = Waiting | Awaiting
 
 def test_both_clients_have_the_same_methods() -> None:
     """What one client can do the other can, with the same parameters and the same words of help."""
-    public = [name for name in vars(Client) if not name.startswith("_")]
-    assert public == [name for name in vars(AsyncClient) if not name.startswith("_")]
+    public = [name for name in dir(Client) if not name.startswith("_")]
+    assert public == [name for name in dir(AsyncClient) if not name.startswith("_")]
     for name in public:
         one, other = getattr(Client, name), getattr(AsyncClient, name)
         assert list(inspect.signature(one).parameters) == list(inspect.signature(other).parameters)

@@ -1,0 +1,163 @@
+"""Methods of both clients: each makes a described call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+
+from seaway.client.call import Call, Paged, as_method
+from seaway.client.calls import fleet as fleet_calls
+from seaway.client.calls import jobs as job_calls
+from seaway.client.calls import network as network_calls
+from seaway.client.calls import policies as policy_calls
+from seaway.client.calls import service as service_calls
+from seaway.client.calls import tenancy as tenancy_calls
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Sender(Protocol):
+    """Client that waits for answers."""
+
+    def send(self, call: Call[T]) -> T:
+        """Make a call, and read its answer."""
+
+    def each(self, paged: Paged[T]) -> Iterator[T]:
+        """Iterate over a list, page by page, up to its limit."""
+
+
+class AsyncSender(Protocol):
+    """Client with answers to await."""
+
+    async def send(self, call: Call[T]) -> T:
+        """Make a call, and read its answer."""
+
+    def each(self, paged: Paged[T]) -> AsyncIterator[T]:
+        """Iterate over a list, page by page, up to its limit."""
+
+
+class Method(Protocol[P, Answer_co]):
+    """Method for one answer."""
+
+    @overload
+    def __get__(self, client: Sender, owner: type) -> Callable[P, Answer_co]: ...
+    @overload
+    def __get__(self, client: AsyncSender, owner: type) -> Callable[P, Coroutine[Any, Any, Answer_co]]: ...
+
+
+class PagesMethod(Protocol[P, Answer_co]):
+    """Method for a list."""
+
+    @overload
+    def __get__(self, client: Sender, owner: type) -> Callable[P, Iterator[Answer_co]]: ...
+    @overload
+    def __get__(self, client: AsyncSender, owner: type) -> Callable[P, AsyncIterator[Answer_co]]: ...
+
+
+def verb(describe: Callable[P, Call[T]]) -> Method[P, T]:
+    """Return a method that makes a described call: it returns the answer, or a coroutine with an `AsyncSender`."""
+
+    def method(self: Sender, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.send(describe(*args, **kwargs))
+
+    return cast("Method[P, T]", as_method(method, describe))
+
+
+def pages(describe: Callable[P, Paged[T]]) -> PagesMethod[P, T]:
+    """Return a method that iterates over a described list, and fetches pages as needed."""
+
+    def method(self: Sender, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self.each(describe(*args, **kwargs))
+
+    return cast("PagesMethod[P, T]", as_method(method, describe))
+
+
+class Methods:
+    """Methods that both clients have, by the resource that they serve."""
+
+    # Jobs
+    submit = verb(job_calls.submit)
+    dry_run = verb(job_calls.dry_run)
+    job = verb(job_calls.job)
+    jobs = pages(job_calls.jobs)
+    count = verb(job_calls.count)
+    update = verb(job_calls.update)
+    cancel = verb(job_calls.cancel)
+    suspend = verb(job_calls.suspend)
+    resume = verb(job_calls.resume)
+    delete = verb(job_calls.delete)
+    explain = verb(job_calls.explain)
+    events = pages(job_calls.events)
+    attempts = verb(job_calls.attempts)
+    manifest = verb(job_calls.manifest)
+    logs = verb(job_calls.logs)
+    normalised = verb(job_calls.normalised)
+
+    # Fleet
+    clusters = verb(fleet_calls.clusters)
+    cluster = verb(fleet_calls.cluster)
+    remove_cluster = verb(fleet_calls.remove_cluster)
+    nodes = pages(fleet_calls.nodes)
+    devices = pages(fleet_calls.devices)
+    slices = pages(fleet_calls.slices)
+    metrics = verb(fleet_calls.metrics)
+    links = verb(fleet_calls.links)
+    measured_links = verb(fleet_calls.measured_links)
+    gateways = verb(fleet_calls.gateways)
+    cluster_history = pages(fleet_calls.cluster_history)
+    link_history = pages(fleet_calls.link_history)
+    link_steps = verb(fleet_calls.link_steps)
+    cordons = verb(fleet_calls.cordons)
+    cordon = verb(fleet_calls.cordon)
+    drain = verb(fleet_calls.drain)
+    uncordon = verb(fleet_calls.uncordon)
+    orphans = verb(fleet_calls.orphans)
+    remove_orphans = verb(fleet_calls.remove_orphans)
+
+    # Network
+    network = verb(network_calls.network)
+    put_network = verb(network_calls.put_network)
+    delete_network = verb(network_calls.delete_network)
+    agents = verb(network_calls.agents)
+
+    # Queues, pools, tenants, policies
+    queues = verb(tenancy_calls.queues)
+    queue = verb(tenancy_calls.queue)
+    put_queue = verb(tenancy_calls.put_queue)
+    delete_queue = verb(tenancy_calls.delete_queue)
+    queue_usage = verb(tenancy_calls.queue_usage)
+    waiting = pages(tenancy_calls.waiting)
+    pools = verb(tenancy_calls.pools)
+    pool = verb(tenancy_calls.pool)
+    put_pool = verb(tenancy_calls.put_pool)
+    delete_pool = verb(tenancy_calls.delete_pool)
+    tenants = verb(tenancy_calls.tenants)
+    tenant = verb(tenancy_calls.tenant)
+    put_tenant = verb(tenancy_calls.put_tenant)
+    delete_tenant = verb(tenancy_calls.delete_tenant)
+    policies = verb(policy_calls.policies)
+    policy = verb(policy_calls.policy)
+    import_policy = verb(policy_calls.import_policy)
+    export_policy = verb(policy_calls.export_policy)
+    evaluations = verb(policy_calls.evaluations)
+    evaluation = verb(policy_calls.evaluation)
+    put_evaluation = verb(policy_calls.put_evaluation)
+    delete_evaluation = verb(policy_calls.delete_evaluation)
+    delete_policy = verb(policy_calls.delete_policy)
+    activate_policy = verb(policy_calls.activate_policy)
+    shadows = pages(tenancy_calls.shadows)
+
+    # Access
+    me = verb(service_calls.me)
+    tokens = verb(service_calls.tokens)
+    create_token = verb(service_calls.create_token)
+    revoke_token = verb(service_calls.revoke_token)
+    audit = pages(service_calls.audit)
+
+    # Service
+    health = verb(service_calls.health)
+    ready = verb(service_calls.ready)
+    alerts = verb(service_calls.alerts)
+    whatif = verb(service_calls.whatif)
