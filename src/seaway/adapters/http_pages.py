@@ -15,7 +15,7 @@ from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
 MAX_BYTES = 4 << 20
-"""Maximum size of a page; that of node-exporter on a node with a thousand interfaces has less than half."""
+"""Maximum size of a page in bytes, over twice the size of node-exporter's page on a node with 1,000 interfaces."""
 
 if TYPE_CHECKING:
     import aiohttp
@@ -34,9 +34,9 @@ class Trust:
     Attributes
     ----------
     ca
-        Path of trusted CA certificates (PEM); empty for those of this machine.
+        Path of the trusted CA certificates (PEM); empty for those of this machine.
     token_file
-        Path of a bearer token, which each read loads again; empty for none.
+        Path of the bearer token, which every read loads again; empty for no token.
     """
 
     ca: str = ""
@@ -44,7 +44,7 @@ class Trust:
 
 
 class HttpPages:
-    """Reader of pages; for one thread.
+    """Client that reads pages over HTTP, for one thread.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class HttpPages:
         return asyncio.run(self._read_all(addresses, headers))
 
     def _headers(self) -> dict[str, str]:
-        """Return the request headers: the token, and types that make exporters and JSON interfaces answer with text."""
+        """Return the request headers: the bearer token, and content types that select text."""
         headers = {"Accept": "text/plain;version=0.0.4, application/json;q=0.9", "Accept-Encoding": "identity"}
         if self._trust.token_file:
             with Path(self._trust.token_file).open("rb") as file:
@@ -116,7 +116,7 @@ class HttpPages:
 
 
 async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:
-    """Read an answer of limited size."""
+    """Read the body of an answer, up to the maximum size."""
     if HTTPStatus(300) <= answer.status < HTTPStatus(400):
         return NoPage("it redirects, and Seaway does not follow redirects", answered=True)
     if answer.headers.get("content-encoding", "identity") != "identity":

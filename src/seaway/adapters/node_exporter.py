@@ -23,7 +23,7 @@ MAX_BYTES = 2**64
 
 LONGEST_LINE = 1024
 MAX_ESCAPES = 32
-"""Maximum number of backslashes in a line: the parser's time grows with the square of their number."""
+"""Maximum number of backslashes in a line. The parser's run time grows with the square of this number."""
 
 _ESCAPES = re.compile(rb'[\\"]')
 
@@ -46,12 +46,12 @@ class Counted:
 
 
 def read_counters(page: bytes, interface: str) -> Counted:
-    """Parse the counters of an interface; a page of 1,500 lines takes a fraction of a millisecond.
+    """Parse the counters of an interface. A page of 1,500 lines takes a fraction of a millisecond.
 
     Raises
     ------
     ValueError
-        When a value is duplicated or impossible.
+        When a value is duplicated or out of range.
     """
     found: dict[str, float] = {}
     starts = {name: f"{name}{{".encode() for name in (RECEIVED, TRANSMITTED, SPEED)}
@@ -93,7 +93,7 @@ def _counted(value: float | None) -> int | None:
 
 
 class NodeExporters:
-    """Traffic meter for gateways with node-exporters; for one thread.
+    """Traffic meter for gateways with node-exporters, for one thread.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 References
 ----------
-OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519, JSON Web Token; RFC 8725, best current practices for it.
+OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519, JSON Web Token; RFC 8725, JWT Best Current Practices.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KeySet:
     Parameters
     ----------
     where
-        Address or path; see `seaway.adapters.oidc.OidcSettings.jwks`.
+        Address or path of the keys; see `seaway.adapters.oidc.OidcSettings.jwks`.
     clock
         Clock for the minimum time between reads.
     """
@@ -93,7 +93,7 @@ def _require_safe(address: str) -> None:
 
 
 def _fetched(address: str) -> bytes:
-    """Read an answer of limited size, without redirects."""
+    """Download the keys, up to the maximum size and without redirects."""
     with httpx.stream("GET", address, timeout=TIMEOUT_S, follow_redirects=False) as answer:
         answer.raise_for_status()
         body = b""
@@ -133,11 +133,11 @@ class OidcSettings:
         Location of the provider's keys: an address that begins with ``https://`` (``http://`` on this machine only), or
         the path of a file.
     name_claim, role_claim, tenant_claim
-        Claims with the user's name, role and tenant. If the role is a list, the most powerful one counts.
+        Claims with the user's name, role and tenant. If the role is a list, the most powerful role applies.
     roles
-        Seaway role by the provider's role; empty if the provider has Seaway's names.
+        Seaway role by the provider's role; empty if the provider uses the names of Seaway's roles.
     leeway_s
-        Maximum difference of clocks.
+        Maximum difference between the clocks of the provider and of Seaway.
     """
 
     issuer: str
@@ -187,7 +187,7 @@ class OidcBearer:
         self._lock = Lock()
 
     def known(self, credential: str) -> Caller | None:
-        """Return the user of a token that was verified before and is not expired."""
+        """Return the user of a token that was verified before and has not expired."""
         who = self._known.get(_digest(credential))
         holds = who is not None and who.expires_ns is not None and who.expires_ns > self._clock.now_ns()
         return who if holds else None
@@ -247,7 +247,10 @@ class OidcBearer:
         return Caller(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
 
     def _role(self, claim: object) -> Role:
-        """Return the most powerful of the claimed roles, except that of agents, which have tokens of Seaway."""
+        """Return the most powerful of the claimed roles.
+
+        The role of agents is excluded: agents use tokens of Seaway.
+        """
         claimed = [str(each) for each in claim] if isinstance(claim, list) else [str(claim)]
         words = self._settings.roles or {role.value: role.value for role in Role}
         roles = [Role(words[each]) for each in claimed if each in words]

@@ -63,7 +63,10 @@ def read_status(folder: Path) -> Status:
 
 
 def held_capabilities(status: Status) -> list[str]:
-    """Return the names of non-empty capability sets, except the bounding set, which only limits later gains."""
+    """Return the names of non-empty capability sets.
+
+    The bounding set is ignored, because it only limits later gains.
+    """
     return [f"{text} capabilities" for name, text in _SETS.items() if status.capabilities[name]]
 
 
@@ -78,12 +81,12 @@ _MAX_CAPABILITIES = 64
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """User account for the rest of the process.
+    """User account that the process switches to.
 
     Attributes
     ----------
     uid, gid
-        IDs other than those of root.
+        User and group ID; not those of root.
     """
 
     name: str
@@ -121,10 +124,10 @@ def forbid_new_privileges() -> None:
 
 
 def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable[[], None]], None]] = ()) -> None:
-    """Drop all privileges of this process permanently, and verify that.
+    """Drop all privileges of this process permanently, and verify the result.
 
-    As root, continue as `account`, without supplementary groups. In all cases, no thread keeps a capability, and no
-    other process of that user can read its memory. Call `forbid_new_privileges` first.
+    As root, switch to `account`, without supplementary groups. In all cases, no thread keeps a capability, and no other
+    process of that user can read its memory. Call `forbid_new_privileges` first.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable
     Raises
     ------
     InvariantError
-        When a privilege is left.
+        When a privilege remains.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     was_root = os.geteuid() == 0
@@ -157,7 +160,7 @@ def _clear_capabilities(libc: ctypes.CDLL) -> None:
 
 
 def _require_gone(account: Account | None) -> None:
-    """Check the kernel's status of every thread, and check that root cannot be regained."""
+    """Check the kernel's status of every thread, and that the process cannot become root again."""
     left = [problem for thread in threads() for problem in _remaining(read_status(thread), account)]
     with suppress(PermissionError):
         os.setresuid(0, 0, 0)

@@ -19,7 +19,7 @@ FIGURE = "seaway_figure"
 """Label that separates the four parts of an answer."""
 
 PLACES = ("exporter", "name", "address")
-"""Names in braces: host and port of a gateway's exporter, and the gateway's name and address."""
+"""Placeholders in selectors: host and port of a gateway's exporter, and the gateway's name and address."""
 
 _IN_BRACES = re.compile(r"\{([a-z_]+)\}")
 
@@ -40,12 +40,12 @@ class _Answer(msgspec.Struct):
 
 
 def require_known(labels: str) -> None:
-    """Check that all names in braces are known.
+    """Check that all placeholders in `labels` are known.
 
     Raises
     ------
     RejectedError
-        When one is not.
+        When a placeholder is unknown.
     """
     unknown = [name for name in _IN_BRACES.findall(labels) if name not in PLACES]
     if unknown:
@@ -59,7 +59,7 @@ def fill_in(labels: str, gateway: GatewayConfig) -> str | None:
     Parameters
     ----------
     labels
-        Selector such as ``instance="{exporter}"``, with any of `PLACES` in braces.
+        Selector such as ``instance="{exporter}"``, with any of the placeholders in `PLACES`.
     """
     exporter = urlsplit(gateway.exporter).netloc
     known = dict(zip(PLACES, (exporter, gateway.name, str(gateway.address)), strict=True))
@@ -82,12 +82,12 @@ def query(labels: str, interface: str, window_s: int) -> str:
 
 
 def read_answer(body: bytes) -> dict[str, float]:
-    """Parse the answer of Prometheus; return the values by part.
+    """Parse the answer of Prometheus and return the values by part.
 
     Raises
     ------
     ValueError
-        When it is invalid, or has a duplicate part.
+        When the answer is invalid, or has a duplicate part.
     """
     try:
         answer = msgspec.json.decode(body, type=_Answer)
@@ -111,7 +111,7 @@ class _ErrorBody(msgspec.Struct):
 
 
 class PrometheusMeter:
-    """Traffic meter for gateways scraped by Prometheus; for one thread.
+    """Traffic meter for gateways scraped by Prometheus, for one thread.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class PrometheusMeter:
     Raises
     ------
     RejectedError
-        When `labels` has an unknown name in braces.
+        When `labels` has an unknown placeholder.
     """
 
     def __init__(self, pages: Pages, url: str, labels: str, window_s: int) -> None:
@@ -167,7 +167,7 @@ class PrometheusMeter:
 
 
 def _error_text(body: bytes) -> str:
-    """Return the error in an answer of Prometheus; empty if there is none."""
+    """Return the error message in an answer of Prometheus; empty if there is none."""
     try:
         error = msgspec.json.decode(body, type=_ErrorBody).error
     except msgspec.DecodeError:

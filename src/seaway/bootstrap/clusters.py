@@ -187,6 +187,6 @@ def read_fleet(text: str) -> Fleet:
         from seaway.simulation.demo import demo_fleet
 
         return demo_fleet()
-    from seaway.simulation.fleet_yaml import read_fleet_yaml
+    from seaway.wire.fleet_yaml import read_fleet_yaml
 
     return read_fleet_yaml(Path(text))

@@ -11,7 +11,8 @@ import httpx
 from seaway import __version__
 from seaway.client.call import Call
 from seaway.client.config import Target
-from seaway.client.errors import RejectedError, error_of
+from seaway.client.errors import RejectedError
+from seaway.client.problems import error_of
 
 CONNECT_S = 5.0
 SILENCE_S = 45.0

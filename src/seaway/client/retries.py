@@ -9,7 +9,7 @@ from random import Random
 
 import httpx
 
-from seaway.client.errors import RETRIED, error_of, retry_after_s
+from seaway.client.problems import RETRIED, error_of, retry_after_s
 from seaway.domain.errors import UnavailableError
 
 

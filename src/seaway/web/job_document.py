@@ -13,7 +13,7 @@ import yaml
 from seaway.domain.errors import RejectedError
 from seaway.domain.units import FIGURES
 from seaway.wire.job_in import JobIn
-from seaway.wire.yaml import Loader, read_yaml
+from seaway.wire.yaml import read_yaml, yaml_document
 
 Document = dict[str, Any]
 """Job as a nested mapping, as in YAML."""
@@ -201,11 +201,7 @@ SETTABLE = (
 
 def lines_of(text: str) -> dict[str, int]:
     """Return the line of each field, by path like ``run.ports[0]``, from 1. `read_document` must accept the text."""
-    lines: dict[str, int] = {}
-    root = yaml.compose(text, Loader)
-    if root is not None:
-        _walk(root, "", lines)
-    return lines
+    return yaml_document(text).lines()
 
 
 def line_of(lines: Mapping[str, int], path: str) -> int | None:
@@ -213,16 +209,3 @@ def line_of(lines: Mapping[str, int], path: str) -> int | None:
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)
-
-
-def _walk(node: yaml.Node, path: str, lines: dict[str, int]) -> None:
-    """Record the line of each field below a node."""
-    if isinstance(node, yaml.SequenceNode):
-        for at, part in enumerate(node.value):
-            lines[f"{path}[{at}]"] = part.start_mark.line + 1
-            _walk(part, f"{path}[{at}]", lines)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            name = f"{path}.{key.value}" if path else str(key.value)
-            lines[name] = key.start_mark.line + 1
-            _walk(value, name, lines)

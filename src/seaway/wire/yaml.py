@@ -1,9 +1,10 @@
-"""Safe YAML parser: plain values only, with limits on depth and on the expansion of aliases."""
+"""Safe YAML parser: plain values only, with their lines, and limits on depth and on the expansion of aliases."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import yaml
@@ -37,19 +38,40 @@ SHOWN = 40
 """Maximum length of a value in an error, characters."""
 
 
-def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> RejectedError:
+class YamlError(RejectedError):
+    """Invalid YAML.
+
+    Parameters
+    ----------
+    line, column
+        Position of the problem, from 1; 0 if unknown.
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
+        place = f"line {line}, column {column}" if column else f"line {line}"
+        super().__init__(message, where=place if line else "")
+        self.line = line
+
+    def of_file(self, file: str) -> RejectedError:
+        """Return the error with the name of its file."""
+        return RejectedError(self.message, where=f"{file}:{self.line}" if self.line else file)
+
+
+def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> YamlError:
     """Return the error of a text that is not YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        return RejectedError(
-            "this is not YAML: it has characters that text cannot have", where=f"line {_line(error, body)}"
-        )
+        return YamlError("this is not YAML: it has characters that text cannot have", _line(error, body))
     said = str(error)
     says = next((says for part, says in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
-    return RejectedError(f"this is not YAML: {says}", where=place(mark) if mark else "")
+    return _at(mark, f"this is not YAML: {says}")
 
 
-def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> RejectedError:
+def _at(mark: yaml.Mark | None, message: str) -> YamlError:
+    return YamlError(message, mark.line + 1, mark.column + 1) if mark else YamlError(message)
+
+
+def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> YamlError:
     """Return the error of the first value that `read` rejects."""
     for node in scalars:
         try:
@@ -58,8 +80,8 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
             kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
             short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
             says = f"{short!r} is not a valid {kind}; put it in quotes to use it as text"
-            return RejectedError(says, where=place(node.start_mark))
-    return RejectedError("this YAML has a value that is not plain")
+            return _at(node.start_mark, says)
+    return YamlError("this YAML has a value that is not plain")
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
@@ -67,11 +89,6 @@ def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str
     if isinstance(error, UnicodeEncodeError):
         return error.object[: error.start].count("\n") + 1
     return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
-
-
-def place(mark: yaml.Mark) -> str:
-    """Return a position as text, counted from 1."""
-    return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
 MAX_NESTED = 32
@@ -96,44 +113,101 @@ NONE = _Extent(0, 0)
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document.
+
+    Attributes
+    ----------
+    value
+        Its value; None for an empty document.
+    root
+        Its parsed nodes, which have positions; None for an empty document.
+    """
+
+    value: object
+    root: yaml.Node | None
+
+    @property
+    def line(self) -> int:
+        """First line, from 1."""
+        return self.root.start_mark.line + 1 if self.root else 1
+
+    def lines(self) -> dict[str, int]:
+        """Return the line of each field and entry, by path like ``run.ports[0]``, from 1."""
+        return dict(_lines(self.root, "")) if self.root else {}
+
+
 def read_yaml(body: bytes | str, most: int = MAX_VALUES) -> object:
+    """Read one document, as `yaml_document` does, and return its value."""
+    return yaml_document(body, most).value
+
+
+def yaml_document(body: bytes | str, most: int = MAX_VALUES) -> Document:
     """Read one document of at most `most` values.
 
     Raises
     ------
-    RejectedError
+    YamlError
         If it is invalid YAML, has values other than plain ones or duplicated keys, or exceeds the depth or the number
         of values with expanded aliases.
     """
     try:
         _require_flat(body, most)
-        root = yaml.compose(body, Loader)
-        if root is None:
-            return None
-        _expanded(root, {}, most)
-        return _construct(root)
+        return _document(yaml.compose(body, Loader), most)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise broken(error, body) from None
+
+
+def yaml_documents(body: bytes | str, most: int = MAX_VALUES) -> list[Document]:
+    """Read all documents, each with at most `most` values, without empty ones; raises as `yaml_document`."""
+    try:
+        _require_flat(body, most)
+        found = [_document(root, most) for root in yaml.compose_all(body, Loader)]
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise broken(error, body) from None
+    return [each for each in found if each.value is not None]
+
+
+def _document(root: yaml.Node | None, most: int) -> Document:
+    if root is None:
+        return Document(None, None)
+    _expanded(root, {}, most)
+    return Document(_construct(root), root)
+
+
+def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
+    if isinstance(node, yaml.SequenceNode):
+        for at, part in enumerate(node.value):
+            yield f"{path}[{at}]", part.start_mark.line + 1
+            yield from _lines(part, f"{path}[{at}]")
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = f"{path}.{key.value}" if path else str(key.value)
+            yield name, key.start_mark.line + 1
+            yield from _lines(value, name)
 
 
 def _require_flat(body: bytes | str, most: int) -> None:
     """Check depth and size before any object is built."""
     depth = values = 0
     for event in yaml.parse(body, Loader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            values = 0
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         values += isinstance(event, yaml.NodeEvent)
         if depth > MAX_NESTED or values > most:
-            raise RejectedError(f"this YAML nests deeper than {MAX_NESTED} or has more than {most} values")
+            raise YamlError(f"this YAML nests deeper than {MAX_NESTED} or has more than {most} values")
 
 
 def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
     """Return the extent of a value with expanded aliases; `NONE` in `known` marks values in progress."""
     extent = known.get(id(node))
     if extent is NONE:
-        raise RejectedError("this YAML has a value that contains itself")
+        raise _at(node.start_mark, "this YAML has a value that contains itself")
     if extent is None:
         known[id(node)] = NONE
         size, height = 1, 0
@@ -146,9 +220,9 @@ def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
             height += 1
         extent = known[id(node)] = _Extent(size, height)
     if extent.values > most:
-        raise RejectedError(f"this YAML expands to more than {most} values")
+        raise YamlError(f"this YAML expands to more than {most} values")
     if extent.height > MAX_NESTED:
-        raise RejectedError(f"this YAML nests deeper than {MAX_NESTED}, with expanded aliases")
+        raise YamlError(f"this YAML nests deeper than {MAX_NESTED}, with expanded aliases")
     return extent
 
 
@@ -157,13 +231,19 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise RejectedError(f"the field {twice[:60]!r} is duplicated", where=f"line {node.start_mark.line + 1}")
+            raise YamlError(f"the field {twice[:60]!r} is duplicated", _line_of(node, twice))
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
-        raise RejectedError(f"{node.value} is not a number", where=f"line {node.start_mark.line + 1}")
+        raise YamlError(f"{node.value} is not a number", node.start_mark.line + 1)
     return []
+
+
+def _line_of(node: yaml.MappingNode, twice: str) -> int:
+    """Return the line of the second field of a name."""
+    lines: list[int] = [key.start_mark.line + 1 for key, _ in node.value if key.value == twice]
+    return lines[1]
 
 
 def _is_finite(text: str) -> bool:

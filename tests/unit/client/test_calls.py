@@ -21,8 +21,8 @@ from seaway.client.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownError,
-    error_of,
 )
+from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem

@@ -32,7 +32,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"
-"""Object with the UID that identifies a cluster: it exists for the cluster's whole life.
+"""Path of the object whose UID identifies a cluster. The object exists for the cluster's whole life.
 
 References
 ----------
@@ -40,14 +40,14 @@ Kubernetes KEP-2149, ClusterId for ClusterSet identification: the uid of kube-sy
 """
 
 NO_IDENTITY_REASONS = frozenset({"Forbidden", "NotFound"})
-"""Reasons of an API server for refusing to return the UID."""
+"""Reasons with which an API server may refuse to return the UID."""
 
 MAX_PAUSE_S = 1.0
-"""Maximum pause between two requests. Seaway ignores a cluster's reports until the cluster is identified."""
+"""Maximum pause between two requests in seconds. Seaway ignores a cluster's reports until the cluster is identified."""
 
 
 async def read_identity(api: Api, health: Health, random: Random) -> str:
-    """Request a cluster's UID until it answers; return an empty text if Seaway may not read it."""
+    """Request a cluster's UID until the cluster answers; return an empty text if Seaway may not read the UID."""
     backoff = Backoff(random, max_s=MAX_PAUSE_S)
     while True:
         try:
@@ -68,8 +68,9 @@ def assign_names(
 ) -> dict[Context, str]:
     """Return the cluster name of each context. A second context of the same cluster gets no name.
 
-    A known cluster keeps its name. A new cluster gets the name of its context; equal names get the file's name as a
-    suffix. A cluster that has not answered yet keeps its previous name until its UID shows that it is another cluster.
+    A known cluster keeps its name. A new cluster gets the name of its context. If contexts have equal names, the file's
+    name is added as a suffix. A cluster that has not answered keeps its previous name until its UID identifies another
+    cluster.
 
     Parameters
     ----------
@@ -231,9 +232,9 @@ class KubernetesBackends:
         self._confirm_names(names)
 
     def _state_of(self, context: Context) -> _ContextState:
-        """Return the state of a context, or a new state if its kubeconfig entries changed.
+        """Return the state of a context. If its kubeconfig entries changed, return a new state.
 
-        Compare digests, not modification times: kubelet rewrites all files of a mounted Secret when one changes.
+        Compare digests, not modification times: the kubelet rewrites all files of a mounted Secret when one changes.
         """
         before = self._contexts.get(context)
         return before if before and before.digest == context.digest else _ContextState(context.digest)

@@ -27,13 +27,13 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 LOGS_S = 20.0
 MAX_FOLLOWED = 24
-"""Maximum number of logs of one cluster that users follow. Each needs a connection; watches and calls need others."""
+"""Maximum number of logs of one cluster that users can follow at the same time. Each log uses a connection."""
 
 CLOSE_S = 5.0
 RETRY_AFTER_S = 5
 
 PODS_TERMINATING = Answer(done=False, reason="its pods have not ended yet")
-"""Answer to a removal after its objects are deleted, while its pods still run and use devices."""
+"""Answer to a removal while the objects are deleted, but their pods still run and use devices."""
 
 NOT_LISTED = Answer(done=False, reason="its state is not known yet")
 """Answer to a removal from a cluster that is not reporting, because its pods may still run."""
@@ -93,9 +93,9 @@ class KubernetesCluster:
         return [self._reactor.submit(self._carry_out(each)) for each in commands]
 
     async def _carry_out(self, command: Command) -> Answer:
-        """Execute a command, once the cluster is identified and listed.
+        """Execute a command after the cluster is identified and listed.
 
-        Before that, node labels, devices and the objects of attempts are not known.
+        Before that, node labels, devices and the objects of attempts are unknown.
         """
         if not self._health.complete:
             why = self._health.unreachable_reason(0).removeprefix(f"{self.cluster}: ")
@@ -152,7 +152,7 @@ class KubernetesCluster:
         )
 
     def _has_running_pods(self, removal: Removal) -> bool:
-        """Report whether pods of an attempt still run. Karmada may also not reach their cluster.
+        """Report whether pods of an attempt still run. Karmada may also fail to reach their cluster.
 
         Ignore pods on nodes that are down: they may never be reported as gone, and the node gets no new pods. Count
         pods on cordoned nodes (`kubectl drain`), because these nodes report the end of pods. Count pods without a node:

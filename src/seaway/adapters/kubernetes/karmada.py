@@ -43,7 +43,7 @@ LEFTOVER_INTERVAL_S = 30.0
 
 
 class LeftoverTracker:
-    """Detection of objects in Karmada's control plane whose attempt is missing in the member. For one event loop.
+    """Detection of objects in Karmada's control plane whose attempt is missing in the member, for one event loop.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class LeftoverTracker:
     def look(self, views: Mapping[str, ClusterView]) -> None:
         """Mark attempts that are missing in a member in two consecutive searches.
 
-        One search is not enough, because the objects may be in the middle of a write. Attempts with a workload in the
-        control plane are no leftovers: Karmada delivers them, however long that takes.
+        One search is not enough, because a write of the objects may be in progress. Attempts with a workload in the
+        control plane are not leftovers: Karmada delivers them eventually.
 
         Parameters
         ----------
@@ -103,11 +103,11 @@ class Members:
         self._regions: dict[str, str] = {}
 
     def regions(self) -> dict[str, str]:
-        """Return the members' regions by name; a region is empty if it is not known."""
+        """Return the regions of the members by name; a region is empty if it is unknown."""
         return dict(self._regions)
 
     async def replace(self, items: Sequence[MemberObject]) -> None:
-        """Replace all members with those of a list."""
+        """Replace all members."""
         self._regions = {each.metadata.name: each.spec.region for each in items}
 
     def put(self, item: MemberObject) -> None:
@@ -119,11 +119,11 @@ class Members:
         self._regions = {name: region for name, region in self._regions.items() if name != item.metadata.name}
 
     def broken(self, what: Broken) -> None:
-        """Ignore a member that cannot be decoded: the previous version stays."""
+        """Ignore a member that cannot be decoded. Its previous version remains in the cache."""
 
 
 FIRST_LIST_TIMEOUT_S = 5.0
-"""Maximum wait for the first list of members."""
+"""Maximum time to wait for the first list of members, in seconds."""
 
 LEFTOVER_CHECK_S = 0.02
 
@@ -132,7 +132,7 @@ POLICIES = (
     Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", Item, SELECTOR),
     Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", Item, SELECTOR),
 )
-"""Kinds of Seaway's objects that are only in Karmada's control plane."""
+"""Kinds of Seaway's objects that exist only in Karmada's control plane."""
 
 
 class KarmadaBackends:
@@ -225,7 +225,7 @@ class KarmadaBackends:
         )
 
     def _workload_gone(self, key: AttemptKey) -> None:
-        """Mark an attempt as missing in its member when its workload is gone here.
+        """Mark an attempt as missing in its member when its workload in the control plane is gone.
 
         Karmada may never have delivered the workload.
         """
@@ -233,7 +233,7 @@ class KarmadaBackends:
             member.view.mark_missing(key[:2])
 
     def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
-        """Report a rejection to the member's view, also if the member joins later."""
+        """Report a rejection to the member's view, now or when the member joins."""
         self._denied[source] = (cluster, key, rejection)
         if member := self._clusters.get(cluster):
             member.view.reject(key, source, rejection)
@@ -251,7 +251,7 @@ class KarmadaBackends:
                 self.reject(cluster, key, source, denial)
 
     async def _find_leftovers(self) -> None:
-        """Search for leftovers of the control plane at regular intervals."""
+        """Search for leftovers in the control plane at regular intervals."""
         while True:
             await asyncio.sleep(LEFTOVER_INTERVAL_S)
             if self._health.complete:

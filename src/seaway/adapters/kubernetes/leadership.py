@@ -1,7 +1,8 @@
 """Leader election by a Lease: one process leads, the others wait.
 
-The protocol is that of client-go, so that other tools can read the leader. It compares no two clocks. A waiting process
-measures by its own clock how long the Lease is unchanged. The leader stops before another process may take the Lease.
+The protocol is that of client-go, so that other tools can read the leader. Clocks of different processes are never
+compared. A waiting process measures by its own clock how long the Lease is unchanged. The leader stops before another
+process may acquire the Lease.
 
 References
 ----------
@@ -26,10 +27,10 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import UnavailableError
 
 LEADER_LABEL = "seaway.io/leads"
-"""Label of the leader's pod. A Service selects the leader by it."""
+"""Label of the leader's pod, which a Service uses to select the leader."""
 
 JITTER = 1.2
-"""Maximum extra pause between two tries to lead, as a multiple of the retry period."""
+"""Maximum additional pause between two tries to acquire the Lease, as a multiple of the retry period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class LeaseDurations:
     Attributes
     ----------
     lease_duration_s
-        How long a Lease is valid without renewal.
+        Validity of a Lease without renewal.
     renew_deadline_s
-        How long after its last renewal the leader stops; less than `lease_duration_s`.
+        Time after its last renewal at which the leader stops; less than `lease_duration_s`.
     retry_period_s
         Pause between two tries.
     """
@@ -52,7 +53,7 @@ class LeaseDurations:
 
 
 class Candidate:
-    """Process that holds a Lease or waits for it. For one event loop.
+    """Process that holds a Lease or waits for it, for one event loop.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ class Candidate:
         return True
 
     async def release(self) -> None:
-        """Release the Lease, so that other processes need not wait until it expires; raise as `attempt`."""
+        """Release the Lease, so that other processes need not wait for its expiry; raise the errors of `attempt`."""
         found = await self._read()
         spec = found.get("spec") or {}
         self.until_s = float("-inf")
@@ -150,7 +151,7 @@ class Candidate:
         return found
 
     async def _write(self, found: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-        """Write the Lease, unless another process wrote it after it was read."""
+        """Write the Lease, unless another process has written it since it was read."""
         body = {**found, "spec": spec}
         if "resourceVersion" in found["metadata"]:
             path = f"{self._collection}/{self._metadata['name']}"
@@ -160,7 +161,7 @@ class Candidate:
         self._observe(spec)
 
     def _may_take(self, spec: Mapping[str, Any]) -> bool:
-        """Check that the Lease is free or held by this process, or was unchanged for its duration."""
+        """Check that the Lease is free, is held by this process, or was unchanged for its duration."""
         if spec != self._seen:
             self._observe(spec)
         duration_s = spec.get("leaseDurationSeconds") or self._terms.lease_duration_s
@@ -198,9 +199,9 @@ class NoLeaderLabel:
 
 
 class PodLeaderLabel:
-    """Label of this process's pod. A Service that selects it sends requests only to the leader.
+    """Label on this process's pod. A Service that selects it sends requests only to the leader.
 
-    The label outlives a container. A waiting process therefore first removes the label that an earlier container left.
+    The label outlives a container. A waiting process therefore first removes the label of an earlier container.
     """
 
     def __init__(self, api: Api, namespace: str, pod: str) -> None:
@@ -231,7 +232,7 @@ class LeadershipStatus:
     can_take_over
         True if it can take over from the leader.
     label_error
-        Error that prevents it from showing that it leads.
+        Error that prevents it from setting the leader label.
     """
 
     reason: str = ""

@@ -3,7 +3,7 @@
 References
 ----------
 Kubernetes API, "Read log of the specified Pod": ``follow``, ``sinceTime``, ``tailLines``, ``limitBytes``,
-``timestamps``. Kubernetes rounds ``sinceTime`` to whole seconds on its way to a kubelet.
+``timestamps``. Kubernetes rounds ``sinceTime`` to whole seconds before it reaches a kubelet.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ MAX_BYTES = 4 << 20
 """Maximum number of bytes from the end of a log that Seaway stores and shows."""
 
 LARGEST_BYTES = 64 << 20
-"""Maximum number of bytes that a server may send for the requested lines, counted from their start. Kubelets store 10
-MiB of a log by default, so this limit only stops endless responses."""
+"""Maximum size of an answer in bytes, counted from the first requested line.
+
+Kubelets store 10 MiB of a log by default, so this limit only stops endless responses.
+"""
 
 LONGEST_LINE = 256 << 10
-"""Maximum bytes of a line. Longer lines are split."""
+"""Maximum number of bytes of a line. Longer lines are split."""
 
 IDLE_TIMEOUT_S = 120.0
-"""Maximum time without new lines before Seaway requests the log again, because the connection may be dead."""
+"""Time without new lines after which Seaway requests the log again, in seconds. The connection may be dead."""
 
 NS_PER_S = 1_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +40,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A container of a pod. The name is empty for the only container."""
+    """Container of a pod. The name is empty for the only container."""
 
     pod: PodSummary
     container: str
@@ -100,7 +102,7 @@ class LineFilter:
     origin
         The pod whose log is read.
     after
-        Position of the last known line; ignored if it is of another pod.
+        Position of the last known line; ignored if it belongs to another pod.
     """
 
     def __init__(self, origin: str, after: str = "") -> None:
@@ -152,7 +154,7 @@ def time_of(stamp: bytes) -> int | None:
 
 
 def _read_position(origin: str, place: str) -> tuple[int, int]:
-    """Return a position's time and its number of lines; zeros if it is invalid or of another pod."""
+    """Return the time and the number of lines of a position; zeros if it is invalid or belongs to another pod."""
     whose, _, rest = place.partition(".")
     at, _, times = rest.partition(".")
     known = whose == origin and all(each.isascii() and each.isdecimal() and len(each) < 20 for each in (at, times))

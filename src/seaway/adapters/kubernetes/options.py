@@ -29,7 +29,7 @@ class ClusterOptions:
     request_timeout_s
         Timeout of calls to an API server.
     known
-        Properties of clusters that clusters do not report, by name: gateway, region, price.
+        Configured properties of clusters that clusters do not report, by name: gateway, region, price.
     templates
         Templates of the objects that a job creates.
     default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue

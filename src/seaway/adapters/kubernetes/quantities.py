@@ -26,7 +26,7 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 REMEMBERED = 4096
-"""Number of cached quantities per unit: the pods of a cluster request the same few."""
+"""Number of cached quantities per unit. The pods of a cluster request the same few quantities."""
 
 
 def exact(quantity: str | int | float) -> Fraction:
@@ -52,24 +52,24 @@ def exact(quantity: str | int | float) -> Fraction:
 
 @lru_cache(REMEMBERED)
 def milli(quantity: str | int | float, *, down: bool = False) -> int:
-    """Return a quantity in thousandths; round requests up, capacities `down`.
+    """Return a quantity in thousandths; round requests up, and capacities `down`.
 
     Raises
     ------
     RejectedError
-        As `exact` does.
+        As for `exact`.
     """
     return _rounded(exact(quantity) * 1000, down)
 
 
 @lru_cache(REMEMBERED)
 def mebibytes(quantity: str | int | float, *, down: bool = False) -> int:
-    """Return a quantity of bytes in MiB; round requests up, capacities `down`.
+    """Return a quantity of bytes in MiB; round requests up, and capacities `down`.
 
     Raises
     ------
     RejectedError
-        As `exact` does.
+        As for `exact`.
     """
     return _rounded(exact(quantity) / MIB, down)
 
@@ -81,7 +81,7 @@ def integer(quantity: str | int | float, *, down: bool = False) -> int:
     Raises
     ------
     RejectedError
-        As `exact` does.
+        As for `exact`.
     """
     return _rounded(exact(quantity), down)
 

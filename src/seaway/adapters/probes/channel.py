@@ -26,10 +26,10 @@ _NOT_OF_WHAT_COMES = 1 << 17
 """`SOF_TIMESTAMPING_OPT_RX_FILTER`, since Linux 6.12. Older kernels add a second receive timestamp, for which there is
 no buffer."""
 _PACKET_BYTES = 2304
-"""Maximum size of a probe: link header, IPv6 header, segment routing header of 127 segments, and message."""
+"""Maximum size of a probe in bytes: link header, IPv6 header, segment routing header of 127 segments, and message."""
 _MSG_ERRQUEUE = 0x2000
 _TRIES, _AT_ONCE_NS = 3, 2_000
-"""Maximum time between the readings of two clocks; after a longer one they are read again."""
+"""Maximum number of readings of two clocks, and maximum time between the two readings of a valid pair."""
 
 
 class SendTimestamps:
@@ -66,7 +66,7 @@ class SendTimestamps:
         return now_ns
 
     def read(self) -> None:
-        """Read the kernel's send timestamps."""
+        """Read the available send timestamps of the kernel."""
         while True:
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES, _MSG_ERRQUEUE)
@@ -78,7 +78,7 @@ class SendTimestamps:
                 self._late_ns[payload] = max(stamp_ns(ancillary) - noted_ns, 0)
 
     def late_ns(self, payload: bytes) -> int:
-        """Return the delay between the recorded and the real send time of an answered probe; 0 if unknown."""
+        """Return the delay between the recorded and the actual send time of an answered probe; 0 if unknown."""
         if payload in self._noted_ns:
             self.read()
         return self._late_ns.pop(payload, 0)
@@ -92,7 +92,7 @@ class SendTimestamps:
 
 AT_ONCE = 64
 _MOST = 4096
-"""Maximum number of packets to read before other work."""
+"""Maximum number of packets to read in one call."""
 _BYTE = ctypes.c_char
 
 
@@ -125,7 +125,7 @@ _recvmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int
 
 
 class BatchReceiver:
-    """Reader of a socket with receive timestamps.
+    """Reader of a socket's packets with receive timestamps.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class BatchReceiver:
         self._fresh = bytes(self._raw), bytes(AT_ONCE * ANCILLARY_BYTES)
 
     def read(self) -> list[tuple[bytes, int]]:
-        """Return packets with their receive times by the wall clock in nanoseconds; 0 without a timestamp."""
+        """Return packets with their wall-clock receive times in nanoseconds; 0 without a timestamp."""
         found: list[tuple[bytes, int]] = []
         while len(found) < _MOST:
             came = _recvmmsg(self._socket.fileno(), self._address, AT_ONCE, socket.MSG_DONTWAIT, None)
@@ -180,7 +180,7 @@ def _room(size: int) -> tuple[bytearray, int]:
 
 
 MAX_AT_ONCE = 4096
-"""Maximum number of answers to read before other work."""
+"""Maximum number of answers to read in one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class ProbePath:
 
 
 class Channel(Protocol):
-    """Sender of probes by one method, and reader of their answers.
+    """Channel that sends probes by one method and receives their answers.
 
     Attributes
     ----------

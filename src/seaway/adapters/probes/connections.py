@@ -2,7 +2,7 @@
 
 References
 ----------
-RFC 6298, section 2: a lost SYN is sent again after a second. A connection that took a second lost its first SYN.
+RFC 6298, section 2: a lost SYN is retransmitted after a second. A connection that took a second lost its first SYN.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Attempt(NamedTuple):
 
 
 class ConnectionChannel:
-    """TCP over IPv6 or IPv4; each connection is reset as soon as it is established.
+    """Channel for TCP over IPv6 or IPv4. Each connection is reset when it is established.
 
-    It needs no privilege. Sockets are made during a round, in the network namespace of the calling thread.
+    It requires no privilege. It creates sockets during a round, in the network namespace of the calling thread.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class ConnectionChannel:
 
 
 def _arrivals(attempt: _Attempt, error: int) -> list[Arrival]:
-    """Return the arrival of a completed connection; empty without an answer, or after a retransmission."""
+    """Return the arrival of a completed connection; empty without an answer or after a retransmission."""
     wall_ns, took_ns = time.time_ns(), time.monotonic_ns() - attempt.started_ns
     info = attempt.opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     rtt_us, sent_again = _TCP_INFO.unpack(info)

@@ -1,4 +1,4 @@
-"""Threads in a network namespace other than that of the process."""
+"""Threads that run in a network namespace other than that of the process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Namespaced(Protocol):
-    """Network namespace in which sockets are made."""
+    """Network namespace in which sockets are created."""
 
     def call(self, work: Callable[[], T]) -> T:
         """Run a function in the namespace, and return its result."""
@@ -42,13 +42,13 @@ class CurrentNamespace:
 class Namespace:
     """A named network namespace.
 
-    To enter it requires a privilege (CAP_SYS_ADMIN). A permanent thread enters it once, so sockets can be made in it
-    after the process drops its privileges.
+    Entering it requires the capability CAP_SYS_ADMIN. A permanent thread enters it once, so that the process can create
+    sockets in it after it drops its privileges.
 
     Raises
     ------
     RejectedError
-        When it does not exist, or may not be entered.
+        When it does not exist, or the process may not enter it.
     """
 
     def __init__(self, name: str) -> None:

@@ -24,7 +24,7 @@ from seaway.probing.rounds import BURST, MIN_PROBES, Arrival, OpenRound, Pace
 
 
 class DatagramChannel(SocketChannel):
-    """UDP over IPv6 or IPv4, from one socket to any number of targets.
+    """Channel for UDP over IPv6 or IPv4, from one socket to any number of targets.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class DatagramChannel(SocketChannel):
 
 
 _PACKET_BYTES = 128
-"""Size above the maximum of an answer: 60 bytes of an IPv4 header, and 64 of the message."""
+"""Buffer size, above the maximum size of an answer: 60 bytes of an IPv4 header, and 64 of the message."""
 _arrival = Arrival._make  # three times as fast as a call with positional arguments
 
 
 class EchoChannel(SocketChannel):
-    """ICMPv6 or ICMP.
+    """Channel for ICMPv6 or ICMP.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class EchoChannel(SocketChannel):
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
 _TRY_LATER = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-"""Errors of a temporary lack of resources on this machine, which do not concern the path to a target."""
+"""Errors for a temporary lack of resources on this machine. They do not concern the path to a target."""
 _METHODS: dict[Method, Callable[[int, Address | None], Channel]] = {
     Method.ICMP: EchoChannel,
     Method.UDP: DatagramChannel,
@@ -116,7 +116,7 @@ Channels = dict[tuple[Method, int], Channel]
 
 
 def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketProber:
-    """Open everything that requires a privilege. Probing itself requires none.
+    """Open all sockets and namespaces that require a privilege. Probing itself requires none.
 
     Raw sockets require CAP_NET_RAW, and a namespace requires CAP_SYS_ADMIN. With CAP_NET_ADMIN, receive buffers may
     exceed the system's limit. The caller must drop privileges for all threads, as `os.setresuid` does.
@@ -124,7 +124,7 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
     Parameters
     ----------
     sources
-        Local address, or one for each IP version; without one the routes decide.
+        Local address, or one for each IP version. Without an address, the routes select one.
     netns
         Name of the network namespace to probe from; the process itself does not enter it.
 
@@ -142,11 +142,11 @@ def open_prober(*sources: IPv6Address | IPv4Address, netns: str = "") -> SocketP
 
 
 class SocketProber:
-    """Prober with all methods. It runs in the calling thread, or in that of the namespace."""
+    """Prober with all methods. It runs in the calling thread, or in the thread of the namespace."""
 
     def __init__(self, where: Namespaced, channels: Channels) -> None:
         self.place = where
-        """Namespace in which it makes its sockets."""
+        """Namespace in which it creates sockets."""
         self._channels = channels
         self._closed = False
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
@@ -162,7 +162,7 @@ class SocketProber:
             return self.place.call(lambda: self._probe(targets, how, round(spread_s * _NS)))
 
     def close(self) -> None:
-        """End a round in another thread, and close the sockets."""
+        """End a round that runs in another thread, and close the sockets."""
         self._closed = True
         os.eventfd_write(self._stop, 1)
         with self._probing:
@@ -201,7 +201,10 @@ class SocketProber:
         spread_ns: int,
         longest_ns: int,
     ) -> None:
-        """Send all probes, and read answers in between. A probe that cannot be sent for too long counts as unsent."""
+        """Send all probes, and read answers in between.
+
+        Mark a probe as unsent if it cannot be sent within `longest_ns`.
+        """
         prompt = [channel for channel in used if channel.prompt]
         burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # contains no target twice
         pace = Pace(opened.probes, spread_ns, burst)
@@ -247,7 +250,7 @@ def _open(sources: dict[int, Address]) -> Channels:
 def _send_some(
     opened: OpenRound, ways: Sequence[tuple[Channel | None, ProbePath]], first: int, end: int, *, last_chance: bool
 ) -> int:
-    """Send probes one after another; return the index of the first unsent one, which must be retried."""
+    """Send probes in order; return the index of the first probe to retry."""
     for probe in range(first, end):
         channel, how = ways[probe % len(ways)]
         if channel is None:
@@ -271,7 +274,7 @@ def _receive(opened: OpenRound, used: Sequence[Channel]) -> None:
 
 
 def _offset_ns() -> int:
-    """Return the offset of the wall clock from the monotonic clock, by the most precise of a few readings."""
+    """Return the offset of the wall clock from the monotonic clock, from the most precise of up to three readings."""
     least_ns, offset_ns = None, 0
     for _ in range(3):
         before_ns = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""Reflector: returns the UDP probes of other gateways."""
+"""Reflector: answers the UDP probes of other gateways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seaway.probing import packets
 
 
 class Reflector:
-    """Server that answers only known gateways; an answer has the size of the probe.
+    """Server that answers only known gateways. An answer has the size of the probe.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Reflector:
         self._known: frozenset[str] = frozenset()
 
     def set_gateways(self, gateways: Iterable[IPv6Address | IPv4Address]) -> None:
-        """Replace the known gateways."""
+        """Replace the set of known gateways."""
         self._known = frozenset(name for each in gateways for name in _names(each))
 
     def serve(self) -> None:
-        """Answer until another thread calls `stop`."""
+        """Answer probes until another thread calls `stop`."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         poll.register(self._stop, select.POLLIN)
@@ -70,5 +70,5 @@ class Reflector:
 
 
 def _names(address: Address) -> tuple[str, ...]:
-    """Return the texts of an address in a socket of its own IP version, and in a dual-stack socket."""
+    """Return the text forms of an address in a socket of its own IP version and in a dual-stack socket."""
     return (str(address), f"::ffff:{address}") if address.version == 4 else (str(address),)

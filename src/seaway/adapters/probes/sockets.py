@@ -1,4 +1,4 @@
-"""Sockets and their options. This module has everything that requires a privilege."""
+"""Sockets and their options. All operations that require a privilege are in this module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SO_ATTACH_FILTER = 26
 _SO_SNDBUFFORCE = 32
 _SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 64
-"""SO_TIMESTAMPNS_NEW: two 64-bit numbers on every machine."""
+"""SO_TIMESTAMPNS_NEW: two 64-bit numbers on every architecture."""
 _SOL_RAW = 255
 _FILTER_OF_ICMP = 1
 _BUFFER_BYTES = 4 << 20
@@ -123,7 +123,7 @@ def stamp_ns(ancillary: Ancillary) -> int:
 
 
 def _all_but(kind: int, *, words: int) -> bytes:
-    """Return the mask of blocked ICMP message types: all except one."""
+    """Return the mask that blocks all ICMP message types except one."""
     blocked = ~(1 << kind)
     return struct.pack(f"={words}I", *((blocked >> 32 * word) & 0xFFFFFFFF for word in range(words)))
 

@@ -41,7 +41,7 @@ FOLDER = Path("/run/seaway")
 
 
 class SavedSettings:
-    """File of one network namespace.
+    """Previous settings of one network namespace, stored in a file.
 
     Contents from another namespace or from before a reboot are ignored.
 
@@ -114,7 +114,7 @@ class SavedSettings:
 
 
 NAMED = Path("/run/netns")
-"""Folder of the namespaces of `ip netns add`."""
+"""Folder of the namespaces that `ip netns add` creates."""
 
 OWN = Path("/proc/thread-self/ns/net")
 
@@ -124,7 +124,7 @@ SO_NETNS_COOKIE = 71
 
 @contextmanager
 def inside(netns: str) -> Iterator[None]:
-    """Enter a network namespace with this thread temporarily; stay in the current one if the name is empty.
+    """Run a block with this thread in a network namespace. With an empty name, stay in the current namespace.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def inside(netns: str) -> Iterator[None]:
 
 
 def identity() -> str:
-    """Return a unique ID of the current namespace, which is never used again, even after a reboot."""
+    """Return the unique ID of the current namespace. The ID is never used again, even after a reboot."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         try:
@@ -181,11 +181,11 @@ def _enter(namespace: int, name: str) -> None:
 
 SYSCTLS = Path("/proc/sys")
 READ = ("forwarding", "seg6_enabled", "accept_ra")
-"""IPv6 settings to read from every interface."""
+"""IPv6 settings that are read from every interface."""
 
 
 class Machine:
-    """A machine as a gateway. Its methods block; do not call them on an event loop.
+    """Linux machine as a gateway. Its methods block; do not call them on an event loop.
 
     Parameters
     ----------
@@ -227,11 +227,11 @@ class Machine:
         Raises
         ------
         RejectedError
-            When something prevents it; nothing was changed.
+            When the state cannot be applied; nothing was changed.
         ForbiddenError
             When this process lacks the permission.
         ConflictError
-            When the kernel refuses a change. Earlier changes stay, and another try continues from there.
+            When the kernel rejects a change. Earlier changes remain, and the next call continues from there.
         """
         with self._netlink() as netlink, self._memory.locked():
             found = difference(wanted, self._read(netlink))
@@ -239,12 +239,12 @@ class Machine:
             return found
 
     def apply(self, found: Difference) -> None:
-        """Apply a difference; raise as `converge`."""
+        """Apply a difference; raise the errors of `converge`."""
         with self._netlink() as netlink, self._memory.locked():
             self._apply(found, netlink)
 
     def remove(self) -> Difference:
-        """Remove everything that Seaway wrote, and restore the previous settings; raise as `converge`."""
+        """Remove all changes of Seaway, and restore the previous settings; raise the errors of `converge`."""
         return self.converge(NOTHING)
 
     @contextmanager
@@ -297,7 +297,7 @@ class Machine:
             self._memory.write(identity(), found.saved)
 
     def _refused(self, change: Change, error: OSError, done: int) -> Exception:
-        """Return the error of a refused change, with the number of earlier changes."""
+        """Return the error for a change that the kernel rejected, with the number of earlier changes."""
         (command,) = commands([change], self._netns)
         if error.errno in {errno.EPERM, errno.EACCES}:
             return ForbiddenError(f"this requires root: {command}")

@@ -1,7 +1,7 @@
 """Conversion between routes and the netlink messages of pyroute2.
 
-The segments in a routing header are in reverse order, last hop first (RFC 8754, section 2). pyroute2 has this order;
-`ip` has the opposite one.
+The segments in a routing header are in reverse order, last hop first (RFC 8754, section 2). pyroute2 uses this order;
+`ip` uses the opposite one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Message = Any
 
 
 def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str, Any]:
-    """Return a route in pyroute2's form; `indices` has the interface indexes by name."""
+    """Return a route in pyroute2's form; `indices` maps interface names to indexes."""
     oif = indices[route.interface]
     if isinstance(route, SidRoute):
         return {**key(route), "oif": oif, "encap": _action(route)}
@@ -58,7 +58,7 @@ def key(route: Route) -> dict[str, Any]:
 
 
 def read_own(message: Message, names: Mapping[int, str]) -> Route:
-    """Decode a route of Seaway; `names` has the interface names by index."""
+    """Decode a route of Seaway; `names` maps interface indexes to names."""
     destination, metric = _destination(message), message.get_attr("RTA_PRIORITY") or 0
     if metric != METRIC:
         return UnknownRoute(destination, f"a route of metric {metric}", metric)
@@ -69,7 +69,7 @@ def read_own(message: Message, names: Mapping[int, str]) -> Route:
 
 
 def read_foreign(message: Message, names: Mapping[int, str]) -> ForeignRoute:
-    """Decode a route of another user; of several hops, only the first."""
+    """Decode a route of another user. If it has several hops, read only the first."""
     hops = message.get_attr("RTA_MULTIPATH") or []
     via = (hops[0] if hops else message).get_attr("RTA_GATEWAY")
     index = hops[0]["oif"] if hops else message.get_attr("RTA_OIF")
@@ -130,7 +130,7 @@ def _action(route: SidRoute) -> dict[str, Any]:
 
 
 def _neighbour(hop: Hop, oif: int) -> dict[str, Any]:
-    """Return one of several hops in the long form: pyroute2 silently omits the segments in its short form."""
+    """Return one of several hops in pyroute2's long form. The short form silently omits the segments."""
     encap = _encap(hop)
     attributes = [
         ["RTA_GATEWAY", str(hop.via)],

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from seaway.domain.errors import RejectedError
+from seaway.wire.yaml import Document, YamlError, yaml_documents
 
 STDIN = "-"
 MAX_BYTES = 16 << 20
-
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +88,10 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
         When the file cannot be read, is not YAML, or a document has the wrong kind; it reports the line.
     """
     source = "stdin" if file == STDIN else file
-    text = _text(file, source)
     try:
-        jobs = list(_documents(text, source, kind))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}" if mark else source
-        raise RejectedError(f"this is not YAML: {error.problem or error}", where=where) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RejectedError(f"this is not YAML: {' '.join(str(error).split())[:200]}", where=source) from None
+        jobs = [_written(each, source, kind) for each in yaml_documents(_text(file, source), kind.most)]
+    except YamlError as error:
+        raise error.of_file(source) from None
     if not jobs:
         raise RejectedError(f"no {kind.name} found in it", where=source)
     return jobs
@@ -126,43 +118,11 @@ def _text(file: str, source: str) -> str:
         raise RejectedError("is not text in UTF-8", where=source) from None
 
 
-def _documents(text: str, source: str, kind: Kind) -> Iterator[Written]:
-    for root in yaml.compose_all(text, Loader):
-        if isinstance(root, yaml.ScalarNode) and root.tag.endswith(":null"):
-            continue
-        line = root.start_mark.line + 1
-        if not isinstance(root, yaml.MappingNode):
-            raise RejectedError(
-                f"must be a mapping of names to values, like `{kind.example}`", where=f"{source}:{line}"
-            )
-        lines = {"": line}
-        _walk(root, "", source, lines, kind.most)
-        loader = Loader("")
-        try:
-            fields = loader.construct_document(root)
-        finally:
-            loader.dispose()
-        yield Written(_plain(fields, source, line), source, lines)
-
-
-def _walk(node: yaml.Node, path: str, source: str, lines: dict[str, int], most: int) -> None:
-    """Record the line of each field below a node."""
-    if isinstance(node, yaml.SequenceNode):
-        for at, part in enumerate(node.value):
-            lines[f"{path}[{at}]"] = part.start_mark.line + 1
-            _walk(part, f"{path}[{at}]", source, lines, most)
-    elif isinstance(node, yaml.MappingNode):
-        here: set[str] = set()
-        for key, value in node.value:
-            name = f"{path}.{key.value}" if path else str(key.value)
-            line = key.start_mark.line + 1
-            if name in here:
-                raise RejectedError("is duplicated", where=f"{source}:{line}:{name}")
-            here.add(name)
-            lines[name] = line
-            _walk(value, name, source, lines, most)
-    if len(lines) > most:
-        raise RejectedError(f"has more than {most} fields", where=source)
+def _written(document: Document, source: str, kind: Kind) -> Written:
+    if not isinstance(document.value, dict):
+        where = f"{source}:{document.line}"
+        raise RejectedError(f"must be a mapping of names to values, like `{kind.example}`", where=where)
+    return Written(_plain(document.value, source, document.line), source, {"": document.line, **document.lines()})
 
 
 def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # any value of YAML

@@ -23,7 +23,7 @@ class Gate:
     reason
         Text for users.
     is_permanent
-        True if only a change of the queue's configuration helps, not the end of other work.
+        True if only a change of the queue's configuration helps, not the end of other workloads.
     evicted
         Reason of the eviction after admission, which ends the pods; empty without an eviction.
     """
@@ -58,7 +58,7 @@ class Gates:
         self._by_attempt: defaultdict[Attempt, dict[str, Gate]] = defaultdict(dict)
 
     def put(self, key: Attempt, source: str, gate: Gate | None) -> None:
-        """Set the gate that a source reports for an attempt; None for none."""
+        """Set the gate that a source reports for an attempt; None removes it."""
         before = self._by_attempt[key].pop(source, None)
         if gate:
             self._by_attempt[key][source] = gate
@@ -72,7 +72,7 @@ class Gates:
             self._notify(key)
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Return the workload with the state that follows from its gates, if replicas have no pod yet.
+        """Return the workload with the state that results from its gates, if replicas have no pod yet.
 
         If an eviction ended the pods, its reason replaces that of the pods.
         """
@@ -132,7 +132,7 @@ class PodlessAttempts:
         self._late.begin(key, held, self._limits.scheduling_delay_s, lambda: self._is_late(key))
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Return the workload with the state that follows from how long it has had no pod."""
+        """Return the workload with the state that results from the time it has had no pod."""
         if workload is None or key not in self._late:
             return workload
         if key in self._failed:
@@ -197,7 +197,7 @@ class Attempts:
         )
 
     def known(self) -> set[Attempt]:
-        """Return the attempts with any object, and those whose objects were rejected."""
+        """Return the attempts that have objects or rejected objects."""
         return self._pods.keys() | self._workloads.keys() | self.rejections.without_objects
 
     def workload(self, key: Attempt) -> Workload | None:
@@ -233,7 +233,7 @@ class Attempts:
         return set(self._addresses)
 
     def put_address(self, key: Attempt, address: str) -> None:
-        """Set the address of an attempt's service; empty for none."""
+        """Set the address of an attempt's service; an empty text removes it."""
         if self._addresses.get(key, "") != address:
             self._addresses.pop(key, None)
             if address:
@@ -296,7 +296,7 @@ class Attempts:
         self._podless.watch(key, self._workloads.get(key, {}).values(), self._pods.get(key, ()))
 
     def _check_rejection(self, place: ObjectKey, workload: WorkloadPart | None) -> None:
-        """Record or withdraw the rejection that a workload itself reports. Its end takes precedence."""
+        """Record or withdraw the rejection that a workload itself reports. The workload's end takes precedence."""
         source = f"{place[0]} {place[1]}"
         if workload and workload.rejection and not workload.ended:
             self.rejections.reject((workload.job_id, workload.attempt), source, pods_rejected(workload.rejection))
@@ -304,7 +304,7 @@ class Attempts:
             self.rejections.allow(source)
 
     def _watch_failure(self, place: ObjectKey, workload: WorkloadPart | None) -> None:
-        """Check a failed workload again later: an event of its pod may arrive late, with a better reason."""
+        """Check a failed workload again later. An event of its pod may arrive late, with a better reason."""
         if workload and workload.ended and workload.ended.phase is WorkloadPhase.FAILED:
             self._soon(self._limits.unschedulable_timeout_s, lambda: self._count_failed(place, workload.uid))
 

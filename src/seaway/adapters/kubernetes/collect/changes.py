@@ -18,7 +18,7 @@ UNREACHABLE_TIMEOUT_S = 10.0
 UNSCHEDULABLE_TIMEOUT_S = 5.0
 
 UNREACHABLE_TIMEOUT_SHARE = 2 / 3
-"""Share of the time after which an unreachable cluster gets no new work. The error is reported before that."""
+"""Fraction of the stale time after which the error of an unreachable cluster is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Limits:
         )
 
     def of(self, wait: Wait) -> float:
-        """Return how long a pod may wait for something, in seconds."""
+        """Return the maximum time of a wait, in seconds."""
         if wait is Wait.SCHEDULER:
             return self.scheduling_delay_s
         return (
@@ -76,7 +76,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Debounce(Generic[K]):
-    """Timers of ongoing conditions.
+    """Timers of conditions that must last for a time.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Debounce(Generic[K]):
         return key in self._elapsed
 
     def begin(self, key: K, condition: Hashable, seconds: float, elapsed: Callable[[], None]) -> None:
-        """Start the timer of a condition. The same condition does not restart the timer; another one does.
+        """Start the timer of a condition. The same condition does not restart the timer; a different one does.
 
         Parameters
         ----------
@@ -123,10 +123,10 @@ class Debounce(Generic[K]):
 
 
 RELIST_DELAY_S = 1.0
-"""Delay between a list and the full report. Other kinds are listed in that time, too, and watches catch up."""
+"""Delay in seconds between a list and the full report. In that time, other kinds are listed and watches catch up."""
 
 TIME_SLICE_S = 0.01
-"""Maximum time of one batch of updates on the event loop."""
+"""Maximum duration of one batch of updates on the event loop, in seconds."""
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class ChangeNotifier(Generic[K]):
     def since(self, cursor: str, wait_s: float) -> dict[K, None] | None:
         """Return the changes since `cursor`, or None for a full report; see the port `Backend`. Hold the lock.
 
-        During the first list, wait for its end, so that the caller gets one complete report.
+        During the first list, wait until it is complete, so that the caller gets one full report.
         """
         give_up_s = monotonic() + wait_s
         while True:
@@ -202,7 +202,7 @@ class ChangeNotifier(Generic[K]):
             await asyncio.sleep(0)
 
     def _process_slice(self, rest: Iterator[T], take: Callable[[T], None]) -> bool:
-        """Process items for one time slice; return whether more are left."""
+        """Process items for one time slice; return whether items remain."""
         end_s = perf_counter() + TIME_SLICE_S
         self._processing = True
         try:

@@ -17,14 +17,17 @@ from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 
 READ = ("hami.io", "volcano.sh", "seaway.io", "batch.kubernetes.io")
-"""Domains of the annotations that Seaway reads. Others are not cached."""
+"""Domains of the annotations that Seaway reads. Other annotations are not cached."""
 
 _DECODER = msgspec.json.Decoder(PodObject)
 _ENCODER = msgspec.json.Encoder()
 
 
 class PodCache:
-    """Pods by name, ``namespace/name``, and by node. They are stored as JSON, which needs a fraction of the memory."""
+    """Cache of pods by name, ``namespace/name``, and by node.
+
+    Pods are stored as JSON, which needs a fraction of the memory.
+    """
 
     def __init__(self) -> None:
         self._written: dict[str, bytes] = {}
@@ -62,7 +65,10 @@ class PodCache:
 
 
 class Claims:
-    """Resource claims and the pods that use them, both by ``namespace/name`` and in any order of arrival."""
+    """Index of resource claims and of the pods that use them, both by ``namespace/name``.
+
+    They may arrive in any order.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[str, ResourceClaim] = {}
@@ -75,7 +81,7 @@ class Claims:
         return set(self._claims)
 
     def put(self, claim: ResourceClaim) -> list[str]:
-        """Update a claim; return the pods affected by its change."""
+        """Add or update a claim; return the pods that its change affects."""
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         before = self._claims.get(name)
         self._claims[name] = claim
@@ -86,7 +92,7 @@ class Claims:
         return [] if self._claims.pop(name, None) is None else self._users_of(name)
 
     def used_by(self, name: str, pod: PodObject) -> list[ResourceClaim]:
-        """Record the claims that a pod uses; return those that are known."""
+        """Record the claims that a pod uses; return the known ones."""
         used = tuple(dict.fromkeys(_named(pod))) if pod.spec.resource_claims else ()
         if used != self._used.get(name, ()):
             self.forget(name)
@@ -173,7 +179,7 @@ def _name_counted(held: Sequence[Held]) -> tuple[str, ...]:
 
 
 class DeviceShares:
-    """Reader of pods' device shares, with the state that it needs for later updates. Pods are named ``namespace/name``.
+    """Reader of the device shares of pods. It stores the state for later updates. Pods are named ``namespace/name``.
 
     Parameters
     ----------
@@ -193,7 +199,7 @@ class DeviceShares:
         Returns
         -------
         view, again
-            Use of the node by the pod, and the pods to read again.
+            The pod's use of the node, and the pods to read again.
         """
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         found = read_pod(pod, view, self._claims.used_by(name, pod))
@@ -230,5 +236,5 @@ class DeviceShares:
         return self._pods.on(node)
 
     def pods(self, names: Iterable[str]) -> Iterator[PodObject]:
-        """Yield the last observed versions of the named pods."""
+        """Yield the cached versions of the named pods."""
         return self._pods.read(names)

@@ -1,4 +1,4 @@
-"""Health of a cluster's sources: the failing sources, and since when."""
+"""Health of a cluster's sources: the failing sources and the start of each failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ is not ready.
 """
 
 OPTIONAL_TIMEOUT_S = 10.0
-"""Time for which an optional kind may fail on a responding server before Seaway skips it."""
+"""Time in seconds for which an optional kind may fail on a responding server before Seaway skips it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Health:
         self._missing = set(self._sources)
         self._failing: dict[str, _Failure] = {}
         self._ping_started_s: float | None = None
-        """Start of the current health check; None if none is under way."""
+        """Start of the current health check; None if no check runs."""
         self._last_seen_s = now_s()
         """Time of the latest answer."""
         self._failing_optional: dict[str, float] = {}
@@ -80,11 +80,14 @@ class Health:
         self.on_complete: Callable[[], None] = lambda: None
 
     def ping_started(self) -> None:
-        """Record the start of a health check. Without an answer, the server is not responding since this time."""
+        """Record the start of a health check.
+
+        Without an answer, the server counts as not responding since this time.
+        """
         self._ping_started_s = self._now_s()
 
     def succeeded(self, source: str) -> None:
-        """Record an answer of a source, also one that reports no such kind."""
+        """Record an answer of a source. An answer that the kind does not exist counts, too."""
         self._last_seen_s = self._now_s()
         if source == LIVEZ:
             self._ping_started_s = None
@@ -97,7 +100,7 @@ class Health:
             self._mark_listed(source)
 
     def forbidden(self, source: str, why: str) -> None:
-        """Record that Seaway may not list an optional source; log this once."""
+        """Record that Seaway may not list an optional source, and log this once."""
         known = self._forbidden.get(source)
         self.succeeded(source)
         with self._lock:
@@ -110,7 +113,7 @@ class Health:
             )
 
     def unavailable(self) -> dict[str, str]:
-        """Return the skipped sources, which are forbidden or keep failing, with the reasons."""
+        """Return the reasons of the skipped sources, which are forbidden or keep failing."""
         with self._lock:
             return self._forbidden | self._skipped
 
@@ -204,7 +207,7 @@ class Health:
         return max(0.0, self._now_s() - min(began_s)) if began_s else 0.0
 
     def failing(self) -> dict[str, float]:
-        """Return how long each source has been failing, in seconds; 0 for one that works."""
+        """Return the duration of each source's failure in seconds; 0 for a working source."""
         with self._lock:
             return {
                 each: self._now_s() - self._failing[each].since_s if each in self._failing else 0.0
@@ -219,7 +222,7 @@ class Health:
 
 
 class OptionalHealth(Health):
-    """Health of a source that the view does not need. A missing permission is logged once.
+    """Health of a source that the view does not require. A missing permission is logged once.
 
     Parameters
     ----------
@@ -246,8 +249,8 @@ SOURCE = LIVEZ
 async def ping(api: Api, health: Health, random: Random, interval_s: float, wake_signal: WakeSignal) -> None:
     """Check periodically that the server responds, and record the result in `health`, until cancelled.
 
-    A refusal counts as an answer, except 401: nothing can be written then, although open watches continue. Server
-    errors count as failures: a proxy does not reach the server, or the server lacks its store.
+    A refusal counts as an answer, except 401: Seaway cannot write then, although open watches continue. Server
+    errors count as failures: a proxy does not reach the server, or the server does not reach its store.
 
     The first answer after a failure notifies `wake_signal`, so that waiting retries start immediately.
 
@@ -275,7 +278,7 @@ async def ping(api: Api, health: Health, random: Random, interval_s: float, wake
 
 
 async def _ping_failure(api: Api) -> str:
-    """Send a health check; return its error, empty on success."""
+    """Run a health check; return its error, or an empty text on success."""
     try:
         await api.get(SOURCE)
     except ApiError as error:

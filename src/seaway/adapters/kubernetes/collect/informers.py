@@ -56,7 +56,7 @@ class EventObject(Part, frozen=True):
 
 
 EVENTS = Source("/api/v1/events", EventObject, fields="type=Warning,involvedObject.kind!=Pod")
-"""Events of pods are excluded: they are many, and the pods' status has the same information."""
+"""Warning events except those of pods. Pods have many events, and their status has the same information."""
 
 _CREATING = re.compile(r"Failed(To)?Create")
 
@@ -110,7 +110,7 @@ MAX_TRIES = 5
 
 
 def kind_sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return the sources that must answer before the objects of the kinds are known."""
+    """Return the sources that must answer before the objects of `kinds` are known."""
     return (*map(source_of, kinds), LEFTOVERS)
 
 
@@ -135,7 +135,7 @@ class KindInformers:
     Attributes
     ----------
     new_backoff
-        Makes a back-off for retries.
+        Creates a back-off for retries.
     sink_of
         Returns the receiver of a kind, by the kind and the path of its objects.
     """
@@ -171,7 +171,7 @@ class KindInformers:
         return source, reported.sink
 
     async def _path(self, kind: KindName, discovery: Discovery) -> str:
-        """Wait until the server has a kind; return the path of its objects."""
+        """Wait until the server supports a kind; return the path of its objects."""
         backoff = self.new_backoff()
         while True:
             try:
@@ -239,7 +239,7 @@ T = TypeVar("T", bound=Part)
 
 
 def sources(kinds: Sequence[KindName]) -> tuple[str, ...]:
-    """Return the sources that must answer before a view is usable; `kinds` are those that templates write."""
+    """Return the sources that must answer before a view is usable; `kinds` are the kinds that templates write."""
     return (SOURCE, NODES.path, PODS.path, SLICES.path, CLAIMS.path, *kind_sources(kinds))
 
 
@@ -259,7 +259,7 @@ class _Sink(Generic[T]):
 
 
 async def follow(api: Api, view: ClusterView, health: Health, random: Random, kinds: tuple[KindName, ...]) -> None:
-    """Update a cluster's view until cancelled. Start pods after nodes, which are needed to read pods' annotations.
+    """Update a cluster's view until cancelled. Nodes are listed before pods, because pods' annotations refer to them.
 
     Follow pods in all namespaces, because unmanaged pods use devices, too. Follow kinds of templates in Seaway's
     namespace.
@@ -331,7 +331,7 @@ def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
 
 
 def _plain(view: ClusterView, path: str) -> _Sink[Item]:
-    """Return the receiver of objects that run nothing, which Seaway only has to remove."""
+    """Return the receiver of objects that run nothing. Seaway only removes them."""
 
     def put(item: Item) -> None:
         if not has_controller(item.metadata):

@@ -1,4 +1,4 @@
-"""Reasons of Kueue for not admitting work, read from its Workloads. Kueue makes one for every Job.
+"""Reasons of Kueue for not admitting jobs, read from its Workloads. Kueue creates a Workload for every Job.
 
 References
 ----------
@@ -34,10 +34,11 @@ PERMANENT = frozenset(
     {"Inadmissible", "Misconfigured", "Suspended", "NoMatchingFlavor", "ExceedsMaxQuota", "Deactivated"}
 )
 """Reasons for a missing quota reservation that free quota does not resolve: queues are missing, stopped or too
-small."""
+small.
+"""
 
 NO_REASON = "PendingEvaluation"
-"""Reason before Kueue has evaluated the Workload."""
+"""Reason that Kueue reports before it has evaluated the Workload."""
 
 _FIGURE = re.compile(r"\d\S*")
 
@@ -72,7 +73,7 @@ class KueueWorkload(Part, frozen=True):
 
 
 def read_gate(workload: KueueWorkload) -> Gate | None:
-    """Return the reason why Kueue does not admit or has evicted a Workload; None if it is admitted or not evaluated."""
+    """Return the reason why Kueue does not admit a Workload or evicted it; None if it is admitted or not evaluated."""
     known = {each.type: each for each in workload.status.conditions}
     true = {name for name, each in known.items() if each.status == "True"}
     if "Finished" in true:
@@ -111,7 +112,7 @@ def _attempt(workload: KueueWorkload) -> Attempt | None:
 class KueueSink:
     """Receiver of Kueue's Workloads that reports gates to a view.
 
-    Numbers in reasons change often when many Workloads wait. A change of numbers alone is not reported.
+    Numbers in reasons change often when many Workloads wait. Changes that affect only numbers are not reported.
     """
 
     def __init__(self, view: ClusterView) -> None:

@@ -21,7 +21,7 @@ DEVICES = "devices"
 
 
 class DuplicateDevices:
-    """Detection of devices listed by several nodes. Each counts on one node: a reachable one, and of these the newest.
+    """Detection of devices listed by several nodes. Each device counts on one node: the newest of the reachable ones.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class DuplicateDevices:
         self.problems: dict[str, Problem] = {}
 
     def count(self, before: NodeView | None, now: NodeView | None) -> None:
-        """Update the device counts with the change of a node; None means that the node does not exist."""
+        """Update the device counts after a change of a node; None means that the node does not exist."""
         for view, step in ((before, -1), (now, 1)):
             for device in view.node.devices if view else ():
                 self._times[device.uuid] += step
@@ -87,9 +87,9 @@ class NodeChange(Enum):
     NONE = auto()
     """No change, as after a heartbeat."""
     OTHER = auto()
-    """A change that does not affect devices; the use by pods is unchanged."""
+    """A change that does not affect devices. The use by pods is unchanged."""
     DEVICES = auto()
-    """A change of devices or of their terms, or a new or removed node; its pods must be read again."""
+    """A change of devices or their terms, or an added or removed node. Its pods must be read again."""
 
 
 class Nodes:
@@ -129,7 +129,7 @@ class Nodes:
                 yield each
 
     def changed_slices(self, written: Iterable[ResourceSlice]) -> list[tuple[list[ResourceSlice], list[str]]]:
-        """Return the difference to a full list of slices: slices to put and names to drop, by node."""
+        """Return the difference to a full list of slices, by node: the slices to put and the names to drop."""
         found: defaultdict[str, tuple[list[ResourceSlice], list[str]]] = defaultdict(lambda: ([], []))
         gone = dict(self._slices)
         for each in written:
@@ -162,7 +162,7 @@ class Nodes:
         self._problems.put(NODE, name, (*self._views[name].problems, *([double] if double else [])))
 
     def unschedulable_cause(self, hostname: str) -> Cause:
-        """Return the cause of an unschedulable pod: its node may be down, which is an infrastructure failure.
+        """Return the cause of an unschedulable pod. If its node is down, the cause is an infrastructure failure.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Index of the objects of each attempt. Seaway uses it to remove all of them and to detect deletions."""
+"""Index of the objects of each attempt. Seaway uses it to remove all objects and to detect deletions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.domain import job_spec as ids
 
 SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
-"""Label selector of these objects."""
+"""Label selector of Seaway's objects."""
 
 MAX_DIGITS = 9
 
 
 def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
-    """Return the job and attempt of an object; None if it does not belong to this Seaway.
+    """Return the job and attempt of an object; None if it does not belong to this Seaway instance.
 
-    Another Seaway may use the same cluster with its own namespace.
+    Another instance may use the same cluster with its own namespace.
     """
     job_id, attempt = meta.labels.get(JOB, ""), meta.labels.get(ATTEMPT, "")
     ours = meta.namespace == namespace and meta.labels.get(MANAGED_BY) == MANAGER and ids.decode(job_id) is not None
@@ -70,7 +70,7 @@ AttemptKey = tuple[str, int, str]
 
 
 class OwnerIndex:
-    """Index of the attempts' objects in one API server. For one event loop.
+    """Index of the attempts' objects in one API server, for one event loop.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ CORE: Mapping[KindName, str] = {
     KindName("apps/v1", "Deployment"): "/apis/apps/v1/deployments",
     KindName("batch/v1", "Job"): "/apis/batch/v1/jobs",
 }
-"""Kinds of every cluster with their paths. Paths of other kinds need API discovery."""
+"""Kinds that every cluster has, with their paths. Other kinds require API discovery."""
 
 PASSIVE_KINDS = frozenset(
     {
@@ -213,5 +213,5 @@ def source_of(kind: KindName) -> str:
 
 
 def has_controller(meta: Meta) -> bool:
-    """Report whether a controller made an object and deletes it with its owner. Controllers copy Seaway's labels."""
+    """Report whether a controller created an object and deletes it with its owner. Controllers copy Seaway's labels."""
     return any(each.controller for each in meta.owner_references)

@@ -36,11 +36,13 @@ INFRASTRUCTURE = frozenset(
         "Terminated",
     }
 )
-"""Reasons of kubelets for ending or rejecting pods without an error of the pod."""
+"""Reasons of kubelets for ending or rejecting pods that caused no error themselves."""
 
 UNSCHEDULABLE_PREFIX = ("UnexpectedAdmissionError", "OutOf")
-"""Prefixes of a kubelet's reasons for rejecting a bound pod: the device plugin gave it no device, or the node has fewer
-resources than the scheduler assumed."""
+"""Prefixes of a kubelet's reasons for rejecting a bound pod.
+
+The device plugin assigned no device, or the node has fewer resources than the scheduler assumed.
+"""
 
 SIGNALS = {9: "SIGKILL", 15: "SIGTERM", 11: "SIGSEGV", 6: "SIGABRT"}
 SIGNALLED = 128
@@ -55,7 +57,7 @@ PROVISIONING_MESSAGE = re.compile(
 )
 """Messages of a scheduler that waits for objects, such as volumes, before it filters nodes for a pod.
 
-Messages about a claim for one pod at a time (``ReadWriteOncePod``) in use by another pod do not match: they are per
+Messages about a claim for one pod (``ReadWriteOncePod``) that another pod uses do not match: they depend on the
 node.
 """
 
@@ -64,11 +66,11 @@ class Wait(Enum):
     """Reason why a replica does not start. It determines the result of a timeout."""
 
     NONE = "none"
-    """No problem, or none that Seaway acts on."""
+    """No problem, or a problem that requires no action of Seaway."""
     SCHEDULER = "turn"
-    """The cluster's scheduler; reported only if it lasts."""
+    """The cluster's scheduler. The wait is reported only if it lasts."""
     NODE = "node"
-    """A suitable node: the cluster's scheduler rejects the node that Seaway chose."""
+    """A suitable node. The cluster's scheduler rejects the node that Seaway chose."""
     PREEMPTION = "room"
     """The end of other pods on the node that the cluster's scheduler nominated."""
     PROVISIONING = "made"
@@ -76,7 +78,7 @@ class Wait(Enum):
     USER_FIX = "mending"
     """A fix by a user. The replica holds its devices."""
     NEVER_STARTS = "nothing"
-    """Nothing: the replica never starts, but holds its devices."""
+    """Nothing. The replica never starts, but holds its devices."""
 
 
 STUCK = frozenset({Wait.USER_FIX, Wait.NEVER_STARTS})
@@ -164,7 +166,7 @@ def _unbound(pod: PodObject) -> PodState:
 
 
 def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
-    """Return the state if a container cannot run; None if there is no problem."""
+    """Return the state if a container cannot run; None without a problem."""
     for each in containers:
         waiting = each.state.waiting
         if waiting is None or waiting.reason in STARTS:
@@ -200,7 +202,7 @@ def _ending(name: str, status: ContainerStatus) -> str:
 
 
 def _stopped(status: ContainerStatus) -> bool:
-    """Report whether a container ended as containers of deleted pods do."""
+    """Report whether a container ended in the way of containers of deleted pods."""
     ended = status.state.terminated
     return ended is not None and ended.reason != "OOMKilled" and ended.exit_code - SIGNALLED in STOPS
 
@@ -214,7 +216,7 @@ def _condition(conditions: Iterable[Condition], kind: str, status: str = "True")
 
 
 def _readable(word: str) -> str:
-    """Convert Kubernetes' CamelCase to words."""
+    """Split a CamelCase reason of Kubernetes into words."""
     if word.startswith("OutOf"):
         return f"out of {word.removeprefix('OutOf')}"
     text = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in word)

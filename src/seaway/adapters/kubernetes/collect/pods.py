@@ -35,23 +35,23 @@ class PodSummary:
     attempt
         Job and attempt; None for an unmanaged pod.
     part, replicas, index
-        Of a Seaway pod: its part, the part's replicas, and the pod's index among them; -1 for any.
+        For a Seaway pod: its part, the part's replicas, and the pod's index among them; -1 for any.
     state
-        Of a Seaway pod: the state of the replica.
+        For a Seaway pod: the state of the replica.
     containers
-        Of a Seaway pod: its containers, sidecars last.
+        For a Seaway pod: its containers, sidecars last.
     init_containers
-        Of a Seaway pod: names of the init containers that end before these start.
+        For a Seaway pod: names of the init containers that end before the containers start.
     deleting
         True if it is being deleted.
     pinned_to
-        Of a Seaway pod: hostname label of the node that it is pinned to; empty if it is not pinned to one node.
+        For a Seaway pod: hostname label of the pinned node; empty if the pod is not pinned to one node.
     holders
         Container name of each slice; empty if unknown.
     pods
-        Of an unmanaged pod: its count toward the node's pods; 0 after it ended.
+        For an unmanaged pod: its count toward the node's pods; 0 after it ended.
     resource_version
-        Version that the summary was made from; ignored in comparisons.
+        Version of the pod that the summary describes; ignored in comparisons.
     """
 
     namespace: str
@@ -136,7 +136,7 @@ def _containers(pod: PodObject) -> tuple[Container, ...]:
 
 
 def _holders(pod: PodObject, held: Iterable[Held]) -> tuple[str, ...]:
-    """Return the container of each share. Indexes of containers count init containers first."""
+    """Return the container of each share. Container indexes count init containers first."""
     known = [each for each in held if each.uuid]
     if not known:
         return ()
@@ -196,7 +196,7 @@ class ServiceObject(Part, frozen=True):
 
 
 def address(service: ServiceObject) -> str:
-    """Return the address of a service: the external one if there is one, else its name in the cluster.
+    """Return the address of a service: its external address, or else its name in the cluster.
 
     Return an empty text for a service without ports and for a headless one.
     """

@@ -1,4 +1,4 @@
-"""Problems of the objects of one cluster, logged once and counted while they last."""
+"""Problems of the objects of one cluster, logged once and counted until they are resolved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Problems:
         self._cluster = cluster
         self._found: dict[str, tuple[Problem, ...]] = {}
         self._unreadable: defaultdict[str, dict[str, bool]] = defaultdict(dict)
-        """Objects that cannot be decoded, with a mark for those seen again since the last full list."""
+        """Objects that cannot be decoded, with a mark for those seen since the last full list."""
 
     def put(self, kind: str, name: str, problems: tuple[Problem, ...] = ()) -> None:
         """Replace the problems of an object, and log new ones."""
@@ -42,7 +42,7 @@ class Problems:
 
     @contextmanager
     def unreadable(self, kind: str, name: str, text: str) -> Iterator[None]:
-        """Record that an object cannot be decoded. The body of the context may remove the object's other data."""
+        """Record that an object cannot be decoded. The body of the context may remove other data of the object."""
         said = self._found.get(f"{kind}/{name}", ())
         yield
         if not name:
@@ -58,7 +58,7 @@ class Problems:
         return {name for name, again in self._unreadable[kind].items() if again}
 
     def listed(self, kind: str) -> None:
-        """Record a full list of a kind: remove undecodable objects that were not seen in it."""
+        """Record a full list of a kind: remove undecodable objects that the list does not contain."""
         for name, again in list(self._unreadable[kind].items()):
             if again:
                 self._unreadable[kind][name] = False

@@ -47,7 +47,7 @@ async def read_in_slices(api: Api, path: str, params: Mapping[str, str], kind: t
     Raises
     ------
     ApiError
-        When the server refuses.
+        When the server refuses the request.
     UnavailableError
         When the server does not answer in time, or the answer exceeds `MAX_BYTES`.
     UndecodableError
@@ -81,19 +81,19 @@ async def _whole(api: Api, path: str, params: Mapping[str, str]) -> bytes:
 log = logging.getLogger(__name__)
 
 PAGE = 500
-"""Number of objects in a page of a list."""
+"""Number of objects per page of a list."""
 
 WATCH_S = 290
-"""Requested duration of a watch."""
+"""Requested duration of a watch, in seconds."""
 
 IDLE_TIMEOUT_S = 75.0
-"""Time without a byte after which a watch is closed. Servers send a bookmark about every minute."""
+"""Time in seconds without data after which a watch is closed. Servers send a bookmark about every minute."""
 
 ABSENT_RETRY_S = 300.0
-"""Delay before a kind is requested again that the server does not have."""
+"""Delay in seconds before Seaway requests a missing kind again."""
 
 MIN_WATCH_S = 1.0
-"""Minimum duration of a successful watch. After a shorter one the next watch is delayed by the back-off."""
+"""Minimum duration of a successful watch in seconds. After a shorter watch, back-off delays the next one."""
 
 T_contra = TypeVar("T_contra", bound=Part, contravariant=True)
 
@@ -173,7 +173,7 @@ class Sink(Protocol[T_contra]):
 
 
 class _OverrunError(Exception):
-    """Expired resource version: everything must be listed again."""
+    """Error for an expired resource version. Everything must be listed again."""
 
 
 @dataclass(slots=True)
@@ -236,7 +236,7 @@ async def _should_stop(
 
 
 async def _can_skip(error: ApiError, api: Api, source: Source[T], sink: Sink[T], health: Health) -> bool:
-    """Report whether the view is usable without a missing or forbidden source, and record that."""
+    """Report whether the view is usable without a missing or forbidden source; if so, record the source as skipped."""
     if source.optional and error.missing:
         await sink.replace(())
         health.succeeded(source.name)
@@ -248,7 +248,7 @@ async def _can_skip(error: ApiError, api: Api, source: Source[T], sink: Sink[T],
 
 
 async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
-    """List everything; return the version of the list."""
+    """List all objects; return the version of the list."""
     items, broken, version = await read_all(api, source)
     for each in broken:
         sink.broken(each)
@@ -257,7 +257,10 @@ async def _list(api: Api, source: Source[T], sink: Sink[T]) -> str:
 
 
 async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], str]:
-    """Read all objects page by page; return them, the undecodable objects, and the version of the list."""
+    """Read all objects page by page.
+
+    Return the decoded objects, the undecodable objects, and the version of the list.
+    """
     params = {"limit": str(PAGE), **source.selectors}
     items: list[T] = []
     broken: list[Broken] = []

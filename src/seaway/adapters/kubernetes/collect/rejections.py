@@ -1,7 +1,7 @@
 """Rejections by a cluster of an attempt's objects or pods, and their duration.
 
-Pods are rejected when their controller creates them (a quota, Pod Security, a webhook). Only an event, or a condition
-of some kinds, reports that. Objects are rejected when Karmada applies them in its members.
+Pods are rejected when their controller creates them (a quota, Pod Security, a webhook). Only an event reports this, or
+a condition for some kinds. Objects are rejected when Karmada applies them in its members.
 
 References
 ----------
@@ -42,26 +42,26 @@ TRANSIENT_MESSAGES = (
     "timed out",
     "timeout",
 )
-"""Messages of temporary failures: something is missing or did not answer. Retries may help."""
+"""Messages of temporary failures: an object is missing, or a component did not answer. Retries may help."""
 
 _PREFIXES = re.compile(
     r"^(\(combined from similar events\): |Failed to apply all manifests \(\d+/\d+\): |Error creating: "
     r"|create Pod \S+ in StatefulSet \S+ failed error: )+"
 )
 _POD_NAME = re.compile(r'[\w.-]+ "[^"]*" is forbidden: ')
-"""Generated pod names, which differ in every try. Without them, equal reasons have equal texts."""
+"""Generated pod names, which differ in every try. They are removed so that equal reasons have equal texts."""
 
 _NAME = re.compile(r"(?:^|-)sw-([0-9a-z]+)-([0-9]{1,9})(?:-|$)")
 
 
 def attempt_named(name: str) -> Attempt | None:
-    """Return the job and attempt in the name of a Seaway object, or of an object that a controller made from it."""
+    """Return the job and attempt in the name of a Seaway object, or of an object that a controller created from it."""
     found = _NAME.search(name)
     return (found[1], int(found[2])) if found and ids.decode(found[1]) is not None else None
 
 
 def short_reason(message: str) -> str:
-    """Return a short text of a rejection."""
+    """Return a short form of a rejection message."""
     line = _POD_NAME.sub("", _PREFIXES.sub("", " ".join(message.split())))
     return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}…"
 
@@ -97,7 +97,7 @@ def pods_rejected(message: str) -> Rejection:
 
 @dataclass(frozen=True, slots=True)
 class RejectionTimeouts:
-    """Durations in seconds after which a policy rejection, or another one, counts as final."""
+    """Timeouts in seconds after which a policy rejection, or another one, counts as final."""
 
     final_s: float
     other_s: float
@@ -136,7 +136,7 @@ class Rejections:
 
     @property
     def without_objects(self) -> set[Attempt]:
-        """Attempts of which no object may exist."""
+        """Attempts that cannot have any objects."""
         return {key for key, found in self._by_attempt.items() if any(each.rejects_objects for each in found.values())}
 
     def reject(self, key: Attempt, source: str, rejection: Rejection) -> None:
@@ -158,7 +158,7 @@ class Rejections:
             self._notify(key)
 
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
-        """Return the workload with the state that follows from its rejections; None if it does not exist.
+        """Return the workload with the state that results from its rejections; None if it does not exist.
 
         Rejections of pods end when every replica has a pod.
         """

@@ -112,7 +112,7 @@ class ClusterView:
             return self._attempts.replica_pods(attempt)
 
     def pods_of(self, attempt: Attempt) -> list[PodSummary]:
-        """Return all pods of an attempt, including terminating pods that already have a successor."""
+        """Return all pods of an attempt, including terminating pods that were already replaced."""
         with self._changes.lock:
             return self._attempts.pods(attempt)
 
@@ -204,7 +204,7 @@ class ClusterView:
             self._reread_pods(self._shares.drop_claim(name))
 
     async def replace_claims(self, written: Sequence[ResourceClaim]) -> None:
-        """Replace all resource claims; remove deleted ones last, as with pods."""
+        """Replace all resource claims. Remove deleted claims last, as for pods."""
         there = {each.metadata.full_name for each in written}
         await self._changes.process(written, self.put_claim)
         await self._changes.process(self._shares.claims - there, self.drop_claim)
@@ -275,7 +275,7 @@ class ClusterView:
         """Replace all objects of a kind that runs nothing.
 
         A list after the first may miss objects that were created and deleted since the previous list. The view never
-        had them, so schedule a full report for clients that wait for them.
+        contained them, so schedule a full report for clients that wait for them.
         """
         await self._replace(kind, {each.full_name: each for each in written}, self.put_object)
 
@@ -290,7 +290,7 @@ class ClusterView:
             self._changes.schedule_relist()
 
     def put_address(self, key: Attempt, address: str) -> None:
-        """Set the address of an attempt's service; empty for none."""
+        """Set the address of an attempt's service; an empty text removes it."""
         with self._changes.lock:
             self._attempts.put_address(key, address)
 
@@ -310,7 +310,7 @@ class ClusterView:
             return self._attempts.known()
 
     def set_leftovers(self, attempts: frozenset[Attempt]) -> None:
-        """Set the attempts with leftovers elsewhere and no object here. Full reports include them as gone.
+        """Set the attempts with leftovers elsewhere and no object here. Full reports mark them as gone.
 
         A repeated report of a gone attempt has no effect.
         """
@@ -330,12 +330,12 @@ class ClusterView:
             self._attempts.rejections.allow(source)
 
     def set_gate(self, key: Attempt, source: str, gate: Gate | None) -> None:
-        """Set the gate that a source reports for an attempt; None for none."""
+        """Set the gate that a source reports for an attempt; None removes it."""
         with self._changes.lock:
             self._attempts.gates.put(key, source, gate)
 
     def broken(self, what: str, found: Broken) -> None:
-        """Remove the data of an object that cannot be decoded; log it once, and count it while it lasts.
+        """Remove the data of an object that cannot be decoded. Log it once, and count it until it can be decoded.
 
         An object of an attempt keeps its last state, because it exists and must be removed later.
 
@@ -374,7 +374,7 @@ class ClusterView:
             self._problems.listed(what)
 
     def _take(self, kind: str, full_name: str, read: WorkloadPart | None, meta: Meta | None = None) -> None:
-        """Replace the state of an attempt's object, and record problems of its labels; None if it is gone."""
+        """Replace the state of an attempt's object, and record problems of its labels; None removes the object."""
         with self._changes.lock:
             self._attempts.put_workload((kind, full_name), read)
             self._problems.put(kind, full_name, broken_labels(meta, self.namespace) if meta else ())

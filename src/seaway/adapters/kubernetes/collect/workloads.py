@@ -53,16 +53,16 @@ class WorkloadObject(Part, frozen=True):
 
 
 FAILURES = frozenset({"ReplicaFailure", "Failed"})
-"""Conditions of workloads whose pods could not be created or will not be."""
+"""Conditions of workloads whose pods could not or will not be created."""
 
 SUCCESS = frozenset({"Complete", "Succeeded", "Completed"})
 """Conditions of successful Jobs of Kubernetes, Kubeflow jobs and JobSets."""
 
 HELD = frozenset({"Suspended", "RayClusterSuspended"})
-"""Conditions of suspended workloads, which get no pods for now. A queue such as Kueue has not admitted them yet."""
+"""Conditions of suspended workloads, which get no pods yet. A queue such as Kueue has not admitted them."""
 
 END = frozenset({"Failed", "FailureTarget"})
-"""Conditions of permanently failed workloads. A Job has the second while its pods are terminating."""
+"""Conditions of permanently failed workloads. A Job has the second one while its pods are terminating."""
 
 LOST = "BackoffLimitExceeded"
 """Reason of a failed Job without retries: one of its pods failed or was deleted."""
@@ -71,7 +71,7 @@ RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"
 """Texts for unsuccessful ends of a Ray job."""
 
 RAY_OVER = frozenset({"Complete", "Failed"})
-"""Final states of KubeRay. In other states, it may retry a failed Ray job with a new cluster."""
+"""Final states of KubeRay. In other states, KubeRay may retry a failed Ray job with a new cluster."""
 
 VOLCANO_ENDS = {
     "Completed": PodState(WorkloadPhase.SUCCEEDED),
@@ -79,8 +79,10 @@ VOLCANO_ENDS = {
     "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job after a pod disappeared", Cause.INFRASTRUCTURE),
     "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
 }
-"""Final states of a Volcano Job. Seaway configures Volcano to end the Job when a pod fails, which the pod reports
-itself, or is evicted."""
+"""Final states of a Volcano Job.
+
+Seaway configures Volcano to end the Job when a pod is evicted or fails. The pod itself reports its failure.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class WorkloadPart:
     replicas
         Indexes of its replicas; empty for objects that run nothing, such as services.
     rejection
-        Reason for missing pods; empty if no problem is known.
+        Reason for missing pods; empty without a known problem.
     uid
         UID of the object.
     ended
@@ -102,7 +104,7 @@ class WorkloadPart:
     decides
         True if `ended` takes precedence over the pods: the pods of Ray do not end with the job.
     gate
-        Reason why it has no pods for now; empty if it may have pods.
+        Reason why it has no pods yet; empty if it may have pods.
     """
 
     job_id: str
@@ -146,7 +148,7 @@ def _gate_reason(status: WorkloadStatus) -> str:
 
 
 def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
-    """Return the end of a workload by its conditions; None while it runs."""
+    """Return the end of a workload from its conditions; None while it runs."""
     true = {each.type: each for each in conditions if each.status == "True"}
     if SUCCESS & true.keys():
         return PodState(WorkloadPhase.SUCCEEDED)
@@ -249,7 +251,8 @@ def replica_pods(
 def _replica_pods(replicas: tuple[int, ...], pods: list[PodSummary]) -> Iterator[tuple[int, PodSummary | None]]:
     """Assign pods to replicas, by index or else in order of creation.
 
-    Of several pods of one replica, use the newest that is not terminating: a controller made it to replace the others.
+    If a replica has several pods, use the newest that is not terminating: a controller created it to replace the
+    others.
     """
     seats: dict[int, PodSummary | None] = dict.fromkeys(replicas)
     rest: list[PodSummary] = []
@@ -285,7 +288,7 @@ def _replica_state(
 def _final_state(
     pod: PodSummary | None, state: PodState, workload: WorkloadPart | None, lost: AbstractSet[str]
 ) -> PodState:
-    """Use the workload's reported end for a replica whose pod is gone or is deleted before it ended."""
+    """Return the workload's reported end if the pod is gone or was deleted before it ended, else `state`."""
     if workload is None or workload.ended is None or state.phase is WorkloadPhase.SUCCEEDED:
         return state
     if workload.decides and workload.ended.phase is WorkloadPhase.FAILED:

@@ -18,7 +18,7 @@ from typing import Any
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDER, used
 from seaway.domain.errors import RejectedError
-from seaway.wire.yaml import read_yaml
+from seaway.wire.yaml import yaml_documents
 
 HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
 SERVICE_ACCOUNT, SCHEDULER = "service-account", "scheduler"
@@ -244,10 +244,8 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise RejectedError(f"is larger than {MAX_BYTES // 1024} KiB")
     manifests: list[dict[str, Any]] = []
-    for lines, document in _documents(text):
-        value = read_yaml("\n" * lines + document)
-        if value is None:
-            continue
+    for document in yaml_documents(text):
+        value = document.value
         where = f"manifest {len(manifests) + 1}"
         if not isinstance(value, dict):
             raise RejectedError("must be an object with fields", where=where)
@@ -258,20 +256,6 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
     if not manifests:
         raise RejectedError("has no manifest")
     return manifests
-
-
-def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Split a file at its ``---`` lines; yield each document with the number of lines before it."""
-    first = 0
-    piece: list[str] = []
-    for number, line in enumerate(text.split("\n")):
-        if line.rstrip() == "---" or line.startswith("--- "):
-            yield first, "\n".join(piece)
-            rest = line[3:].strip()
-            first, piece = (number, [rest]) if rest else (number + 1, [])
-        else:
-            piece.append(line)
-    yield first, "\n".join(piece)
 
 
 def _require_plain(value: object, where: str) -> None:

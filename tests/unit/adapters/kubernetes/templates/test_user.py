@@ -520,7 +520,7 @@ def test_operators_may_allow_more_kinds() -> None:
         (SERVE + "---\n[]", "manifest 3: must be an object"),
         ("# nothing\n---\n", "has no manifest"),
         ("a: [", "not YAML"),
-        (SERVE + "---\na: 1\na: 2\n", f"line {SERVE.count(chr(10)) + 2}: the field 'a' is duplicated"),
+        (SERVE + "---\na: 1\na: 2\n", f"line {SERVE.count(chr(10)) + 3}: the field 'a' is duplicated"),
         (SERVE + "#" * 70_000, "larger than 64 KiB"),
         ("---\na: 1\n" * 17, "more than 16 manifests"),
         ("a: " + "[" * 40 + "]" * 40, "deeper than 32"),

@@ -19,9 +19,13 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node, Taint, TaintEffect
 from seaway.domain.units import cpu_milli, duration_ns, memory_mib, rate_mbps, share_ppm
+from seaway.wire.yaml import YamlError, yaml_document
 
 LARGEST = 2**31 - 1
 """The largest figure that a field may hold, as the engine's columns do."""
+
+MAX_VALUES = 10**6
+"""Maximum number of values in a fleet file."""
 
 MAX_BYTES = 8 * 2**20
 """Size of a file; more is taken for something else."""
@@ -62,7 +66,7 @@ class Entry:
         Raises
         ------
         RejectedError
-            When it is none, has a field twice or one that is not `known`, or lacks one that is `needed`.
+            When it is no mapping, has a field that is not `known`, or lacks one that is `needed`.
         """
         found = dict(self.pairs())
         for name, entry in found.items():
@@ -76,17 +80,12 @@ class Entry:
         return found
 
     def pairs(self) -> Iterator[tuple[str, Entry]]:
-        """Iterate over a mapping, whose keys are unique texts; raises as `fields`."""
+        """Iterate over a mapping; raises as `fields`."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error("must be a mapping, like 'name: north'")
-        seen = set()
         for key, value in self.node.value:
             name = Entry(self.file, self.path, key).text()
-            entry = Entry(self.file, f"{self.path}.{name}" if self.path else name, value)
-            if name in seen:
-                raise Entry(self.file, entry.path, key).error("appears more than once")
-            seen.add(name)
-            yield name, entry
+            yield name, Entry(self.file, f"{self.path}.{name}" if self.path else name, value)
 
     def items(self) -> list[Entry]:
         """Return the entries of a list."""
@@ -139,22 +138,16 @@ def read_yaml_file(path: Path) -> Entry:
         raw = path.read_bytes()
         if len(raw) > MAX_BYTES:
             raise RejectedError(f"is larger than {MAX_BYTES >> 20} MiB", where=str(path))
-        node = yaml.compose(raw.decode(), yaml.SafeLoader)
+        document = yaml_document(raw.decode(), MAX_VALUES)
     except OSError as error:
         raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
         raise RejectedError("is not a text in UTF-8", where=str(path)) from None
-    except RecursionError:
-        raise RejectedError("is nested too deep", where=str(path)) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise RejectedError(f"is not YAML: {error.problem or error.context}", where=where) from None
-    except yaml.YAMLError as error:
-        raise RejectedError(f"is not YAML: {str(error).splitlines()[0]}", where=str(path)) from None
-    if node is None:
+    except YamlError as error:
+        raise error.of_file(str(path)) from None
+    if document.root is None:
         raise RejectedError("is empty", where=str(path))
-    return Entry(str(path), "", node)
+    return Entry(str(path), "", document.root)
 
 
 MAX_NODES = 100_000
