@@ -10,6 +10,7 @@ from random import Random
 import httpx
 
 from seaway.client.problems import RETRIED, error_of, retry_after_s
+from seaway.domain.backoff import backoff
 from seaway.domain.errors import UnavailableError
 
 
@@ -45,8 +46,7 @@ class Pace:
 
     def pause_s(self, failures: int) -> float:
         """Return the pause in seconds after a number of failures in a row, from 1."""
-        longest = min(self.first_s * 2.0 ** min(failures - 1, 30), self.most_s)
-        return longest * (0.5 + 0.5 * self.random.random())
+        return backoff(failures, self.first_s, self.most_s, self.random)
 
 
 class Retries:

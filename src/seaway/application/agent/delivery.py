@@ -13,6 +13,7 @@ from threading import Lock
 from seaway.application.agent.settings import Duty
 from seaway.application.ports.agent import Controller, Report, Reported
 from seaway.application.ports.clock import Clock
+from seaway.domain.backoff import backoff
 from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,
@@ -306,10 +307,8 @@ class Delivery:
 
     def _failed(self, what: str, error: SeawayError) -> None:
         self._failures[what] += 1
-        longest = min(FIRST_S * 2.0 ** min(self._failures[what] - 1, 30), MAX_S)
-        if isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError):
-            longest = MAX_S  # an operator has to fix it
-        pause = longest * (0.5 + 0.5 * self._random.random())
+        permanent = isinstance(error, UnauthenticatedError | ForbiddenError | UnknownError)  # an operator has to fix it
+        pause = backoff(self._failures[what], MAX_S if permanent else FIRST_S, MAX_S, self._random)
         if isinstance(error, UnavailableError):
             pause = max(pause, error.retry_after_s)
         self._due_ns[what] = self._after_ns(pause)

@@ -6,6 +6,7 @@ import logging
 from random import Random
 
 from seaway.application.ports.steering import Steered, Steerer, Wanted
+from seaway.domain.backoff import backoff
 from seaway.domain.errors import ConflictError, SeawayError
 
 log = logging.getLogger(__name__)
@@ -74,9 +75,8 @@ class Follower:
         if reported != self._reported and not late:
             log.warning("%s; tried again", reported)
             self._reported = reported
-        pause = min(first_s * 2.0 ** min(self._failures, 10), MAX_S)
         self._failures += 1
-        return pause * (0.5 + 0.5 * self._random.random())
+        return backoff(self._failures, first_s, MAX_S, self._random)
 
 
 def _paths(wanted: Wanted) -> str:

@@ -15,6 +15,7 @@ from seaway.application.control.reports import Answered, Observation, Report, Un
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
+from seaway.domain.backoff import backoff
 from seaway.domain.errors import InvariantError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -290,5 +291,4 @@ class _Line:
 
     def _pause_s(self, failures: int) -> float:
         """Return the pause in seconds after so many failures: exponential, and randomly up to half shorter."""
-        pause_s: float = min(MIN_PAUSE_S * 2 ** min(failures - 1, 10), MAX_PAUSE_S)
-        return pause_s * self._random.uniform(0.5, 1)
+        return backoff(failures, MIN_PAUSE_S, MAX_PAUSE_S, self._random)

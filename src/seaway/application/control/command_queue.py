@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from seaway.application.control.reports import Answered
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.application.records import PendingCommand
+from seaway.domain.backoff import backoff
 
 TOGETHER = 256
 """Maximum number of commands in flight to one cluster."""
@@ -22,7 +23,7 @@ Key = tuple[str, int]
 
 def retry_ns(tries: int) -> int:
     """Return the delay after so many failed tries."""
-    return min(RETRY_NS << min(tries - 1, 10), MAX_RETRY_NS)
+    return int(backoff(tries, RETRY_NS, MAX_RETRY_NS))
 
 
 class CommandQueue:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seaway.domain.backoff import backoff
+
 MANY = 100
 """Replicas for which a cluster gets another `assume_timeout_s`: each may become one object or several."""
 
@@ -79,5 +81,4 @@ class ControlSettings:
 
     def pause_s(self, failures: int) -> float:
         """Return the pause of a job in seconds after so many failures."""
-        duplicated: float = self.initial_backoff_s * 2 ** min(failures - 1, 20)
-        return min(duplicated, self.max_backoff_s)
+        return backoff(failures, self.initial_backoff_s, self.max_backoff_s)

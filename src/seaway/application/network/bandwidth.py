@@ -13,6 +13,7 @@ from threading import Lock
 
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic, TrafficMeter
+from seaway.domain.backoff import backoff
 from seaway.domain.gateways import GatewayConfig
 from seaway.probing.figures import NS_PER_S, Rates, is_plausible
 
@@ -274,7 +275,7 @@ class TrafficWatch:
     def _wait_s(self, gateway: GatewayConfig, seen: Reading | Missed) -> float:
         if isinstance(seen, Missed):
             self._failures[gateway] = failures = self._failures.get(gateway, 0) + 1
-            return self._interval_s * min(1 << min(failures, 16), MAX_WAIT) * self._random.uniform(0.5, 1)
+            return backoff(failures, 2 * self._interval_s, MAX_WAIT * self._interval_s, self._random)
         self._failures.pop(gateway, None)
         return self._interval_s if seen.rates else min(SOON_S, self._interval_s)
 

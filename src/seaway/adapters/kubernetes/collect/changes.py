@@ -18,7 +18,10 @@ UNREACHABLE_TIMEOUT_S = 10.0
 UNSCHEDULABLE_TIMEOUT_S = 5.0
 
 UNREACHABLE_TIMEOUT_SHARE = 2 / 3
-"""Fraction of the stale time after which the error of an unreachable cluster is reported."""
+"""Fraction of `stale_after_s` after which a cluster counts as unreachable.
+
+The error is therefore reported before the cluster gets no new work.
+"""
 
 
 @dataclass(frozen=True, slots=True)

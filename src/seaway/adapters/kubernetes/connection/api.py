@@ -33,22 +33,22 @@ log = logging.getLogger(__name__)
 Read = TypeVar("Read")
 
 REQUEST_TIMEOUT_S = 10.0
-"""Timeout of a call."""
+"""Default timeout of a call, in seconds."""
 
 CREDENTIALS_TIMEOUT_S = 30.0
-"""Timeout for loading credentials. An exec plugin of a cloud may need several requests of its own."""
+"""Timeout for loading credentials, in seconds. An exec plugin of a cloud may need several requests."""
 
 TERMINATION_TIMEOUT_S = 1.0
-"""Maximum wait for an exec plugin to exit after Seaway kills it."""
+"""Maximum time to wait for an exec plugin to exit after Seaway kills it, in seconds."""
 
 HEADER_TTL_S = 10.0
-"""Time for which a token is used before Seaway checks its expiry."""
+"""Time in seconds for which a token is used before Seaway checks its expiry."""
 
 PAGE_RENEWAL_INTERVAL_S = 60.0
-"""Minimum interval between two credential renewals that a page behind a proxy may cause."""
+"""Minimum interval in seconds between two credential renewals that a page behind a proxy may cause."""
 
 MAX_RETRY_AFTER_S = 30
-"""Maximum accepted ``Retry-After`` of a server or a proxy in front of it."""
+"""Maximum accepted ``Retry-After`` of a server or of a proxy in front of it, in seconds."""
 
 MAX_RETIRED = 2
 """Maximum number of sessions with replaced credentials that stay open for running calls."""
@@ -59,14 +59,14 @@ MANAGER = "seaway"
 """Name of Seaway as a field manager."""
 
 RETRY_AFTER_S = 1
-"""Default retry delay if the server sends none. Callers have back-off of their own."""
+"""Default retry delay in seconds if the server sends none. Callers also use back-off."""
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of temporary errors."""
 
 
 class Api:
-    """An API server, or a member cluster behind the proxy of one. For one event loop.
+    """API server, or a member cluster behind the proxy of one, for one event loop.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Api:
     credentials
         Credentials for the server.
     prefix
-        Prefix of every path; of a member, the path of its proxy.
+        Prefix of every path; for a member, the path of its proxy.
     request_timeout_s
         Timeout of a call.
     """
@@ -104,10 +104,7 @@ class Api:
         return Api(name, self._credentials, self._prefix + prefix, self.request_timeout_s)
 
     async def close(self) -> None:
-        """Close all connections. Later calls raise `UnavailableError`.
-
-        End a running exec plugin, too.
-        """
+        """Close all connections, and end a running exec plugin. Later calls raise `UnavailableError`."""
         self._closed = True
         if self._reading is not None and not self._reading.done():
             self._credentials.end()
@@ -122,31 +119,31 @@ class Api:
         Raises
         ------
         UnavailableError
-            When that fails.
+            When the credentials cannot be loaded.
         """
         async with self._request_errors("GET", "/"):
             await self._get_session()
             await self._auth_headers()
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Read an object or a list; raise as `call`."""
+        """Read an object or a list; raise the errors of `call`."""
         return await self.call("GET", path, params)
 
     async def create(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Create an object in the collection `path`; raise as `call`."""
+        """Create an object in the collection `path`; raise the errors of `call`."""
         return await self.call("POST", path, {"fieldManager": MANAGER}, body)
 
     async def apply(self, path: str, body: Mapping[str, Any], *, dry: bool = False) -> bytes:
-        """Apply `body` to the object at `path` on the server side; raise as `call`."""
+        """Apply `body` to the object at `path` on the server side; raise the errors of `call`."""
         params = {"fieldManager": MANAGER, "force": "true"} | ({"dryRun": "All"} if dry else {})
         return await self.call("PATCH", path, params, body, APPLY)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Merge `body` into the object at `path`; raise as `call`."""
+        """Merge `body` into the object at `path`; raise the errors of `call`."""
         return await self.call("PATCH", path, {"fieldManager": MANAGER}, body, MERGE)
 
     async def delete(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
-        """Delete an object or, with a selector in `params`, a collection; raise as `call`."""
+        """Delete an object or, with a selector in `params`, a collection; raise the errors of `call`."""
         return await self.call("DELETE", path, {"propagationPolicy": "Background"} | dict(params or {}))
 
     async def call(
@@ -162,7 +159,7 @@ class Api:
         Raises
         ------
         ApiError
-            When the server refuses.
+            When the server refuses the request.
         UnavailableError
             When the server does not answer in time or is temporarily unavailable. It may still have executed the
             request.
@@ -190,12 +187,12 @@ class Api:
     async def stream(
         self, path: str, params: Mapping[str, str], idle_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Read an answer line by line until it ends; raise as `call`, also during the read.
+        """Read an answer line by line until it ends; raise the errors of `call`, also during the read.
 
         Parameters
         ----------
         idle_timeout_s
-            Maximum time without a byte before the connection is closed.
+            Maximum time without data before the connection is closed.
         """
         async with self._opened(path, params, idle_timeout_s) as answer:
             yield read_lines(answer)
@@ -209,9 +206,9 @@ class Api:
             yield answer.content.iter_any()
 
     async def tail(self, path: str, params: Mapping[str, str], max_bytes: int) -> bytes:
-        """Read an answer of any length and return its last bytes; raise as `call`.
+        """Read an answer of any length and return its last bytes; raise the errors of `call`.
 
-        It may exceed the timeout of a call while data arrives.
+        The read may exceed the timeout of a call while data arrives.
         """
         try:
             return await self._tail(path, params, max_bytes)
@@ -246,7 +243,7 @@ class Api:
                 yield answer
 
     async def page(self, path: str, max_bytes: int) -> bytes:
-        """Read a page behind the server's proxy, with limits on time and size; raise as `call`.
+        """Read a page behind the server's proxy, with limits on time and size; raise the errors of `call`.
 
         The page may answer 401 as if it were the server. Renewals of credentials for pages are therefore rare.
 
@@ -312,7 +309,7 @@ class Api:
         Parameters
         ----------
         force
-            Skip the check of the back-off, because the caller did it.
+            True to skip the check of the back-off, because the caller did it.
 
         Raises
         ------
@@ -331,9 +328,10 @@ class Api:
         return found
 
     async def _read_in_thread(self, read: Callable[[], Read]) -> Read:
-        """Read credentials in a separate thread: an exec plugin may block for any time.
+        """Read credentials in a separate thread, because an exec plugin may block for any time.
 
-        Kill a plugin that exceeds the timeout. Do not start another before it ended. Other servers are not affected.
+        Kill a plugin that exceeds the timeout. Do not start another plugin before it has ended. Other servers are not
+        affected.
         """
         if self._reading is not None and not self._reading.done():
             raise UnavailableError(f"{self.name}: no credentials: the exec plugin of its kubeconfig does not end")

@@ -6,13 +6,15 @@ import asyncio
 from contextlib import suppress
 from random import Random
 
+from seaway.domain.backoff import backoff
+
 MIN_S = 0.2
 MAX_S = 5.0
-"""Maximum delay. It is short, so that Seaway detects a recovered cluster soon without a wake signal."""
+"""Maximum delay in seconds. It is short, so that Seaway soon detects a recovered cluster without a wake signal."""
 
 
 class WakeSignal:
-    """Signal that ends the delays of all waiting retries. It also skips the delay after a try that is under way."""
+    """Signal that ends the delays of all waiting retries, and skips the delay after a try in progress."""
 
     def __init__(self) -> None:
         self._events: list[asyncio.Event] = []
@@ -36,7 +38,7 @@ class Backoff:
     random
         Source of jitter.
     wake_signal
-        Signal that ends a delay early; None for none.
+        Signal that ends a delay early; None for no signal.
     """
 
     def __init__(
@@ -50,9 +52,8 @@ class Backoff:
 
     def failed(self) -> float:
         """Count a failure; return the delay in seconds."""
-        longest_s: float = min(self._least_s * 2 ** min(self._failures, 20), self._most_s)
         self._failures += 1
-        return longest_s * self._random.uniform(0.5, 1)
+        return backoff(self._failures, self._least_s, self._most_s, self._random)
 
     async def pause(self, min_s: float = 0.0) -> None:
         """Count a failure and wait until the delay ends or the signal comes, but at least `min_s`."""

@@ -45,7 +45,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Contents of a folder.
+    """Contents of a folder of kubeconfigs.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def read_kubeconfig(file: Path) -> dict[str, Any]:
     Raises
     ------
     RejectedError
-        When the file is not a kubeconfig; with the reason.
+        When the file is not a kubeconfig. The error contains the reason.
     """
     said = content(file)
     try:
@@ -193,7 +193,7 @@ def _digest(file: Path, written: dict[str, Any], context: Any) -> str:  # noqa: 
 
 
 def _bytes(file: Path) -> bytes:
-    """Read a file; return no bytes on errors, because the connection attempt reports them."""
+    """Read a file. Return no bytes on errors, because the connection attempt reports them."""
     try:
         return content(file)
     except RejectedError:

@@ -30,12 +30,14 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 MIN_S = 1.0
 MAX_S = 30.0
-"""Maximum pause between renewals. An exec plugin may use a second of CPU time, and a fix takes effect after this
-pause."""
+"""Maximum pause between renewals, in seconds.
+
+An exec plugin may use a second of CPU time. A fix by a user takes effect after this pause.
+"""
 
 
 class RenewalLimit:
-    """Rate limit of renewals: the first is immediate, and later pauses double.
+    """Rate limit of renewals. The first renewal is immediate, and later pauses double.
 
     It resets after a period without renewals. Successful calls do not reset it: some replicas of a server may accept
     the credentials while others refuse them.
@@ -54,7 +56,7 @@ class RenewalLimit:
         self._pause_s = 0.0
 
     def allows(self) -> bool:
-        """Report whether a renewal may start now, and count it."""
+        """Report whether a renewal may start now, and count it if so."""
         since_s = self._clock() - self._last_s
         if since_s < self._pause_s:
             return False
@@ -64,7 +66,7 @@ class RenewalLimit:
         return True
 
     def failed(self) -> None:
-        """Restart the pause after a failure, because a slow renewal may fail after its pause is over."""
+        """Restart the pause after a failure, because a slow renewal may fail after its pause ended."""
         self._last_s = self._clock()
 
 
@@ -128,10 +130,10 @@ def _is_loopback(host: str) -> bool:
 log = logging.getLogger(__name__)
 
 NUMBER = re.compile(r"\[Errno \d+\] ")
-"""Prefix of error texts to remove."""
+"""Prefix to remove from error texts."""
 
 KEY = "BearerToken"
-"""Name of the token's header in the client."""
+"""Name of the token's header in the Kubernetes client."""
 
 
 EXPIRY_MARGIN = timedelta(minutes=1)
@@ -140,7 +142,7 @@ EXPIRY_MARGIN = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Address and credentials for an API server.
+    """Address of an API server, and the credentials for it.
 
     Attributes
     ----------
@@ -149,11 +151,11 @@ class Identity:
     tls
         TLS context with the certificates.
     server_name
-        Name in the server's certificate; empty if it is the address.
+        Name in the server's certificate; empty if it equals the address.
     proxy
         Address of the proxy; empty for none.
     expires_at
-        Expiry of the client certificate, if a plugin reported it; else None.
+        Expiry of the client certificate; None if no plugin reported it.
     """
 
     server: str
@@ -244,7 +246,7 @@ class Credentials:
         return str(header or "")
 
     def end(self) -> None:
-        """Kill the running exec plugin; for any thread."""
+        """Kill the running exec plugin. Any thread may call it."""
         self._programs.end()
 
     def _run(self, written: dict[str, Any]) -> ExecCredential | None:
@@ -304,7 +306,7 @@ def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
 
 
 def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the client's own settings, without types
-    """Make a TLS context from the client's configuration."""
+    """Create a TLS context from the Kubernetes client's configuration."""
     verify = bool(found.verify_ssl)
     try:
         tls = ssl.create_default_context(cafile=found.ssl_ca_cert or None)
@@ -320,7 +322,7 @@ def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the clien
 
 @contextmanager
 def _captured_warnings() -> Iterator[list[str]]:
-    """Collect the errors that the client only logs."""
+    """Collect the errors that the Kubernetes client only logs."""
     messages: list[str] = []
     me = threading.get_ident()
 

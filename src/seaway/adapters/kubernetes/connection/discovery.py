@@ -57,7 +57,7 @@ class _Group(Part, frozen=True):
 
 
 class Discovery:
-    """Kinds of one API server."""
+    """Index of the kinds of one API server."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -76,7 +76,7 @@ class Discovery:
         return self._kinds.get((version, name))
 
     async def refresh_kind(self, version: str, name: str) -> Kind | None:
-        """Return a kind as `kind` does, without the cache: the server may have removed it."""
+        """Return a kind as `kind` does, but skip the cache, because the server may have removed the kind."""
         self._kinds.pop((version, name), None)
         return await self.kind(version, name)
 

@@ -22,7 +22,7 @@ CLOSE_S = 5.0
 
 
 class EventLoopThread:
-    """Runner of coroutines for other threads."""
+    """Event loop that runs coroutines for other threads."""
 
     def __init__(self) -> None:
         self._loop = uvloop.new_event_loop()
@@ -36,7 +36,7 @@ class EventLoopThread:
         Raises
         ------
         UnavailableError
-            When it takes longer than `timeout_s`; it is cancelled.
+            When the coroutine takes longer than `timeout_s`. It is then cancelled.
         """
         future = self.submit(work)
         try:
@@ -70,7 +70,7 @@ class EventLoopThread:
         return following
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Schedule a call on the event loop after a delay; for any thread.
+        """Schedule a call on the event loop after a delay. Any thread may call it.
 
         Calls are dropped after the event loop is closed.
         """

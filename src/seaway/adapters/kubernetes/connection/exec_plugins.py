@@ -1,6 +1,6 @@
 """Exec plugins of kubeconfigs, which return credentials. Seaway runs them as kubectl does, and kills them on a timeout.
 
-The Kubernetes client waits for them without limit, and does not end their child processes.
+The Kubernetes client waits for plugins without limit, and does not end their child processes.
 
 References
 ----------
@@ -30,10 +30,10 @@ from seaway.adapters.kubernetes.connection.contexts import content
 from seaway.domain.errors import RejectedError
 
 MAX_MIB = 1
-"""Maximum output of a plugin, in MiB. Tokens and certificates have a few KiB."""
+"""Maximum size of a plugin's output, in MiB. Tokens and certificates have a few KiB."""
 
 PIECE = 1 << 16
-"""Bytes to read from a pipe at a time: the capacity of a pipe."""
+"""Number of bytes to read from a pipe at a time; equal to the capacity of a pipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class ProgramOutput:
     Attributes
     ----------
     code
-        Exit status; a negative value is the signal that killed it.
+        Exit status; a negative value is the number of the signal that killed it.
     out, err
-        Output and error output.
+        Standard output and standard error.
     """
 
     code: int
@@ -94,7 +94,7 @@ class ExecPlugin:
         Raises
         ------
         RejectedError
-            When it prints too much; it is killed then.
+            When the output is too large; the plugin is then killed.
         """
         out, err = bytearray(), bytearray()
         with DefaultSelector() as waiting:
@@ -120,13 +120,13 @@ class ExecPlugin:
         return ProgramOutput(self._process.wait(), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Kill the plugin and all processes of its group; for any thread, until it is closed."""
+        """Kill the plugin and all processes of its group. Any thread may call it until the plugin is closed."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._rope.close()  # wakes the selector of `output`
 
     def close(self) -> None:
-        """Close all pipes, so that processes that still write to them fail."""
+        """Close all pipes, so that processes that still write to the pipes fail."""
         for each in (self._process.stdout, self._process.stderr, self._bell, self._rope):
             if each:
                 each.close()

@@ -34,7 +34,7 @@ CONVERSION_FAILURES = "conversion webhook"
 
 
 class _Status(msgspec.Struct):
-    """The part of a Kubernetes ``Status`` that Seaway reads."""
+    """``Status`` of Kubernetes with the fields that Seaway reads."""
 
     message: str = ""
     reason: str = ""
@@ -128,10 +128,13 @@ def _is_unreadable(status: int, reason: str, message: str) -> bool:
 
 
 MAX_BYTES = 512 * 1024**2
-"""Maximum size of an answer: a full list, if the server cannot keep its pages long enough."""
+"""Maximum size of an answer in bytes. A full list is large if the server cannot keep its pages long enough."""
 
 MAX_LINE_BYTES = 32 * 1024**2
-"""Maximum length of a stream's line. Objects have at most 1.5 MiB by default; administrators can raise that limit."""
+"""Maximum length of a line in a stream, in bytes.
+
+Objects have at most 1.5 MiB by default, but administrators can raise that limit.
+"""
 
 
 async def read_body(answer: aiohttp.ClientResponse) -> bytes:
@@ -152,7 +155,7 @@ async def read_body(answer: aiohttp.ClientResponse) -> bytes:
 
 
 async def read_at_most(answer: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Read an answer of limited size.
+    """Read an answer, up to a maximum size.
 
     Raises
     ------

@@ -19,7 +19,7 @@ USER_AGENT = "seaway"
 
 
 class Session:
-    """Connection pool with the credentials of an identity. For one event loop.
+    """Connection pool with the credentials of an identity, for one event loop.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Session:
 
     @property
     def expired(self) -> bool:
-        """True if the client certificate expired: a proxy may refuse it before the request reaches the server."""
+        """True if the client certificate expired. A proxy may refuse it before the request reaches the server."""
         return self._expires_at is not None and datetime.now(UTC) >= self._expires_at
 
     @asynccontextmanager
@@ -62,7 +62,7 @@ class Session:
         Parameters
         ----------
         idle_timeout_s
-            Maximum time without a byte before the connection is closed; None if the caller has its own timeout.
+            Maximum time without data before the connection is closed; None if the caller has its own timeout.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Session:
                 self._read.discard(answer)
 
     async def close(self) -> None:
-        """Close all connections and fail the readers of open answers, because aiohttp leaves them waiting forever."""
+        """Close all connections and fail the readers of open answers, because aiohttp never wakes these readers."""
         for answer in self._read:
             answer.content.set_exception(aiohttp.ClientConnectionError("its connections are closed"))
         await self._session.close()

@@ -1,4 +1,4 @@
-"""Scheduling of Karmada's bindings: Seaway assigns each the cluster that its policy names.
+"""Scheduling of Karmada's bindings: Seaway assigns to each binding the cluster in its policy.
 
 References
 ----------
@@ -41,14 +41,14 @@ class BindingPlacement(Part, frozen=True):
 
 
 class Target(Part, frozen=True):
-    """A cluster that a binding is assigned to."""
+    """Cluster that a binding is assigned to."""
 
     name: str = ""
     replicas: int = 0
 
 
 class Resource(Part, frozen=True):
-    """Object of a binding."""
+    """Resource that a binding refers to."""
 
     kind: str = ""
     name: str = ""
@@ -65,7 +65,7 @@ class BindingSpec(Part, frozen=True):
 
 
 class Aggregated(Part, frozen=True):
-    """Status of a binding's object in one cluster; the message is the reason why it is not applied."""
+    """Status of a binding's object in one cluster. The message is the reason for an object that is not applied."""
 
     cluster_name: str = ""
     applied: bool = False
@@ -87,7 +87,7 @@ class BindingObject(Part, frozen=True):
 
 
 class RejectionSink(Protocol):
-    """Receiver of rejections by members; on the event loop."""
+    """Receiver of rejections by members. It runs on the event loop."""
 
     def reject(self, cluster: str, key: Attempt, source: str, rejection: Rejection) -> None:
         """Record a source's rejection of an attempt by a member."""
@@ -97,7 +97,7 @@ class RejectionSink(Protocol):
 
 
 class Bindings:
-    """Assignment of Seaway's bindings to the clusters that their policies name. For one event loop.
+    """Assignment of Seaway's bindings to the clusters in their policies, for one event loop.
 
     It also corrects bindings that others changed.
 
@@ -114,7 +114,7 @@ class Bindings:
         self._rejections = rejections
         self._bound: dict[str, tuple[Target, ...]] = {}
         self._errors: dict[str, ApiError] = {}
-        """Errors of the last tries to assign bindings."""
+        """Errors of the latest tries to assign bindings."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._free = asyncio.Semaphore(MAX_CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,7 +127,7 @@ class Bindings:
         ApiError
             When Karmada refuses an assignment.
         UnavailableError
-            When that takes too long: Karmada has not made the bindings yet, or does not answer.
+            On a timeout, because Karmada has not created the bindings yet or does not answer.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -190,7 +190,7 @@ class Bindings:
         self._rejections.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
-        """Log that a binding cannot be decoded."""
+        """Log a binding that cannot be decoded."""
         log.warning("%s: the binding %s/%s cannot be read: %s", self._api.name, what.namespace, what.name, what.text)
 
     def _report_rejection(self, name: str, item: BindingObject) -> None:

@@ -29,7 +29,7 @@ Name = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Creation:
-    """State of creating an attempt's objects.
+    """Progress of creating an attempt's objects.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class WriteLog:
         return found is not None and name in found.answered
 
     def retain(self, key: AttemptKey, there: Collection[ObjectKey]) -> None:
-        """Keep only existing objects as written, so that the next try writes the others again."""
+        """Keep only existing objects as written, so that the next try writes the missing ones again."""
         if found := self._creations.get(key):
             found.answered = {name: place for name, place in found.answered.items() if place in there}
 
@@ -93,11 +93,11 @@ class WriteLog:
 
 
 COMMAND_TIMEOUT_S = 20.0
-"""Timeout of a command, including waits for a slot. The next try continues with the remaining objects."""
+"""Timeout of a command in seconds, including waits for a slot. The next try continues with the remaining objects."""
 
 
 class Deployer(ABC):
-    """Executor of commands; on the event loop.
+    """Executor of commands. It runs on the event loop.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Deployer(ABC):
 
     @abstractmethod
     async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write all objects of a deployment; return the names of objects that others must make from them."""
+        """Write all objects of a deployment; return the names of objects that others must create from them."""
 
     @abstractmethod
     async def remove(self, removal: Removal) -> None:
@@ -132,14 +132,14 @@ class Deployer(ABC):
 
     @abstractmethod
     def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
-        """Return the known objects of an attempt where they are written."""
+        """Return the known objects of an attempt in the API server that they are written to."""
 
     def unlistable(self) -> Collection[str]:
-        """Return the kinds that cannot be listed where objects are written, apart from those of the cluster itself."""
+        """Return the kinds that cannot be listed in the objects' API server, except those of the cluster itself."""
         return ()
 
     async def wait_for(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most need no wait
-        """Wait until others have made the named objects; raise `UnavailableError` on a timeout."""
+        """Wait until other components have created the named objects; raise `UnavailableError` on a timeout."""
 
     async def carry_out(self, command: Command) -> Answer:
         """Execute a command.
@@ -184,13 +184,13 @@ class Deployer(ABC):
     async def write(self, key: AttemptKey, manifests: Sequence[Manifest]) -> None:
         """Write objects of an attempt concurrently.
 
-        Skip objects that an earlier try wrote, until all are written: an attempt may have thousands.
+        Skip objects that an earlier try wrote, until all are written, because an attempt may have thousands.
         """
         left = [each for each in manifests if not self._written.is_answered(key, name_of(each))]
         await run_concurrently((partial(self._write, key, each) for each in left), MAX_WRITES_PER_ATTEMPT)
 
     async def write_in_order(self, key: AttemptKey, manifests: Sequence[Manifest]) -> None:
-        """Write services, claims and other passive objects first, then the workloads that need them."""
+        """Write services, claims and other passive objects first, then the workloads that require them."""
         await self.write(key, [each for each in manifests if not each.replicas])
         await self.write(key, [each for each in manifests if each.replicas])
 
@@ -244,6 +244,6 @@ class DirectDeployer(Deployer):
         return self._view.objects_of(key[:2])
 
     async def remove(self, removal: Removal) -> None:
-        """Delete the attempt's objects in the view, and written ones that the view may not have yet."""
+        """Delete the attempt's objects in the view, and written objects that may be missing in the view."""
         key = key_of(removal)
         await self._objects.delete({*self.existing(key), *self._written.locations(key)})

@@ -21,7 +21,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 NAME = "Karmada"
 
 BIND_TIMEOUT_S = 10.0
-"""Maximum time for Karmada to make a binding."""
+"""Maximum time for Karmada to create a binding, in seconds."""
 
 
 class KarmadaDeployer(Deployer):
@@ -58,7 +58,7 @@ class KarmadaDeployer(Deployer):
         return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write policies, then the objects that they select in order; return the bindings that Karmada must make."""
+        """Write policies, then the objects that they select in order; return the bindings that Karmada must create."""
         key = key_of(deployment)
         manifests = self.manifests(deployment)
         await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
@@ -67,7 +67,7 @@ class KarmadaDeployer(Deployer):
         return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
 
     async def carry_out(self, command: Command) -> Answer:
-        """Execute a command; raise as `Deployer.carry_out`.
+        """Execute a command; raise the errors of `Deployer.carry_out`.
 
         If only Karmada refuses a valid deployment, mark the refusal as Karmada's, because it concerns all members.
         """
@@ -94,12 +94,14 @@ class KarmadaDeployer(Deployer):
         await self._bindings.bound(awaited, BIND_TIMEOUT_S)
 
     async def remove(self, removal: Removal) -> None:
-        """Delete workloads, then their policies. Deleting only a policy would leave its objects in the members.
+        """Delete workloads, then their policies.
+
+        If only a policy were deleted, its objects would remain in the members.
 
         Raises
         ------
         UnavailableError
-            When Karmada is not listed yet, as shortly after a start: the objects are not known.
+            When Karmada is not listed yet, as shortly after a start. The objects are then unknown.
         """
         if not self._health.complete:
             why = self._health.unreachable_reason(0).removeprefix("Karmada: ")

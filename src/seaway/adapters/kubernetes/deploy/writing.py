@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError
 
 
 async def run_concurrently(works: Iterable[Callable[[], Awaitable[None]]], limit: int) -> None:
-    """Run functions with limited concurrency; start no more after a failure.
+    """Run functions with limited concurrency; start no further functions after a failure.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ async def run_concurrently(works: Iterable[Callable[[], Awaitable[None]]], limit
 log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_WRITES = 32
-"""Maximum number of concurrent writes. Others wait, and the wait does not count for their timeout."""
+"""Maximum number of concurrent writes. Other writes wait, and the wait does not count for their timeout."""
 
 MAX_WRITES_PER_ATTEMPT = 8
 """Maximum number of concurrent writes for one attempt, so that hanging calls do not block other attempts."""
 
 FORBIDDEN_RETRY_S = 1.0
-"""Delay of the only retry after 403: a server that just started may not have its rules yet."""
+"""Delay in seconds of the only retry after 403. A server that just started may not have loaded its rules."""
 
 
 class Objects:
@@ -92,12 +92,12 @@ class Objects:
         Parameters
         ----------
         begun
-            Called with the path of the kind before the write, whose answer may be lost.
+            Called with the path of the kind before the write, because the answer may be lost.
 
         Raises
         ------
         ApiError
-            When the server refuses.
+            When the server refuses the request.
         RejectedError
             When the server does not have the kind, or the namespace cannot be created.
         UnavailableError
@@ -129,7 +129,7 @@ class Objects:
         Raises
         ------
         ApiError, UnavailableError
-            As `write` does.
+            As for `write`.
         """
         await run_concurrently((partial(self._delete, *each) for each in places), MAX_WRITES_PER_ATTEMPT)
 
@@ -171,10 +171,10 @@ class Objects:
                 raise
 
     async def _apply(self, path: str, body: Mapping[str, Any]) -> None:
-        """Apply an object. Keep an existing one if an immutable field differs.
+        """Apply an object. Keep an existing object if an immutable field differs.
 
-        An authorized controller changed it, as Kueue does while a Job is suspended, or another version of Seaway wrote
-        it. The labels confirm that it belongs to the same attempt.
+        In this case an authorized controller changed it, as Kueue does while a Job is suspended, or another version of
+        Seaway wrote it. The labels confirm that it belongs to the same attempt.
         """
         async with self._slot():
             try:

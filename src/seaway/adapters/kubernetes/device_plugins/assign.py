@@ -2,7 +2,7 @@
 
 The real card of such a pod is unknown, but all cards of a resource are equal. It is therefore enough that each share
 has one holder. A Seaway pod gets the devices that were reserved for it. Other assignments do not change while the pod
-holds the device, unless the pod turns out to have a reserved device.
+holds the device, unless another pod has reserved the device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def assign_devices(
     before: Mapping[str, Sequence[str]],
     allocated: Mapping[str, Sequence[str]] = NONE,
 ) -> dict[str, tuple[Held, ...]]:
-    """Assign a device to every share that has none.
+    """Assign a device to every share without one.
 
     Parameters
     ----------

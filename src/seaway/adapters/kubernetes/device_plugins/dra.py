@@ -45,7 +45,7 @@ class ClaimView:
     Attributes
     ----------
     name
-        ``namespace/name``.
+        Name of the claim, ``namespace/name``.
     users
         UIDs of the pods that may use it, in order. A claim without users holds its devices until it is deallocated.
     """
@@ -135,7 +135,7 @@ class Listed:
 
     @property
     def taints(self) -> str:
-        """Taints that repel new work, which drivers set on bad devices; empty for none."""
+        """Taints that prevent new workloads, which drivers set on bad devices; empty for none."""
         if not self.device.taints:
             return ""
         keep = [each for each in self.device.taints if each.effect in {"NoSchedule", "NoExecute"}]
@@ -146,7 +146,10 @@ class Listed:
 
 
 def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> Iterator[Listed]:
-    """Yield the devices on a node, of the newest generation of each pool if all its slices are present."""
+    """Yield the devices on a node.
+
+    Of each pool, use only the newest generation, and only if all its slices are present.
+    """
     pools: defaultdict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each)
@@ -356,7 +359,7 @@ def _partition(each: Listed) -> tuple[str, int, int, int]:
 
 
 def _core_milli(profile: str, model: str) -> int:
-    """Return an instance's share of the card's cores, rounded down so that all instances fit the card."""
+    """Return an instance's thousandths of the card's cores, rounded down so that all instances fit the card."""
     return min(profile_slices(profile) * WHOLE_DEVICE_MILLI // compute_slices(model), WHOLE_DEVICE_MILLI)
 
 

@@ -11,19 +11,22 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
 
 LARGEST = (1 << 31) - 1
-"""Largest number; 2 PiB of memory."""
+"""Largest accepted number; as MiB, it is 2 PiB of memory."""
 
 MAX_CPU_MILLI = (1 << 30) - 1
-"""CPU limit of a node: a million cores."""
+"""CPU limit of a node in thousandths of a core: about a million cores."""
 
 MAX_MIB = 1 << 24
-"""Memory limit of a device: 16 TiB. With the limit, one wrong number does not exhaust the node's total."""
+"""Memory limit of a device in MiB: 16 TiB.
+
+The limit ensures that one wrong number does not exhaust the node's total.
+"""
 
 MAX_CORE_MILLI = 1 << 20
-"""Core limit of a device: a thousand unscaled devices."""
+"""Core limit of a device in thousandths: a thousand unscaled devices."""
 
 MAX_CORE_MILLI_TOGETHER = (1 << 26) - 1
-"""Core limit of all devices of a node."""
+"""Core limit of all devices of a node, in thousandths of a device."""
 
 
 @dataclass(slots=True)
@@ -63,12 +66,12 @@ MAX_QUOTED = 200
 
 @dataclass(slots=True)
 class Findings:
-    """Devices and problems found on one node.
+    """Collector of the devices and problems of one node.
 
     Attributes
     ----------
     cluster
-        Name of the cluster; makes IDs unique that contain the node's name.
+        Name of the cluster. It makes IDs unique that contain the node's name.
     """
 
     cluster: str
@@ -95,7 +98,7 @@ class Findings:
         self.accesses.append(access)
 
     def own_device(self, name: str) -> str:
-        """Return an ID for a device that has none, or one that is unique only on its node."""
+        """Return an ID for a device whose own ID is missing or unique only on its node."""
         return "/".join(part for part in (self.cluster, self.node, name) if part)
 
     def broken(self, where: str, text: str) -> None:
@@ -103,7 +106,7 @@ class Findings:
         self.problems.append(Problem(ProblemKind.BROKEN, where, text))
 
     def unusable(self, where: str, text: str) -> None:
-        """Record something that accepts no new work."""
+        """Record data about a device or node that accepts no new workloads."""
         self.problems.append(Problem(ProblemKind.UNUSABLE, where, text))
 
     def uncertain(self, where: str, text: str) -> None:
@@ -124,12 +127,12 @@ def unhealthy(where: str) -> str:
 
 @lru_cache(64)
 def not_served(count: str) -> str:
-    """Return the reason why a register is ignored: its resource is not allocatable. The cache shares the text."""
+    """Return the reason for ignoring a register whose resource is not allocatable. The cache shares the text."""
     return f"registered, but allocatable {count} is 0: the plugin does not run"
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:
-    """Check a number from outside.
+    """Check an external number.
 
     Raises
     ------
@@ -143,12 +146,12 @@ def bounded(value: object, what: str, *, least: int = 0) -> int:
 
 
 def bounded_text(value: str, what: str, *, least: int = 0) -> int:
-    """Check a number from outside that is a text; see `bounded`.
+    """Check an external number in text form; see `bounded`.
 
     Raises
     ------
     RejectedError
-        As `bounded` does.
+        As for `bounded`.
     """
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
@@ -157,7 +160,7 @@ def bounded_text(value: str, what: str, *, least: int = 0) -> int:
 
 
 def named(value: object, what: str) -> str:
-    """Check an ID from outside.
+    """Check an external ID.
 
     Raises
     ------

@@ -85,11 +85,11 @@ def _place(fields: object) -> tuple[int, int]:
 CORDONED = f"cordoned by {CORDON_KEY}"
 
 _ONE_OF_A_KIND = re.compile(r"(?:[0-9A-Fa-f]-?){16}")
-"""Pattern of globally unique IDs, which have many hexadecimal digits."""
+"""Pattern of globally unique IDs: they contain at least 16 hexadecimal digits."""
 
 
 def read(node: NodeObject, findings: Findings, *, nvidia: bool = True) -> None:
-    """Find the cards of all registers on a node, optionally without NVIDIA's."""
+    """Find the cards of all registers on a node; skip the register of NVIDIA if `nvidia` is False."""
     annotations = node.metadata.annotations
     cordoned = frozenset(uuid.strip() for uuid in annotations.get(CORDON_KEY, "").split(","))
     for vendor in registered(annotations, findings.options):
@@ -180,8 +180,8 @@ def _add(vendor: Vendor, entry: Entry, unserved: str, cordoned: bool, findings: 
 def _init_adds(vendor: Vendor, entry: Entry) -> bool:
     """Report whether HAMi may add the use of init containers to that of other containers, as v2.9 does.
 
-    v2.10 uses the larger of the two; earlier versions give init containers nothing. NVIDIA's register shows the
-    version. Registers of other vendors do not; for them, the sum covers both cases.
+    v2.10 uses the larger of the two; earlier versions allocate nothing to init containers. Only NVIDIA's register
+    shows the version. For other vendors, the sum covers both cases.
     """
     return not vendor.nvidia or entry.pair_scores is not None
 
@@ -189,7 +189,7 @@ def _init_adds(vendor: Vendor, entry: Entry) -> bool:
 def _mode(
     vendor: Vendor, entry: Entry, where: str, findings: Findings
 ) -> tuple[DeviceMode | None, tuple[MigProfile, ...], str]:
-    """Return the sharing mode of a card, or None and the reason if Seaway cannot place work on it."""
+    """Return the sharing mode of a card; return None and the reason if Seaway cannot place workloads on it."""
     if not vendor.nvidia or entry.mode in {"", HAMI_CORE}:
         return DeviceMode.HAMI_CORE, (), ""
     if entry.mode == DeviceMode.MPS.value:

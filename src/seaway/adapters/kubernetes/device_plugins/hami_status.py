@@ -1,6 +1,6 @@
 """Cards that HAMi counts in the node's status, without a register: MLU, MUSA, Kunlun, MetaX, GCU, Neuron.
 
-HAMi makes their IDs from the node's name. Seaway adds the cluster's name as a prefix.
+HAMi derives their IDs from the node's name. Seaway adds the cluster's name as a prefix.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read(node: NodeObject, findings: Findings) -> None:
 
 
 def _cut_by_cores(terms: DeviceResources, stem: str, cores: int, amounts: Amounts, findings: Findings) -> None:
-    """Find cards whose total cores and memory are in the status."""
+    """Find cards whose total cores and memory are in the node's status."""
     total = amounts.capacity(terms.cores)
     if total:
         memory = amounts.capacity(terms.memory) * terms.memory_unit_mib * cores // total
@@ -102,7 +102,7 @@ def _neuron(amounts: Amounts, findings: Findings) -> None:
 
 
 def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
-    """Add cards. Mark the last ones as not allocatable, because the status does not name the missing ones."""
+    """Add cards. Mark the last ones as not allocatable, because the status does not identify the missing cards."""
     where = card.terms.count
     if total > MAX_CARDS:
         findings.broken(where, f"{total} cards are more than a node can have; none is taken")

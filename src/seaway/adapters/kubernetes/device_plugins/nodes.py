@@ -34,7 +34,7 @@ def read_node(
     cluster
         Name of the cluster; part of the IDs of devices without their own.
     slices
-        Resource slices; those of other nodes are skipped, and pools must be complete.
+        Resource slices; those of other nodes and of incomplete pools are skipped.
     options
         Custom names of annotations and labels.
 
@@ -79,7 +79,7 @@ def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findin
 
 
 def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
-    """Report whether HAMi's register is the stale one of a node with both registers."""
+    """Report whether HAMi's register is the stale one on a node with both registers."""
     amounts = Amounts(node, findings)
     moved = not amounts.allocatable(findings.options.nvidia_count) and amounts.allocatable(volcano.COUNT) > 0
     stale = NVIDIA_KEY if moved else volcano.REGISTER_KEY

@@ -109,7 +109,9 @@ def _number(labels: dict[str, str], key: str, findings: Findings) -> int | None:
 
 
 def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
-    """Add the devices of one resource. Mark the last ones as not allocatable, because the status does not name them."""
+    """Add the devices of one resource. Mark the last ones as not allocatable, because the status does not identify the
+    missing devices.
+    """
     if kind is None:
         return
     allocatable = amounts.allocatable(kind.resource)

@@ -33,11 +33,11 @@ def held_by_records(
 ) -> list[Held]:
     """Return the devices in a pod's records.
 
-    If the records distinguish containers, init containers share devices with the others. Of each device, the larger of
+    If the records distinguish containers, init containers share devices with the others. For each device, the larger of
     two values counts: the largest init container, or the sum of the others. Init containers that have all ended count
     as nothing.
 
-    In other cases all values are added up. That is also true for devices of HAMi versions without such sharing.
+    In other cases all values are added. This also applies to devices of HAMi versions without such sharing.
     """
     held: list[Held] = []
     instances, broken = mig_allocations(pod.metadata.annotations)
@@ -56,7 +56,8 @@ def held_by_records(
 def _first_container(pod: PodObject, record: Record) -> int | None:
     """Return the container of a record's first slot, counting init containers first; None if the slots do not show it.
 
-    HAMi v2.10.0 omits slots without devices. A record of another length than the pod's shows only the devices.
+    HAMi v2.10.0 omits slots without devices. If a record and its pod have different lengths, the record shows only the
+    devices.
     """
     init, apps = len(pod.spec.init_containers), len(pod.spec.containers)
     if record.slots == init + apps:
@@ -74,7 +75,10 @@ def _held(taken: Taken, first: int | None, record: Record, view: NodeView | None
 
 
 def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[MigAllocation]) -> list[Held]:
-    """Assign MIG instances to shares, by place if possible, else by card. Remove assigned ones from `instances`."""
+    """Assign MIG instances to shares, by place if possible, else by card.
+
+    Remove assigned instances from `instances`.
+    """
     if not instances:
         return shares
     places: defaultdict[int, int] = defaultdict(int)
@@ -102,7 +106,7 @@ def _with_instances(taken: Sequence[Taken], shares: list[Held], instances: list[
 
 
 def _alone(instances: Sequence[MigAllocation], view: NodeView | None, problems: list[Problem]) -> list[Held]:
-    """Return MIG instances without a matching record: they exist, so the pod holds them."""
+    """Return MIG instances without a matching record. They exist, so the pod holds them."""
     held = []
     for instance in instances:
         text = f"an instance of card {instance.uuid} is not among the allocated devices"
@@ -122,7 +126,7 @@ def _profile(instance: MigAllocation, view: NodeView | None) -> MigProfile | Non
 def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) -> list[Held]:
     """Merge the shares of init containers with those of the others.
 
-    MIG instances are not merged, nor are devices whose shares add up.
+    MIG instances and devices whose shares add up are not merged.
     """
     if not pod.spec.init_containers:
         return list(shares)
@@ -146,7 +150,7 @@ def _collapsed(pod: PodObject, shares: Sequence[Held], view: NodeView | None) ->
 
 
 def _raise_peak(staying: list[Held], uuid: str, peak: Held) -> None:
-    """Raise a device's shares to the need of its init containers, without an additional share."""
+    """Raise a device's shares to the request of its init containers, without adding a share."""
     at = [i for i, share in enumerate(staying) if share.uuid == uuid and not share.mig_profile]
     if not at:
         staying.append(peak)
@@ -186,7 +190,7 @@ def node_of(pod: PodObject) -> str:
 
 
 def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceClaim] = ()) -> PodView:
-    """Decode the use of a node by a pod.
+    """Decode a pod's use of its node.
 
     A pod holds its devices from the decision of the vGPU scheduler, before it is bound, until it ends or is gone. A
     terminating pod still holds them.
@@ -194,7 +198,7 @@ def read_pod(pod: PodObject, view: NodeView | None, claims: Iterable[ResourceCla
     Parameters
     ----------
     view
-        Node of the pod; None if it is not known. IDs then stay as in the records.
+        Node of the pod; None if it is unknown. IDs then stay as in the records.
     claims
         Resource claims of the pod. The first pod in ``reservedFor`` holds a claim that several pods use.
     """
@@ -239,8 +243,8 @@ def _sizeable(held: list[Held], problems: list[Problem]) -> list[Held]:
 def _final(pod: PodObject, found: Sequence[Record]) -> bool:
     """Report whether later changes of the node and claims cannot affect the result.
 
-    That is true for HAMi's records of NVIDIA cards, which have the IDs and units of the register, except with MIG
-    instances and init containers. It is also true for a pod that requests only resources of every node.
+    This applies to HAMi's records of NVIDIA cards, which use the IDs and units of the register, except with MIG
+    instances and init containers. It also applies to a pod that requests only resources that every node has.
     """
     if pod.spec.resource_claims or pod.metadata.annotations.get(MIG_RECORD):
         return False
@@ -283,7 +287,7 @@ def _by_number(pod: PodObject, view: NodeView, problems: list[Problem]) -> list[
 
 
 def _share(device: Device, resource: str, container: int) -> Held:
-    """Return a container's equal share of such a device."""
+    """Return a container's share of such a device. All shares of a device are equal."""
     profile = device.mig_profiles[0].name if device.mig_profiles else ""
     shares = max(device.share_limit, 1)
     return Held(

@@ -30,7 +30,7 @@ _HAMI_RECORD = re.compile(r"hami\.io/.+-devices-allocated|hami\.io/kunlun-alloca
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A device in a record.
+    """Device in a record.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Taken:
     id
         ID of the device, or of the card if a MIG instance follows in brackets.
     memory, cores
-        In the device plugin's units.
+        Allocated memory and cores in the device plugin's units.
     """
 
     slot: int
@@ -70,7 +70,10 @@ class MigAllocation:
 
 
 def records(annotations: Mapping[str, str]) -> list[Record]:
-    """Decode the records of a pod, HAMi's before Volcano's. A record is valid only with the annotation of the node."""
+    """Decode the records of a pod, HAMi's before Volcano's.
+
+    A record is valid only together with the node's annotation.
+    """
     found = []
     if annotations.get(HAMI_NODE):
         keys = sorted(filter(_is_hami_record, annotations))
@@ -104,7 +107,7 @@ def read_record(key: str, text: str) -> Record:
 
 
 def _taken(slot: int, device: str) -> list[Taken]:
-    """Decode one device; return nothing for an empty text or a device without ID, which HAMi v2.5 writes for none."""
+    """Decode one device. Return nothing for an empty text or a device without ID, as HAMi v2.5 writes for no device."""
     if not device or device.startswith(","):
         return []
     fields = device.split(",")

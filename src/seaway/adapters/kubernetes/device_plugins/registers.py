@@ -1,7 +1,7 @@
 """HAMi's registers: texts in which a device plugin lists the cards of its node.
 
-NVIDIA's register is a JSON list since v2.8, and had lines of 7 or 9 fields before. Other vendors use either format. The
-JSON omits fields that are zero or false.
+NVIDIA's register is a JSON list since v2.8. Earlier versions have lines of 7 or 9 fields. Other vendors use either
+format. The JSON omits fields that are zero or false.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PlainId = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[!-~]+\Z")]
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A card in a register; memory in MiB, cores in the vendor's unit.
+    """Card in a register, with memory in MiB and cores in the vendor's unit.
 
     Names and limits in the annotations are those of HAMi's JSON.
 

@@ -1,7 +1,7 @@
 """Resource requests of pods, and resources of nodes.
 
-Init containers run one after another before the other containers. The pod needs the larger of the two amounts. Sidecars
-start among the init containers and keep running.
+Init containers run one after another before the other containers. The pod requests the larger of the two amounts.
+Sidecars start among the init containers and keep running.
 
 References
 ----------
@@ -40,7 +40,8 @@ def devices(spec: PodSpec, resource: str, problems: list[Problem]) -> int:
 def requesting_containers(spec: PodSpec, resource: str) -> Iterator[int]:
     """Yield the container of each requested device; indexes count init containers first.
 
-    Containers that keep running come before init containers, so that the first ones are those that count for the pod.
+    Containers that keep running come before init containers, so that the first containers are those that count for the
+    pod.
     """
     first = len(spec.init_containers)
     numbered = [*enumerate(spec.containers, first), *enumerate(spec.init_containers)]
@@ -77,7 +78,7 @@ def _sum(containers: Iterable[Container], requested: Callable[[Resources], int])
 
 
 def _requested(resources: Resources, resource: str, read: Reader, problems: list[Problem]) -> int:
-    """Return the request of one container; its limit is the default."""
+    """Return the request of one container; the default is its limit."""
     amounts = resources.requests if resource in resources.requests else resources.limits
     return _read(amounts, resource, read, problems)
 
@@ -93,7 +94,7 @@ def _read(amounts: Mapping[str, Quantity], resource: str, read: Reader, problems
 
 
 MAX_CARDS = 1024
-"""Maximum number of cards of a node. A larger number is an error, and the limit protects the memory."""
+"""Maximum number of cards of a node. A larger number is an error, and the limit bounds the memory use."""
 
 
 class Amounts:
@@ -104,7 +105,7 @@ class Amounts:
         self._findings = findings
 
     def mentions(self, resource: str) -> bool:
-        """Report whether the status has a resource, even with the amount 0."""
+        """Report whether the status contains a resource, even with the amount 0."""
         return resource in self._node.status.allocatable or resource in self._node.status.capacity
 
     def allocatable(self, resource: str) -> int:

@@ -91,13 +91,13 @@ def nvidia(options: PluginOptions) -> DeviceResources:
 
 
 def ascend(chip: str) -> DeviceResources:
-    """Return the resources of Huawei cards with a chip."""
+    """Return the resources of Huawei cards with the given chip."""
     name = f"huawei.com/{chip}"
     return DeviceResources(_HAMI, chip, name, f"{name}-memory", f"{name}-core", pin=f"hami.io/use-{chip}-uuid")
 
 
 def iluvatar(chip: str) -> DeviceResources:
-    """Return the resources of Iluvatar cards with a chip."""
+    """Return the resources of Iluvatar cards with the given chip."""
     name = f"iluvatar.ai/{chip}"
     pin = f"hami.io/use-{chip}-uuid"
     return DeviceResources(_HAMI, chip, f"{name}-vgpu", f"{name}.vMem", f"{name}.vCore", memory_unit_mib=256, pin=pin)
@@ -136,7 +136,7 @@ def _chip_last(key: str, name: str, options: PluginOptions) -> Vendor:
 
 NVIDIA = "NVIDIA"
 UNKNOWN_NVIDIA = "NVIDIA GPU"
-"""Model of a card without a known model."""
+"""Model name of a card with an unknown model."""
 
 _OWN_DASHES = re.compile(r"[A-Z0-9]+-(?:SXM[0-9]?|PCIE)(?:-[0-9]+GB)?(?:-LS)?\b|Max-Q")
 """Parts of product names that contain dashes, such as ``A100-SXM4-80GB``."""

@@ -33,19 +33,19 @@ class ProblemKind(Enum):
     BROKEN = "broken"
     """Invalid data that was skipped."""
     UNUSABLE = "unusable"
-    """Valid data about something that accepts no new work."""
+    """Valid data about a device or node that accepts no new workloads."""
     UNCERTAIN = "uncertain"
     """Data that was used, but may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Problem that a cluster administrator should know.
+    """Problem that a cluster administrator should know about.
 
     Attributes
     ----------
     where
-        The annotation, label, resource or object.
+        Annotation, label, resource or object of the problem.
     text
         Description in one line.
     """
@@ -57,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
-    """Names that a cluster can configure differently than HAMi's and Volcano's charts.
+    """Names that a cluster can configure differently from HAMi's and Volcano's charts.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class DeviceResources:
     isolated
         True if a slice cannot exceed its requested memory.
     driver
-        Of DRA: the driver.
+        For DRA: the driver.
     """
 
     plugin: DevicePlugin
@@ -148,11 +148,11 @@ class Access:
     core_unit
         Unit of the device plugin's core numbers.
     pool, parts
-        Of DRA: the pool, and the part of each device name in it.
+        For DRA: the pool, and the part of each device name in it.
     shared
-        Of DRA: True if several claims may hold it.
+        For DRA: True if several claims may hold it.
     init_adds
-        True if the use of init containers is added to that of the others while the pod lives.
+        True if the use of init containers is added to that of the others while the pod exists.
     """
 
     uuid: str
@@ -175,14 +175,14 @@ class Access:
 
 @dataclass(frozen=True)
 class NodeView:
-    """A node with its devices, the access to each, and its problems.
+    """Node with its devices, the access to each device, and its problems.
 
     Attributes
     ----------
     accesses
         One access for each device, in the same order.
     reachable
-        True if its kubelet responds; also for a cordoned node, which gets no new work.
+        True if its kubelet responds. A cordoned node can be reachable, but gets no new workloads.
     """
 
     node: Node
@@ -274,5 +274,5 @@ class PodView:
 
     @property
     def holding(self) -> tuple[Held, ...]:
-        """Shares that are in use now."""
+        """Device shares that are in use now."""
         return self.held if self.alive else tuple(each for each in self.held if each.claim)

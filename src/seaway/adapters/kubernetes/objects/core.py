@@ -10,11 +10,11 @@ from __future__ import annotations
 import msgspec
 
 Quantity = str | int | float
-"""An amount in its JSON form; `quantities` parses it."""
+"""Amount in its JSON form, which `quantities` parses."""
 
 
 class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """Base of all structs here: frozen, named as in JSON, and ignored by the garbage collector (no cycles)."""
+    """Base of all structs here: frozen, with JSON names, and untracked by the garbage collector (no cycles)."""
 
 
 class Owner(Part, frozen=True):
@@ -27,7 +27,7 @@ class Owner(Part, frozen=True):
 
 
 class Meta(Part, frozen=True):
-    """Metadata of every object. Times are RFC 3339 texts, empty if not set."""
+    """Metadata of every object. Times are RFC 3339 texts; they are empty if unset."""
 
     name: str = ""
     namespace: str = ""
@@ -42,19 +42,19 @@ class Meta(Part, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """Identity of an object among its kind, ``namespace/name``."""
+        """Unique identifier among objects of the same kind, ``namespace/name``."""
         return f"{self.namespace}/{self.name}"
 
 
 class Item(Part, frozen=True):
-    """An object of which only the metadata is read, such as a bookmark."""
+    """Object of which only the metadata is read, such as a bookmark."""
 
     kind: str = ""
     metadata: Meta = Meta()
 
 
 class Condition(Part, frozen=True):
-    """One condition of an object; `status` is ``True``, ``False`` or ``Unknown``."""
+    """Condition of an object; `status` is ``True``, ``False`` or ``Unknown``."""
 
     type: str = ""
     status: str = ""
@@ -121,7 +121,7 @@ class PodSpec(Part, frozen=True):
 
 
 class Waiting(Part, frozen=True):
-    """State of a container that does not run yet, or not again yet."""
+    """State of a container that is not running yet or is to be restarted."""
 
     reason: str = ""
     message: str = ""
@@ -158,7 +158,7 @@ class ContainerStatus(Part, frozen=True):
 
 
 class PodClaimStatus(Part, frozen=True):
-    """Resource claim made for a pod's claim; empty if none was needed."""
+    """Resource claim that was created for a pod's claim; empty if none was needed."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -186,7 +186,7 @@ class PodObject(Part, frozen=True):
 
 
 class TaintMark(Part, frozen=True):
-    """A taint, of a node or of a device in a resource slice."""
+    """Taint of a node or of a device in a resource slice."""
 
     key: str = ""
     value: str = ""

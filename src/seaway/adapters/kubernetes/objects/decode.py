@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.objects.core import Part
 
 
 class Failure(Part, frozen=True):
-    """``Status`` of Kubernetes: the reason why a call or a watch failed."""
+    """``Status`` of Kubernetes with the reason of a failed call or watch."""
 
     reason: str = ""
     message: str = ""
@@ -46,7 +46,7 @@ class WholePage(Part, Generic[T], frozen=True):
 
 
 class WatchEvent(Part, frozen=True):
-    """A change; `type` is ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
+    """Change of an object; `type` is ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
 
     The object of a bookmark is an `Item`, that of an error a `Failure`.
     """
@@ -57,7 +57,7 @@ class WatchEvent(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An object that cannot be decoded.
+    """Object that cannot be decoded.
 
     Attributes
     ----------
@@ -84,11 +84,11 @@ class Page(Generic[T]):
 
 
 class UndecodableError(ValueError):
-    """Answer that is no valid Kubernetes response: no JSON, or neither a page, an event nor a failure."""
+    """Error for an invalid Kubernetes response: no JSON, or neither a page, an event nor a failure."""
 
 
 def read_page(data: bytes, kind: type[T]) -> Page[T]:
-    """Decode a page of a list, as a whole if possible, else item by item.
+    """Decode a page of a list as a whole or, if this fails, item by item.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def read_page(data: bytes, kind: type[T]) -> Page[T]:
     Raises
     ------
     UndecodableError
-        When `data` is not a page. A broken item is not an error; it is among the page's broken items.
+        When `data` is not a page. Broken items raise no error; they are in a separate field of the page.
     """
     try:
         whole = _page_decoder(kind).decode(data)
@@ -121,7 +121,7 @@ def page_of(page: RawPage, read: Sequence[T | Broken]) -> Page[T]:
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """Decode a line of a watch. Leave its object for `read_item`.
+    """Decode a line of a watch, but not its object; `read_item` decodes the object.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _page_decoder(kind: type[Part]) -> msgspec.json.Decoder[WholePage[Part]]:
 
 
 def _without_nulls(data: bytes, kind: type[T]) -> T:
-    """Decode again, and treat every null as a missing field; slower, and rarely needed."""
+    """Decode data, and treat every null as a missing field. This is slower than the normal way, and rarely needed."""
     return msgspec.convert(_stripped(msgspec.json.decode(data)), kind)
 
 

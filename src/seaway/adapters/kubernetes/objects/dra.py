@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.objects.core import Meta, Part, Quantity, TaintM
 
 
 class Attribute(Part, frozen=True):
-    """A property of a device; at most one of the four fields is set."""
+    """Property of a device; at most one of the four fields is set."""
 
     text: str | None = msgspec.field(default=None, name="string")
     whole: int | None = msgspec.field(default=None, name="int")
@@ -22,7 +22,7 @@ class Attribute(Part, frozen=True):
 
 
 class Amount(Part, frozen=True):
-    """A capacity of a device, or a counter."""
+    """Capacity of a device, or a counter."""
 
     value: Quantity = "0"
 
@@ -79,7 +79,7 @@ class ResourceSlice(Part, frozen=True):
 
 
 class ClaimResult(Part, frozen=True):
-    """A device allocated to a claim; `consumed_capacity` is only set for devices that several claims may share."""
+    """Device allocated to a claim; `consumed_capacity` is only set for devices that several claims may share."""
 
     request: str = ""
     driver: str = ""
@@ -91,7 +91,7 @@ class ClaimResult(Part, frozen=True):
 
 
 class ClaimDevices(Part, frozen=True):
-    """The devices of an allocation."""
+    """Devices of an allocation."""
 
     results: tuple[ClaimResult, ...] = ()
 
@@ -112,7 +112,7 @@ class ClaimUser(Part, frozen=True):
 
 
 class ClaimStatus(Part, frozen=True):
-    """Status of a claim; without an allocation it holds nothing."""
+    """Status of a claim. A claim without an allocation holds no devices."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimUser, ...] = ()

@@ -6,6 +6,6 @@ template renders workloads from them. `registry` has the templates by name. `fol
 `safety` validates them, `placeholders` fills them in, and `graft` in `pods` adds Seaway's fields. `karmada` adds the
 policies of Karmada.
 
-A workload is rendered without its pins, which are stored beside it (`manifest`). For a direct deployment they are
-merged into it; for Karmada they become an OverridePolicy.
+A workload is rendered without its pins, which are stored with it (`manifest`). A direct deployment merges the pins
+into the workload; Karmada gets them as an OverridePolicy.
 """

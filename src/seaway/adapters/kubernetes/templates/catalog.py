@@ -16,7 +16,7 @@ MAX_FILES = 200
 
 
 def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> dict[str, Template]:
-    """Read a folder of templates; the name of each is that of its file.
+    """Read a folder of templates. Each template has the name of its file.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_folder(folder: Path, rules: Rules, taken: Mapping[str, Template]) -> di
     Raises
     ------
     RejectedError
-        With all errors of all files, or when the folder cannot be read.
+        When the folder cannot be read or a template is invalid, with all errors of all files.
     """
     templates: dict[str, Template] = {}
     errors: list[RejectedError] = []
@@ -70,12 +70,12 @@ class TemplateCatalog:
     through_karmada
         True if jobs are deployed through Karmada.
     default_image
-        Image of jobs that name none; such jobs are rejected if it is empty.
+        Image of jobs that specify none; if it is empty, such jobs are rejected.
 
     Raises
     ------
     RejectedError
-        With all errors of the custom templates.
+        When custom templates are invalid, with all their errors.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class TemplateCatalog:
         )
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Return the errors of a job in its template; none if the template is unknown."""
+        """Return the errors of a job in its template; empty if the template is unknown."""
         known = self.templates.get(spec.template)
         if known is None:
             return ()

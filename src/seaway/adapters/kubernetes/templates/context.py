@@ -21,7 +21,7 @@ from seaway.domain.job_spec import JobSpec
 
 
 def same_name(node: str) -> str:
-    """Return the node's name as its hostname label, the default in most clusters."""
+    """Return the node's name as its hostname label, as in most clusters."""
     return node
 
 
@@ -40,10 +40,10 @@ class TemplateOptions:
     pull_secrets
         Image pull secrets in the namespace.
     default_image
-        Image of jobs that name none; such jobs are rejected if it is empty.
+        Image of jobs that specify none; if it is empty, such jobs are rejected.
     hami_scheduler
-        Name of HAMi's scheduler for pods with its devices. If it is empty, HAMi's webhook sets it, and does not while
-        it is down.
+        Name of HAMi's scheduler for pods with its devices. If it is empty, HAMi's webhook sets it while the webhook
+        is available.
     local_queue
         Kueue's LocalQueue; empty for the name of the job's queue.
     volcano_queue
@@ -76,7 +76,7 @@ class Context:
 
     @classmethod
     def of(cls, deployment: Deployment, options: TemplateOptions) -> Context:
-        """Make the context of a deployment."""
+        """Create the context of a deployment."""
         return cls(deployment, options, parts(deployment))
 
     @property
@@ -86,12 +86,12 @@ class Context:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """A group for each part."""
+        """Groups of replicas, one for each part."""
         return tuple(Group((part,)) for part in self.parts)
 
     @property
     def whole(self) -> str:
-        """Digest for all replicas of the attempt in this cluster, for names and labels."""
+        """Digest of all replicas of the attempt in this cluster, for names and labels."""
         return cluster_digest(self.deployment)
 
     @property
@@ -100,7 +100,7 @@ class Context:
         return tuple(sorted(each for part in self.parts for each in part.replicas))
 
     def name(self, what: str, role: str = "") -> str:
-        """Return the name of the object for `what`."""
+        """Return the name of the object `what`."""
         return object_name(self.deployment, what) + (f"-{role}" if role else "")
 
     def metadata(self, what: str, replicas: Sequence[int], role: str = "") -> dict[str, Any]:

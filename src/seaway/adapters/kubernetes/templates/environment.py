@@ -1,16 +1,16 @@
 """Environment variables that control the devices of a container and their limits.
 
-Device plugins and container runtimes communicate through variables, also the limits of a share. A variable of the pod
-overrides that of a device plugin. A tenant could thereby get devices of others, or more of a device than reserved.
-Therefore jobs may not set them. Templates of operators may.
+Device plugins and container runtimes use variables to configure devices and the limits of a share. A variable of the
+pod overrides that of a device plugin. A tenant could therefore get devices of others, or more of a device than
+reserved. Jobs may not set such variables; templates of operators may.
 
 This module does not control the job's own processes. The limits of HAMi-core are for cooperating tenants, because a
 process can change its own environment. The set of devices is fixed before the process starts.
 
 Some variables stay allowed. ``CUDA_VISIBLE_DEVICES`` selects among the container's devices, and
 ``NVIDIA_DRIVER_CAPABILITIES`` selects driver libraries. ``LD_PRELOAD`` and ``LD_LIBRARY_PATH`` are used to load memory
-allocators. HAMi, Volcano's vGPU and Ascend load their limiting libraries by ``/etc/ld.so.preload``, which is read in
-any case.
+allocators. HAMi, Volcano's vGPU and Ascend load their limiting libraries by ``/etc/ld.so.preload``, which the dynamic
+linker always reads.
 
 References
 ----------
@@ -79,8 +79,11 @@ _BEGIN = {
 """Prefixes of forbidden variables, with the reasons."""
 
 NO_DEVICES = (("NVIDIA_VISIBLE_DEVICES", "void"), ("ASCEND_VISIBLE_DEVICES", ""))
-"""Variables for containers without devices. If a vendor's runtime is the default one, it follows the image, and images
-with CUDA request all devices. Device plugins and resource claims set nothing for such containers."""
+"""Variables for containers without devices.
+
+A vendor's runtime that is the default one uses the variables of the image, and CUDA images request all devices. Device
+plugins and resource claims set nothing for such containers.
+"""
 
 
 def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:

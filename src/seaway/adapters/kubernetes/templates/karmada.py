@@ -2,8 +2,8 @@
 
 Workloads are sent without pins, and OverridePolicies add the pins. A workload of one part goes to only one cluster, so
 it could contain its pins. The separation has three advantages. Users see the plain job in Karmada. If a user changes
-the binding, the workload does not refer to another cluster's nodes. A changed pin is visible as such. The cost is one
-small object per workload.
+the binding, the workload does not refer to another cluster's nodes. A changed pin is visible as a changed pin. The cost
+is one small object per workload.
 
 References
 ----------
@@ -28,7 +28,7 @@ SCHEDULER = "seaway"
 POLICY_API = "policy.karmada.io/v1alpha1"
 
 MAX_SELECTED = 500
-"""Maximum number of objects in one PropagationPolicy, whose size is limited; a job may have 10,000."""
+"""Maximum number of objects in one PropagationPolicy, which has a limited size. A job may have 10,000 objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Binding:
     Attributes
     ----------
     name
-        Name as Karmada derives it.
+        Name that Karmada derives for it.
     clusters
         Value of ``spec.clusters``.
     """
@@ -50,8 +50,8 @@ class Binding:
 def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Sequence[Manifest]) -> list[Manifest]:
     """Return all objects for Karmada's control plane, in the order of creation.
 
-    OverridePolicies come first, because Karmada does not update a workload for a later one. PropagationPolicies and the
-    objects that they select follow, in the order of `manifests`.
+    OverridePolicies come first, because Karmada does not update a workload for a later OverridePolicy.
+    PropagationPolicies and the objects that they select follow, in the order of `manifests`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Seq
 def binding(deployment: Deployment, manifest: Manifest) -> Binding:
     """Return the ResourceBinding of an object.
 
-    Its replicas are those of the workload; 0 for an object without replicas.
+    It has the replicas of the workload, or 0 for an object without replicas.
     """
     name = f"{manifest.name}-{manifest.kind.lower()}".replace(":", ".")
     target: dict[str, Any] = {"name": deployment.cluster}

@@ -22,7 +22,7 @@ Path = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A value to insert: ``add`` of RFC 6902.
+    """Value to insert into a manifest: ``add`` of RFC 6902.
 
     Attributes
     ----------
@@ -41,12 +41,12 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object to write.
+    """Object to write.
 
     Attributes
     ----------
     body
-        Object without its pins, which defines the work, but not its place.
+        Object without its pins, independent of its placement.
     pins
         Values that bind it to nodes and devices.
     replicas
@@ -96,7 +96,7 @@ def find(body: object, path: Path) -> Any:  # noqa: ANN401  # any value
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML dumper with indented lists, without aliases and line breaks in values."""
+    """YAML dumper with indented lists, and without aliases and line breaks in values."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -106,7 +106,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def as_yaml(manifests: Iterable[Manifest]) -> str:
-    """Return manifests with their pins as one YAML text; equal manifests give equal bytes."""
+    """Return manifests with their pins as one YAML text. Equal manifests give equal bytes."""
     return yaml.dump_all(
         [each.pinned() for each in manifests],
         Dumper=_Dumper,
@@ -124,12 +124,12 @@ class Part:
     Attributes
     ----------
     cluster, node
-        Their place.
+        Cluster and node of the replicas.
     slices
         Device shares of each replica, in the order of the devices. The start of a MIG instance is omitted, because no
         device plugin accepts it.
     replicas
-        Their indexes, ascending.
+        Indexes of the replicas, ascending.
     """
 
     cluster: str
@@ -194,7 +194,7 @@ def parts(deployment: Deployment) -> tuple[Part, ...]:
     Raises
     ------
     InvariantError
-        When there are no placements, one is for another cluster, or a replica has two placements.
+        When there are no placements, a placement is for another cluster, or a replica has two placements.
     """
     grouped: dict[tuple[str, tuple[DeviceSlice, ...]], list[int]] = defaultdict(list)
     seen: set[int] = set()

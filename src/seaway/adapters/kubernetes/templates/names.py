@@ -20,19 +20,19 @@ ATTEMPT = "seaway.io/attempt"
 """Label: number of the attempt."""
 
 PART = "seaway.io/part"
-"""Label: digest of the placement of the attempt's replicas in it."""
+"""Label: digest of the placement of the replicas in the part."""
 
 TENANT = "seaway.io/tenant"
 """Label: tenant of the job."""
 
 ROLE = "seaway.io/role"
-"""Label: role of a pod if a workload has several: head, worker, master."""
+"""Label: role of a pod in a workload with several roles: head, worker, master."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "seaway"
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-"""Label and annotation that Kubernetes sets: index of a pod of an Indexed Job."""
+"""Label and annotation that Kubernetes sets on pods of an Indexed Job: index of the pod."""
 
 REPLICAS = "seaway.io/replicas"
 """Annotation: indexes of the replicas, such as ``0-3,7``. In Indexed Jobs they are in the order of the pods'
@@ -57,11 +57,14 @@ RESERVED = (
     "x-k8s.io",
     "azure.workload.identity",
 )
-"""Domains of labels that only Seaway sets. They change the placement, sharing, quota or identity of pods. They include
-the domains of Kubernetes, and those of Kueue and pod groups (``x-k8s.io``)."""
+"""Domains of labels that only Seaway sets.
+
+These labels change the placement, sharing, quota or identity of pods. They include the domains of Kubernetes, and
+those of Kueue and pod groups (``x-k8s.io``).
+"""
 
 FREE = "app.kubernetes.io"
-"""Domain of Kubernetes for labels of users."""
+"""Domain of Kubernetes that users may set labels in."""
 
 RESERVED_NAMES = frozenset(
     {"job-name", "controller-uid", "controller-revision-hash", "pod-template-hash", "aadpodidbinding"}
@@ -101,7 +104,7 @@ def require_free(spec: JobSpec) -> None:
     Raises
     ------
     RejectedError
-        When one is reserved: ``hami.io/webhook: ignore`` would give devices without limits.
+        When a label is reserved. For example, ``hami.io/webhook: ignore`` would give devices without limits.
     """
     for key in spec.labels:
         domain = key.rpartition("/")[0]
@@ -133,7 +136,7 @@ _STRANGE = re.compile(r"[^a-z0-9]+")
 
 
 def digest(what: object) -> str:
-    """Return a digest of plain values, 8 letters and digits for use in names."""
+    """Return a digest of plain values: 8 letters and digits for use in names."""
     text = json.dumps(what, separators=(",", ":"), sort_keys=True)
     return b32encode(blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()).decode().lower()
 
@@ -149,7 +152,7 @@ def object_name(deployment: Deployment, what: str) -> str:
     Returns
     -------
     name
-        Name of the attempt and `what`: a DNS label of at most 46 characters.
+        DNS label of at most 46 characters, from the name of the attempt and `what`.
     """
     return f"{_fitting(deployment.name, MAX_OBJECT_NAME_LENGTH - len(what) - 1)}-{what}"
 
@@ -171,7 +174,7 @@ def numbers_text(numbers: Sequence[int]) -> str:
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
-    """Parse the output of `numbers_text`, with a limit on the result's size.
+    """Parse the output of `numbers_text`. The size of the result is limited.
 
     Raises
     ------

@@ -32,20 +32,20 @@ VOLCANO_PIN = "volcano.sh/vgpu-use-gpuuuid"
 """Annotation of Volcano that selects devices, since 1.14; older versions ignore it."""
 
 BY_SIZE = frozenset({"enflame.com/drs-gcu"})
-"""Devices, by the resource that counts their slices, that are requested only by memory and cores, one per replica."""
+"""Devices that are requested only by memory and cores, one per replica, identified by their slice resource."""
 
 TOTALS = frozenset({"mthreads.com/vgpu"})
-"""Devices, by the resource that counts them, whose memory and cores are requested as a sum over all devices."""
+"""Devices whose memory and cores are requested as a sum, identified by the resource that counts them."""
 
 AT_LEAST_ONE = frozenset({"amd.com/gpucores"})
-"""Core resources that may not be 0. Without them, HAMi allocates all cores."""
+"""Core resources whose request may not be 0, because HAMi would then allocate all cores."""
 
 Accesses = Callable[[str, str], Access | None]
 """Function that returns the access to a device, by node and device; None if the device is gone."""
 
 
 class NotThereError(RejectedError):
-    """Placement on a node or device that no longer exists. Another placement may succeed."""
+    """Error for a placement on a node or device that no longer exists. Another placement may succeed."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Devices:
     terms
         Their common resources; those of the first device if a device plugin counts several kinds.
     parts
-        For each part, the device shares of a replica.
+        Device shares of a replica, for each part.
     """
 
     terms: DeviceResources
@@ -70,7 +70,7 @@ class Devices:
 
     @property
     def instances(self) -> bool:
-        """True for MIG instances."""
+        """True if the devices are MIG instances."""
         return any(taken.mig_profile for taken, _ in self.all)
 
 
@@ -80,7 +80,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
     Raises
     ------
     RejectedError
-        When a device is gone, or one replica would have to request devices in several ways.
+        When a device is gone, or the devices of one replica are requested in different ways.
     """
     parts = tuple(
         tuple((taken, _access(accesses, part.node, taken.uuid)) for taken in part.slices) for part in group.parts
@@ -95,7 +95,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
 
 
 def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
-    """Return the resource limits of a replica's container; none for resource claims."""
+    """Return the resource limits of a replica's container; empty for resource claims."""
     terms = devices.terms
     if terms.plugin is DevicePlugin.DRA:
         return {}
@@ -133,7 +133,7 @@ def node_pin(group: Group, hostname: Callable[[str], str], labels: dict[str, str
 
     Notes
     -----
-    Several nodes can only be listed. The cluster's scheduler decides which replica goes to which node.
+    A pin to several nodes only lists them. The cluster's scheduler assigns the replicas to these nodes.
     """
     hosts = sorted({hostname(node) for node in group.nodes})
     if len(hosts) == 1:
@@ -189,8 +189,8 @@ def _memory(devices: Devices, request: ResourceRequest, times: int) -> dict[str,
 def _cores(devices: Devices, request: ResourceRequest) -> int:
     """Return the core request for each device, in the plugin's unit.
 
-    For a MIG instance, use the job's request. Seven of the smallest profile count for more than a device, so the
-    seventh could not get its nominal cores.
+    For a MIG instance, use the job's request. Seven instances of the smallest profile count for more than a device, so
+    the seventh could not get its nominal cores.
     """
     taken = [request.filled().gpu_milli] if devices.instances else [each.core_milli for each, _ in devices.all]
     milli = min(max(taken), WHOLE_DEVICE_MILLI)
@@ -250,7 +250,7 @@ def _is(taken: Taken) -> str:
     """Return a CEL expression that matches one device.
 
     A static MIG instance has its own ID; a dynamic one has only the ID of its card. If the card's ID is unknown, Seaway
-    made one with slashes. The expression then contains only the profile.
+    created one with slashes. The expression then contains only the profile.
     """
     share, access = taken
     attributes = f"device.attributes[{_text(access.resources.driver)}]"
@@ -266,5 +266,5 @@ def _is_instance(share: DeviceSlice) -> bool:
 
 
 def _text(value: str) -> str:
-    """Return a CEL text literal, which has the syntax of JSON."""
+    """Return a CEL text literal. It has the syntax of JSON."""
     return json.dumps(value)

@@ -1,7 +1,7 @@
 """Placeholders of custom templates and their values.
 
-A template is first parsed as YAML and then filled in, value by value. A placeholder can therefore only become a value:
-it cannot end a text, start a field, or be parsed as YAML.
+A template is first parsed as YAML and then filled in, value by value. A placeholder can therefore only become a value.
+It cannot end a text, start a field, or be parsed as YAML.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def fill(value: object, known: Mapping[str, Any], path: Path = ()) -> Any:  # no
 
 
 def used(value: object, path: Path = ()) -> Iterator[tuple[str, bool, Path]]:
-    """Yield the placeholders: name, whether it is alone, and path. Field names contain none."""
+    """Yield the name and path of each placeholder, and True if it is the whole value. Field names contain none."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from used(each, (*path, key))

@@ -1,4 +1,4 @@
-"""Templates ``job`` for work that ends by itself (an Indexed Job for each part), ``deployment`` and ``kueue``."""
+"""Templates ``job`` for workloads that end (an Indexed Job for each part), ``deployment`` and ``kueue``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PEERS = "peers"
 
 
 def port_service(context: Context, chosen: dict[str, str] | None = None) -> list[Manifest]:
-    """Return the service of a job's ports; none for a job without ports.
+    """Return the service of a job's ports; empty for a job without ports.
 
     Parameters
     ----------
     chosen
-        Further labels of the serving pods; None for all pods.
+        Additional labels of the serving pods; None for all pods.
     """
     ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
     if not ports:
@@ -63,8 +63,8 @@ def render_job(context: Context) -> list[Manifest]:
 def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
-    It neither retries (Seaway does, also in other places) nor cleans up (Seaway reads the result). It is indexed, so
-    that pods can be identified: the pod with index i is the i-th of the part's replicas.
+    The Job never retries, because Seaway retries, also on other nodes. It never cleans up, because Seaway reads the
+    result. It is indexed to identify pods: the pod with index i is the i-th of the part's replicas.
     """
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
@@ -79,7 +79,7 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
 
 
 def render_deployment(context: Context) -> list[Manifest]:
-    """Return a service and Deployments. Containers are restarted, because a crashed service must recover."""
+    """Return a service and Deployments. Ended containers are restarted, because a crashed service must recover."""
     written = port_service(context)
     for group in context.groups:
         template = pod_template(context, group, Pod(restart="Always"), ("spec", "template"))
@@ -101,7 +101,7 @@ QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 def render_kueue(context: Context) -> list[Manifest]:
     """Return the objects of `job`, with suspended Jobs and the name of a LocalQueue.
 
-    Kueue ends the suspension when it admits a Job. An update would suspend a running Job, so the Job may only be
+    Kueue resumes a Job when it admits the Job. An update would suspend a running Job, so the Job may only be
     created. Kueue admits each part separately, even in a gang.
     """
     return [_queued(context, each) if each.kind == "Job" else each for each in render_job(context)]

@@ -48,11 +48,11 @@ class Pod:
     ports
         True if it listens on the job's ports.
     shared_memory
-        True to limit shared memory only by the replica's memory, not by the default of 64 MiB.
+        True if only the replica's memory limits the shared memory, instead of the default of 64 MiB.
     scheduler
         Name of the scheduler; empty for that of the vGPU device plugin or the cluster.
     fields
-        Further fields of its spec.
+        Additional fields of its spec.
     """
 
     container: str = "main"
@@ -93,7 +93,7 @@ class PinnedFields:
 def pinned_fields(
     context: Context, group: Group, at: Path, scheduler: str = "", labels: Mapping[str, str] | None = None
 ) -> PinnedFields:
-    """Return the fields that bind a group of replicas to its place.
+    """Return the fields that bind a group of replicas to its nodes and devices.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
     Raises
     ------
     RejectedError
-        When the job names no image, or Kubernetes cannot express one of its requests.
+        When the job specifies no image, or Kubernetes cannot express one of its requests.
     """
     tied = pinned_fields(context, group, at, pod.scheduler)
     spec: dict[str, Any] = {
@@ -173,7 +173,7 @@ def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
     Raises
     ------
     RejectedError
-        When one has a value without a key, which Kubernetes cannot express.
+        When a toleration has a value without a key, which Kubernetes cannot express.
     """
     written = []
     for each in given:
@@ -212,7 +212,7 @@ def image_of(context: Context) -> str:
     Raises
     ------
     RejectedError
-        When there is none.
+        When the job specifies no image and there is no default.
     """
     image = context.spec.run.image or context.options.default_image
     if not image:
@@ -262,13 +262,13 @@ def _claim(context: Context, group: Group, devices: Devices) -> Manifest:
 
 
 MAIN = "main"
-"""Name of the container that gets a replica's resources. Without such a container, the first one gets them."""
+"""Name of the container that gets a replica's resources. Without this container, the first container gets them."""
 
 
 def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> PodTemplate:
     """Add labels, resources and pins to the pod template of a custom workload.
 
-    The template's own fields stay, with these exceptions: Seaway's labels and resources replace equal ones. Node labels
+    Keep the template's own fields, with these exceptions: Seaway's labels and resources replace equal ones. Node labels
     and tolerations are merged. Seaway's variables are added only if the template does not set them.
 
     Parameters
@@ -297,7 +297,7 @@ def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> Pod
 
 
 def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:
-    """Add missing variables to a container. Ignore an invalid list, which clusters reject."""
+    """Add missing variables to a container. Ignore an invalid list, because clusters reject it."""
     theirs = container.get("env") or []
     if not isinstance(theirs, list) or not all(isinstance(each, dict) for each in theirs):
         return

@@ -22,12 +22,12 @@ MASTER, WORKER = "Master", "Worker"
 
 
 def render_pytorchjob(context: Context) -> list[Manifest]:
-    """Return one PyTorchJob: replica 0 is its master, the others are workers.
+    """Return one PyTorchJob. Replica 0 is its master, the others are workers.
 
     All workers share one pod template. For workers on several nodes, it lists all nodes and the devices of all of them.
-    A device is on only one node, so each node still offers only its chosen devices. The cluster's scheduler decides
-    which worker goes to which node. If all nodes get equally many workers, a constraint enforces that. With unequal
-    numbers and shared devices, the result may differ from the plan; Seaway then reads it from the pods.
+    A device is on only one node, so each node still offers only its chosen devices. The cluster's scheduler assigns
+    workers to nodes. If all nodes get equally many workers, a constraint enforces that. With unequal numbers and shared
+    devices, the result may differ from the plan; Seaway then reads it from the pods.
     """
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []
@@ -52,7 +52,7 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
 
 
 def _split(context: Context) -> tuple[Group, Group]:
-    """Return replica 0, and the rest."""
+    """Return replica 0 and the other replicas as two groups."""
     first = tuple(part.only(0) for part in context.parts if 0 in part.replicas)
     rest = tuple(part.without(0) for part in context.parts if part.replicas != (0,))
     return Group(first, MASTER), Group(rest, WORKER)
@@ -87,7 +87,7 @@ def _evenly(context: Context, group: Group) -> dict[str, Any]:
 
 ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
 DEFAULT_PORT = 29_500
-"""Port of replica 0 for the others, the default of torchrun."""
+"""Port on which replica 0 serves the others; the default of torchrun."""
 
 RANKS = "SEAWAY_RANKS"
 """Variable with the ranks of a part's pods, in the order of their indexes."""

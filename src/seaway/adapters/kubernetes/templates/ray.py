@@ -70,7 +70,10 @@ def assemble(context: Context, kind: str, spec: dict[str, Any], templates: list[
 
 
 def _params(context: Context) -> dict[str, str]:
-    """Return Ray's number of devices in a pod: KubeRay only infers it from some resource names."""
+    """Return the start parameters with Ray's number of devices in a pod.
+
+    KubeRay infers it only from some resource names.
+    """
     gpus = context.spec.demand.request.gpus
     return {"num-gpus": str(gpus)} if gpus else {}
 
@@ -83,7 +86,7 @@ def _template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate
 def render_rayjob(context: Context) -> list[Manifest]:
     """Return one RayJob with the job's command as entry point.
 
-    KubeRay submits it over HTTP, so there is no pod that Seaway did not place. The RayJob's status reports the result,
+    KubeRay submits it over HTTP, so Seaway places every pod. The RayJob's status reports the result,
     because Ray's pods do not end by themselves. KubeRay deletes them after the job, which frees their devices.
     """
     run = context.spec.run

@@ -35,7 +35,7 @@ class KindName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A kind of workload.
+    """Kind of workload.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Template:
     needs
         Kinds that a cluster must have besides those of Kubernetes, as ``kind.group``.
     single_cluster
-        True if all replicas must be in one cluster. They are then placed together or not at all.
+        True if all replicas must be in one cluster. They are then placed together or not placed.
     restarts
         True if ended containers are always restarted, because the workload runs until it is stopped.
     direct_only

@@ -1,7 +1,7 @@
 """Validation of custom templates.
 
 The operator writes a template, but any user can provide its values. Fields that give access to nodes, other namespaces
-or the cluster's API are therefore rejected everywhere, and may not come from a placeholder.
+or the cluster's API are therefore rejected in all manifests, and may not contain a placeholder.
 
 References
 ----------
@@ -77,7 +77,7 @@ _FORBIDDEN = {
     "resourceClaims": "",
     "ephemeralContainers": "",
 }
-"""Forbidden fields, and the privilege that allows each; an empty text allows none."""
+"""Forbidden fields, with the privilege that allows each field. An empty text means that no privilege allows it."""
 
 _PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
 _OWN_DOMAINS = (
@@ -89,7 +89,7 @@ _OWN_DOMAINS = (
     "apparmor.security.beta.kubernetes.io",
 )
 _CHOOSES = re.compile(r"(no)?use-.*(uuid|gputype)|vgpu-.*")
-"""Names of vendors' annotations that select devices, in any domain."""
+"""Pattern of vendors' annotations that select devices, in any domain."""
 
 _OF_CLUSTERS = frozenset({"ownerReferences", "finalizers", "generateName"})
 """Metadata fields that change the lifetime or name of objects, also of pods."""
@@ -114,7 +114,7 @@ class Rules:
     Attributes
     ----------
     namespace
-        The only namespace that they may name.
+        The only namespace that templates may name.
     privileges
         Granted privileges of `PRIVILEGES`.
     kinds
@@ -127,7 +127,7 @@ class Rules:
 
 
 def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
-    """Yield all violations in a manifest, with their places as JSON pointers."""
+    """Yield all violations in a manifest, with their positions as JSON pointers."""
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
         why = _forbidden(key, value, rules) or _profile(key, value, rules) or _owned(path, key)
@@ -191,7 +191,7 @@ def _owned(path: Path, key: str) -> str:
 
 
 def _others(path: Path, key: str, value: object) -> str:
-    """Return an error if a job could choose an object that it does not own: a secret, a volume, a priority class."""
+    """Return an error if a job could choose an object of another owner: a secret, a volume, a priority class."""
     names = key in ("secretName", "claimName", "priorityClassName") or (key == "name" and _of_secret(path))
     if names and (chosen := next((word for word, _, _ in used(value) if word in _CHOSEN), "")):
         return f"may not come from ${{{chosen}}}, which jobs are free to choose"
@@ -201,7 +201,7 @@ def _others(path: Path, key: str, value: object) -> str:
 
 
 def _of_secret(path: Path) -> bool:
-    """Report whether a name is that of a secret."""
+    """Report whether a path is the name of a secret."""
     return path[-2:-1] == ("imagePullSecrets",) or (bool(path) and _SECRET.fullmatch(str(path[-1])) is not None)
 
 
@@ -259,7 +259,7 @@ def read_manifests(text: str) -> list[dict[str, Any]]:
 
 
 def _require_plain(value: object, where: str) -> None:
-    """Check that a value is valid in JSON: YAML parses ``on`` as a boolean, and dates as dates."""
+    """Check that a value is valid in JSON. YAML parses ``on`` as a boolean, and dates as dates."""
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):

@@ -3,8 +3,8 @@
 A file has one or more manifests, and exactly one of them is the workload. Seaway finds its pod template by kind, or by
 the annotation ``seaway.io/pod-template`` with a JSON pointer. Seaway adds nodes, devices, resources and its labels
 there. Two more annotations state whether ended containers are restarted (``seaway.io/comes-back``), and whether all
-replicas must be in one cluster (``seaway.io/together``). The rest belongs to the template. The file is filled in once
-for each part of a deployment.
+replicas must be in one cluster (``seaway.io/together``). Seaway does not change other fields. The file is filled in
+once for each part of a deployment.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POD_TEMPLATES: Mapping[str, Path] = {
 """Path of the pod template by kind; other kinds need the annotation."""
 
 _EVERYWHERE = frozenset({"", "apps", "batch", "networking.k8s.io", "policy"})
-"""API groups of every cluster."""
+"""API groups that every cluster has."""
 
 _STAYS = frozenset(
     {"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"}
@@ -57,7 +57,7 @@ _FIELDS = {"image": "run.image", "command": "run.command"}
 
 @dataclass(frozen=True, slots=True)
 class UserTemplate:
-    """A valid template file.
+    """Template file that passed the validation.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     Raises
     ------
     RejectedError
-        With all errors, each with its manifest and its place in it.
+        When the template is invalid, with all errors and their positions in the manifests.
     """
     require_name("template", name)
     manifests = read_manifests(text)
@@ -260,7 +260,7 @@ def _path(pointer: object, manifest: dict[str, Any]) -> Path:
 
 
 def _require_safe(name: str, place: int, body: dict[str, Any], rules: Rules) -> None:
-    """Check a filled-in manifest by the rules for templates."""
+    """Check that a filled-in manifest complies with the rules for templates."""
     errors = [_at(place, body, error) for error in violations(body, rules)]
     if len(body["metadata"]["name"]) > MAX_LABEL_LENGTH:
         errors.append(

@@ -25,8 +25,8 @@ def render(context: Context) -> list[Manifest]:
 
     A failed or evicted replica ends the whole Job, because Seaway must decide about a replacement, not Volcano.
 
-    Pods with HAMi's devices go to HAMi's scheduler, because Volcano's scheduler does not support these devices. Volcano
-    then delays a gang's pods until the cluster has room, but does not start them at the same moment.
+    Pods with HAMi's devices use HAMi's scheduler, because Volcano's scheduler does not support these devices. Volcano
+    then delays a gang's pods until the cluster has room, but does not start them at the same time.
     """
     tasks: list[dict[str, Any]] = []
     pins: list[Pin] = []

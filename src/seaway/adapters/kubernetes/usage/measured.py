@@ -23,7 +23,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Exporters:
-    """Pods that export the use of devices.
+    """Settings that select pods which export the use of devices.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ class Exporters:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One exporter pod.
+    """Exporter pod.
 
     Attributes
     ----------
     rank
-        Index of the setting that found it. If two export the same, the lower rank counts.
+        Index of the setting that selects it. If two exporters export the same value, the lower rank counts.
     """
 
     namespace: str
@@ -73,7 +73,7 @@ def page_of(namespace: str, pod: str, port: int) -> str:
 
 
 def read_exporters(text: str) -> tuple[Exporters, ...]:
-    """Parse ``SELECTOR:PORT`` or ``SELECTOR:PORT@NAMESPACE``, several separated by ``;``.
+    """Parse ``SELECTOR:PORT`` or ``SELECTOR:PORT@NAMESPACE``; several are separated by ``;``.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class ScrapeOutcome(Enum):
     UNREADABLE = "unreadable"
     """The page is too large or has another format."""
     FORBIDDEN = "refused"
-    """The API server or the exporter refuses."""
+    """The API server or the exporter refuses the request."""
     UNREACHABLE = "unreachable"
 
 
@@ -195,7 +195,7 @@ class UsageReadings:
 
 
 def _usage(readings: Sequence[_CachedReading], now_s: float) -> NodeUsage:
-    """Merge the readings of a node's exporters. If several export the same, the lowest rank counts."""
+    """Merge the readings of a node's exporters. If several export the same value, the lowest rank counts."""
     age_s = now_s - min(each.at_s for each in readings)
     if len(readings) == 1:
         return NodeUsage(age_s, readings[0].reading.devices, readings[0].reading.containers)

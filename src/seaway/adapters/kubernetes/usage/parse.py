@@ -1,4 +1,4 @@
-"""Parser of exporter pages. For any input, its result has a limited size and no impossible values.
+"""Parser of exporter pages. For any input, its result has a limited size and only plausible values.
 
 References
 ----------
@@ -19,7 +19,7 @@ from seaway.application.ports.usage import Held, Used
 
 MIB = 1 << 20
 MAX_BYTES = 1 << 44
-"""More memory than a device has. DCGM exports larger values for unknown ones."""
+"""Upper bound of a device's memory in bytes. DCGM exports larger values for unknown ones."""
 
 WHOLE_MILLI = 1000
 PERCENT = 10
@@ -40,7 +40,7 @@ class Labels:
     Attributes
     ----------
     uuids
-        Labels of the device; the first that is set counts.
+        Labels of the device; the first label that is set counts.
     namespace, pod, container
         Labels of the user; empty for metrics of whole devices.
     part
@@ -56,7 +56,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A metric.
+    """Metric of an exporter.
 
     Attributes
     ----------
@@ -108,7 +108,10 @@ The pod labels of DCGM are ignored: kubelet's device IDs are not the cards that 
 
 
 MAX_SERIES = 8192
-"""Maximum number of series of a page. A node with 16 cards, each shared by a hundred containers, has less than half."""
+"""Maximum number of series of a page.
+
+A node with 16 cards, each shared by 100 containers, has less than half of this.
+"""
 
 MAX_LINES = 65_536
 """Maximum number of lines of a page, including other metrics, comments and empty lines."""
@@ -116,7 +119,7 @@ MAX_LINES = 65_536
 LONGEST_LINE = 2048
 
 MAX_ESCAPES = 32
-"""Maximum number of backslashes in a line: the parser's time grows with the square of their number."""
+"""Maximum number of backslashes in a line. The parser's run time grows with the square of this number."""
 
 _NAME = re.compile(rb"[A-Za-z_:][A-Za-z0-9_:]*")
 
@@ -144,7 +147,7 @@ class Reading:
 
 
 def read_page(page: bytes) -> Reading:
-    """Parse a page in Prometheus' text format. It takes about 30 us per relevant series."""
+    """Parse a page in Prometheus' text format. Parsing takes about 30 us per relevant series."""
     reported: defaultdict[str, defaultdict[Place, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     series = broken = 0
     for number, line in enumerate(BytesIO(page)):
@@ -198,7 +201,10 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
 
 
 def _sum_parts(figure: Figure, parts: dict[str, int]) -> int | None:
-    """Return one value for the series of a metric. For MIG instances, only memory adds up; cores are per instance."""
+    """Return one value for the series of a metric.
+
+    For MIG instances, only memory is added up; cores are per instance.
+    """
     if figure.of_containers:
         return min(sum(parts.values()), figure.most)
     if "" in parts:

@@ -1,4 +1,7 @@
-"""Scraper of a cluster's exporters. Each has its own task, so that slow or broken exporters do not delay others."""
+"""Scraper of a cluster's exporters.
+
+Each exporter has its own task, so that slow or broken exporters do not delay others.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 4 << 20
-"""Maximum size of a page. The page of a node with 16 cards of 7 instances each has a third of that."""
+"""Maximum size of a page in bytes. The page of a node with 16 cards of 7 instances each has a third of this size."""
 
 MAX_CONCURRENT = 16
 """Maximum number of concurrent scrapes in a cluster."""
@@ -48,7 +51,7 @@ class Scraping:
     Attributes
     ----------
     interval_s
-        Interval between two scrapes of an exporter; 0 for none.
+        Interval between two scrapes of an exporter; 0 turns scraping off.
     exporters
         Exporters to scrape.
     """
@@ -63,7 +66,7 @@ class Scraping:
 
 
 class Scraper:
-    """Scraper of one cluster's exporters; for the cluster's event loop.
+    """Scraper of one cluster's exporters, for the cluster's event loop.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ class Scraper:
             self._measured.forget(gone[0])
 
     def of_rank(self, rank: int) -> list[Exporter]:
-        """Return the exporters that one of the settings found."""
+        """Return the exporters of one setting, by its index."""
         return [each for each, _ in self._reading.values() if each.rank == rank]
 
     async def _read_on(self, exporter: Exporter) -> None:
@@ -124,7 +127,7 @@ class Scraper:
                 await asyncio.sleep(backoff.failed())
 
     async def _read_once(self, exporter: Exporter) -> bool:
-        """Scrape an exporter, and parse the page in a thread because it may be long; return whether it succeeded."""
+        """Scrape an exporter and return whether it succeeded. Parse the page in a thread, because it may be long."""
         try:
             async with self._slots:
                 page = await self._api.page(exporter.path, MAX_BYTES)
