@@ -15,7 +15,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import Ends
 from seaway.simulation.demo import LINKS
 from seaway.wire.fields import Amount, GatewayName, Rate, Unit, no_entries, rate_mbps, reader
-from seaway.wire.problem import Incoming
+from seaway.wire.message import Incoming
 
 NEAR_NS, STEP_NS = 2_000_000, 1_500_000
 """Round trip of links that the demo does not have: between neighbours, and the addition for each further step."""

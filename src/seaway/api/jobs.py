@@ -28,7 +28,7 @@ from seaway.wire.fields import Line
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
 from seaway.wire.job_text import job_text
-from seaway.wire.problem import Incoming
+from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value, require_once
 
 LONGEST_KEY = 255

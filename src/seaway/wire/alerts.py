@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from seaway.application.monitoring.alerts import Alert
 from seaway.wire.fields import moment
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown
 
 
 class AlertOut(Shown):

@@ -12,7 +12,7 @@ from pydantic import Field, RootModel, StringConstraints, TypeAdapter, Validatio
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.summary import COLUMNS, SAID, Row, summarise
 from seaway.wire.fields import moment
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown
 from seaway.wire.reading import read_json, read_value
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 from seaway.application.records import Event
 from seaway.wire.fields import moment
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 
 class EventOut(Shown):
@@ -46,14 +46,8 @@ class EventList(Shown):
 
 def event_fields(event: Event) -> dict[str, Any]:
     """Return the fields of `EventOut` for an event."""
-    return {
-        "id": event.id,
-        "at": moment(event.at_ns),
-        "kind": event.kind,
-        "reason": event.reason,
-        "actor": event.actor,
-        "tenant": event.tenant,
-        "job_id": event.job_id,
-        "state": event.state,
-        "attempt": event.attempt,
-    }
+    return fields_of(
+        EventOut,
+        event,
+        at=moment(event.at_ns),
+    )

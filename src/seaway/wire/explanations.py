@@ -10,7 +10,7 @@ from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 
 class FilteredOut(Shown):
@@ -130,9 +130,10 @@ class DryRunOut(Shown):
 
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     """Return the fields of `ExplanationOut` for an explanation."""
-    return {
-        "nodes": explanation.nodes,
-        "filtered": [
+    return fields_of(
+        ExplanationOut,
+        explanation,
+        filtered=[
             {
                 "plugin": each.plugin,
                 "reason": each.reason,
@@ -142,11 +143,11 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
             }
             for each in explanation.refusals
         ],
-        "candidates": [
+        candidates=[
             {"cluster": each.cluster, "node": each.node, "scores": dict(each.scores), "total": each.total}
             for each in explanation.candidates
         ],
-        "remedies": [
+        remedies=[
             {
                 "field": each.field,
                 "requested": each.current,
@@ -156,50 +157,41 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
             }
             for each in explanation.remedies
         ],
-        "links": list(explanation.links),
-        "data": explanation.data,
-    }
+    )
 
 
 def reason_fields(reason: Reason) -> dict[str, Any]:
     """Return the fields of `ReasonOut` for a reason."""
-    return {
-        "id": reason.job.id,
-        "name": reason.job.spec.name,
-        "state": reason.job.state.value,
-        "message": reason.message,
-        "position": reason.position,
-        "ahead": reason.ahead,
-        "placements": [placement_fields(each) for each in reason.placements],
-        "placement_reason": reason.placement_reason,
-        "explanation": None if reason.explanation is None else explanation_fields(reason.explanation),
-        "code": reason.code,
-        "params": dict(reason.params),
-    }
+    return fields_of(
+        ReasonOut,
+        reason,
+        id=reason.job.id,
+        name=reason.job.spec.name,
+        state=reason.job.state.value,
+        placements=[placement_fields(each) for each in reason.placements],
+        explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
+        params=dict(reason.params),
+    )
 
 
 def choice_fields(choice: Choice) -> dict[str, Any]:
     """Return the fields of `ChoiceOut` for a choice."""
-    return {
-        "cluster": choice.cluster,
-        "node": choice.node,
-        "total": choice.total,
-        "scores": dict(choice.scores),
-        "free_slices": choice.free_slices,
-        "link": None if choice.link is None else link_fields(choice.link),
-        "price_per_hour": price_text(choice.microprice_per_hour),
-        "chosen": choice.chosen,
-    }
+    return fields_of(
+        ChoiceOut,
+        choice,
+        scores=dict(choice.scores),
+        link=None if choice.link is None else link_fields(choice.link),
+        price_per_hour=price_text(choice.microprice_per_hour),
+    )
 
 
 def dry_run_fields(trial: DryRun) -> dict[str, Any]:
     """Return the fields of `DryRunOut` for a dry run."""
-    return {
-        "policy": trial.policy,
-        "fits": trial.fits,
-        "message": trial.message,
-        "candidates": [choice_fields(each) for each in trial.candidates],
-        "placements": [placement_fields(each) for each in trial.placements],
-        "explanation": explanation_fields(trial.explanation),
-        "manifests": list(trial.manifests[:MAX_OBJECTS]),
-    }
+    return fields_of(
+        DryRunOut,
+        trial,
+        candidates=[choice_fields(each) for each in trial.candidates],
+        placements=[placement_fields(each) for each in trial.placements],
+        explanation=explanation_fields(trial.explanation),
+        manifests=list(trial.manifests[:MAX_OBJECTS]),
+    )

@@ -10,7 +10,7 @@ from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.network import Link
 from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
 
 if TYPE_CHECKING:
     from seaway.application.fleet.link_history import LinkStep, Spread
@@ -337,37 +337,25 @@ def amount_fields(amount: Amount) -> dict[str, int]:
 
 def cordon_fields(cordon: Cordon) -> dict[str, Any]:
     """Return the fields of `CordonOut` for a cordon."""
-    return {
-        "cluster": cordon.cluster,
-        "node": cordon.node,
-        "drain": cordon.drain,
-        "reason": cordon.reason,
-        "actor": cordon.actor,
-        "at": moment(cordon.at_ns),
-    }
+    return fields_of(
+        CordonOut,
+        cordon,
+        at=moment(cordon.at_ns),
+    )
 
 
 def cluster_fields(view: ClusterView) -> dict[str, Any]:
     """Return the fields of `ClusterOut` for a cluster."""
-    return {
-        "name": view.name,
-        "state": view.state.value,
-        "last_seen_s": view.last_seen_s,
-        "silence": view.silence,
-        "gateway": view.gateway,
-        "region": view.region,
-        "hardware": list(view.hardware),
-        "price_per_gpu_hour": price_text(view.microprice_per_gpu_hour),
-        "cordon": None if view.cordon is None else cordon_fields(view.cordon),
-        "nodes": view.nodes,
-        "gpus": view.gpus,
-        "cpu_milli": amount_fields(view.cpu_milli),
-        "memory_mib": amount_fields(view.memory_mib),
-        "gpu_milli": amount_fields(view.gpu_milli),
-        "gpu_memory_mib": amount_fields(view.gpu_memory_mib),
-        "jobs": view.jobs,
-        "orphans": list(view.orphans),
-    }
+    return fields_of(
+        ClusterOut,
+        view,
+        price_per_gpu_hour=price_text(view.microprice_per_gpu_hour),
+        cordon=None if view.cordon is None else cordon_fields(view.cordon),
+        cpu_milli=amount_fields(view.cpu_milli),
+        memory_mib=amount_fields(view.memory_mib),
+        gpu_milli=amount_fields(view.gpu_milli),
+        gpu_memory_mib=amount_fields(view.gpu_memory_mib),
+    )
 
 
 def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
@@ -443,38 +431,29 @@ def placed_slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> di
 
 def found_fields(found: Found) -> dict[str, Any]:
     """Return the fields of `FoundOut` for the result of a search."""
-    return {
-        "nodes": len(found.nodes),
-        "devices": len(found.devices),
-        "memory_mib": amount_fields(found.memory_mib),
-        "core_milli": amount_fields(found.core_milli),
-        "schedulable_memory_mib": found.schedulable_memory_mib,
-        "unknown": found.unknown,
-        "fullness": list(found.fullness),
-    }
+    return fields_of(
+        FoundOut,
+        found,
+        nodes=len(found.nodes),
+        devices=len(found.devices),
+        memory_mib=amount_fields(found.memory_mib),
+        core_milli=amount_fields(found.core_milli),
+    )
 
 
 def model_fields(view: ModelView) -> dict[str, Any]:
     """Return the fields of `ModelOut` for a model."""
-    return {
-        "model": view.model,
-        "devices": view.devices,
-        "memory_mib": amount_fields(view.memory_mib),
-        "core_milli": amount_fields(view.core_milli),
-    }
+    return fields_of(
+        ModelOut,
+        view,
+        memory_mib=amount_fields(view.memory_mib),
+        core_milli=amount_fields(view.core_milli),
+    )
 
 
 def link_fields(link: Link | LinkSample) -> dict[str, Any]:
     """Return the fields of `LinkOut` for a link."""
-    return {
-        "source": link.source,
-        "target": link.target,
-        "latency_ns": link.latency_ns,
-        "jitter_ns": link.jitter_ns,
-        "loss_ppm": link.loss_ppm,
-        "bandwidth_mbps": link.bandwidth_mbps,
-        "used_mbps": link.used_mbps,
-    }
+    return fields_of(LinkOut, link)
 
 
 def gateway_fields(name: str, side: Side) -> dict[str, Any]:
@@ -485,18 +464,15 @@ def gateway_fields(name: str, side: Side) -> dict[str, Any]:
 
 def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
     """Return the fields of `ClusterSampleOut` for a sample."""
-    return {
-        "at": moment(sample.at_ns),
-        "cluster": sample.cluster,
-        "state": sample.state,
-        "nodes": sample.nodes,
-        "gpus": sample.gpus,
-        "gpu_milli": amount_fields(Amount(sample.gpu_milli, sample.gpu_milli_used)),
-        "gpu_memory_mib": amount_fields(Amount(sample.gpu_memory_mib, sample.gpu_memory_mib_used)),
-        "cpu_milli": amount_fields(Amount(sample.cpu_milli, sample.cpu_milli_used)),
-        "memory_mib": amount_fields(Amount(sample.memory_mib, sample.memory_mib_used)),
-        "jobs": sample.jobs,
-    }
+    return fields_of(
+        ClusterSampleOut,
+        sample,
+        at=moment(sample.at_ns),
+        gpu_milli=amount_fields(Amount(sample.gpu_milli, sample.gpu_milli_used)),
+        gpu_memory_mib=amount_fields(Amount(sample.gpu_memory_mib, sample.gpu_memory_mib_used)),
+        cpu_milli=amount_fields(Amount(sample.cpu_milli, sample.cpu_milli_used)),
+        memory_mib=amount_fields(Amount(sample.memory_mib, sample.memory_mib_used)),
+    )
 
 
 def link_sample_fields(sample: LinkSample) -> dict[str, Any]:

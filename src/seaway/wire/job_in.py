@@ -39,7 +39,7 @@ from seaway.wire.fields import (
     several,
 )
 from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
-from seaway.wire.problem import Incoming
+from seaway.wire.message import Incoming
 
 MAX_GPUS = 1024
 """Maximum number of devices of one replica; no node has more."""

@@ -13,7 +13,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.wire.fields import moment, moment_or_none
 from seaway.wire.job_text import job_text
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -281,27 +281,22 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
 
 def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
     """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
-    return {
-        "number": attempt.number,
-        "state": attempt.state.value,
-        "policy": attempt.policy,
-        "why": attempt.why,
-        "reason": attempt.reason,
-        "created_at": moment(attempt.created_ns),
-        "running_at": moment_or_none(attempt.running_ns),
-        "ended_at": moment_or_none(attempt.ended_ns),
-        "placements": [placement_fields(each) for each in attempt.placements if each.replica in replicas],
-    }
+    return fields_of(
+        AttemptOut,
+        attempt,
+        created_at=moment(attempt.created_ns),
+        running_at=moment_or_none(attempt.running_ns),
+        ended_at=moment_or_none(attempt.ended_ns),
+        placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
+    )
 
 
 def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
     """Return the fields of `ObservedWorkload` for a workload, with only the replicas in `replicas`."""
-    return {
-        "cluster": copy.cluster,
-        "phase": copy.phase.value,
-        "address": copy.address,
-        "reason": copy.reason,
-        "replicas": [
+    return fields_of(
+        ObservedWorkload,
+        copy,
+        replicas=[
             {
                 "replica": each.replica,
                 "phase": each.phase.value,
@@ -322,7 +317,7 @@ def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
             for each in copy.replicas
             if each.replica in replicas
         ],
-    }
+    )
 
 
 def count_fields(counts: dict[JobState, int]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from seaway.domain.network import PPM
 from seaway.probing.figures import Figures
 from seaway.wire.fields import moment
 from seaway.wire.fleet import GatewayOut, gateway_fields
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 
 class RoundOut(Shown):
@@ -118,23 +118,19 @@ class NetLinks(RootModel[list[NetLink]]):
 def known_link_fields(view: LinkView) -> dict[str, Any]:
     """Return the fields of `KnownLinkOut` for a link."""
     link = view.link
-    return {
-        "source": view.source,
-        "target": view.target,
-        "latency_ns": link.latency_ns if link else None,
-        "jitter_ns": link.jitter_ns if link else None,
-        "loss_ppm": link.loss_ppm if link else None,
-        "bandwidth_mbps": link.bandwidth_mbps if link else None,
-        "used_mbps": link.used_mbps if link else None,
-        "traffic_mbps": view.traffic_mbps,
-        "reserved_mbps": view.reserved_mbps,
-        "free_mbps": view.left_mbps,
-        "path": view.path,
-        "state": view.state.value,
-        "age_s": None if view.age_s is None else round(view.age_s, 1),
-        "raw": None if view.raw is None else _round_fields(view.raw),
-        "smoothed": None if view.smoothed is None else _figures_fields(view.smoothed),
-    }
+    return fields_of(
+        KnownLinkOut,
+        view,
+        latency_ns=link.latency_ns if link else None,
+        jitter_ns=link.jitter_ns if link else None,
+        loss_ppm=link.loss_ppm if link else None,
+        bandwidth_mbps=link.bandwidth_mbps if link else None,
+        used_mbps=link.used_mbps if link else None,
+        free_mbps=view.left_mbps,
+        age_s=None if view.age_s is None else round(view.age_s, 1),
+        raw=None if view.raw is None else _round_fields(view.raw),
+        smoothed=None if view.smoothed is None else _figures_fields(view.smoothed),
+    )
 
 
 def net_link_fields(view: LinkView, sides: dict[str, Side]) -> dict[str, Any]:

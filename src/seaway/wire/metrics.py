@@ -18,7 +18,7 @@ from seaway.application.ports.usage import Used, add_up
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.errors import RejectedError
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown
 
 PIECE = 4096
 """Series in each piece."""

@@ -42,7 +42,7 @@ from seaway.wire.fields import (
     rate_mbps,
     reader,
 )
-from seaway.wire.problem import Incoming
+from seaway.wire.message import Incoming
 
 MAX_GATEWAYS = 500
 MAX_VALUES = 500_000

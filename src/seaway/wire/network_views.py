@@ -11,7 +11,7 @@ from seaway.application.network.agents import AgentView
 from seaway.application.network.configuration import Plan
 from seaway.application.ports.agent import Assignment, Report, Reported, Target
 from seaway.wire.fields import LINE_PATTERN, LONGEST_BOUND_NS, GatewayName, moment
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
 
 
 class NetworkOut(Shown):
@@ -120,7 +120,11 @@ class GatewayConfigOut(Shown):
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
     """Return the fields of `NetworkPlan` for a plan."""
-    return {"version": str(plan.version), "changes": plan.changes, "impact": plan.impact}
+    return fields_of(
+        NetworkPlan,
+        plan,
+        version=str(plan.version),
+    )
 
 
 def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
@@ -139,20 +143,18 @@ def target_list_fields(gateway: str, todo: Assignment) -> dict[str, Any]:
 def agent_fields(view: AgentView) -> dict[str, Any]:
     """Return the fields of `AgentOut` for an agent."""
     known = view.known
-    return {
-        "gateway": view.gateway,
-        "state": view.state.value,
-        "last_report_at": moment(known.at_ns) if known else None,
-        "age_s": None if view.age_s is None else round(view.age_s, 3),
-        "started_at": moment(known.started_ns) if known else None,
-        "address": known.address if known else "",
-        "reports": known.reports if known else 0,
-        "rounds": known.rounds if known else 0,
-        "dropped": known.dropped if known else 0,
-        "discarded": known.discarded if known else 0,
-        "refused": view.refused,
-        "trouble": view.trouble,
-    }
+    return fields_of(
+        AgentOut,
+        view,
+        last_report_at=moment(known.at_ns) if known else None,
+        age_s=None if view.age_s is None else round(view.age_s, 3),
+        started_at=moment(known.started_ns) if known else None,
+        address=known.address if known else "",
+        reports=known.reports if known else 0,
+        rounds=known.rounds if known else 0,
+        dropped=known.dropped if known else 0,
+        discarded=known.discarded if known else 0,
+    )
 
 
 def wanted_fields(

@@ -8,7 +8,7 @@ from typing import Any
 from seaway.application.records import JobRecord
 from seaway.domain.network import NetworkNeed
 from seaway.wire.job_out import RequestOut, request_fields
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 
 class NeedOut(Shown):
@@ -120,9 +120,4 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
 
 def need_fields(need: NetworkNeed) -> dict[str, int]:
     """Return the fields of `NeedOut` for bounds."""
-    return {
-        "max_latency_ns": need.max_latency_ns,
-        "max_jitter_ns": need.max_jitter_ns,
-        "max_loss_ppm": need.max_loss_ppm,
-        "min_bandwidth_mbps": need.min_bandwidth_mbps,
-    }
+    return fields_of(NeedOut, need)

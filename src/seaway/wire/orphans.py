@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from seaway.domain.deployment import FINISHED_PHASES, Workload
-from seaway.wire.problem import Shown
+from seaway.wire.message import Shown, fields_of
 
 
 class OrphanOut(Shown):
@@ -42,16 +42,13 @@ def orphan_fields(copy: Workload) -> dict[str, Any]:
     """Return the fields of `OrphanOut` for an orphaned workload."""
     holding = () if copy.phase in FINISHED_PHASES else copy.replicas
     slices = [taken for each in holding for taken in each.slices]
-    return {
-        "cluster": copy.cluster,
-        "name": copy.name,
-        "job_id": copy.job_id,
-        "attempt": copy.attempt,
-        "phase": copy.phase.value,
-        "nodes": list(dict.fromkeys(each.node for each in copy.replicas)),
-        "gpus": list(dict.fromkeys(taken.uuid for taken in slices)),
-        "gpu_milli": sum(taken.core_milli for taken in slices),
-        "gpu_memory_mib": sum(taken.memory_mib for taken in slices),
-        "cpu_milli": sum(each.cpu_milli for each in holding),
-        "memory_mib": sum(each.memory_mib for each in holding),
-    }
+    return fields_of(
+        OrphanOut,
+        copy,
+        nodes=list(dict.fromkeys(each.node for each in copy.replicas)),
+        gpus=list(dict.fromkeys(taken.uuid for taken in slices)),
+        gpu_milli=sum(taken.core_milli for taken in slices),
+        gpu_memory_mib=sum(taken.memory_mib for taken in slices),
+        cpu_milli=sum(each.cpu_milli for each in holding),
+        memory_mib=sum(each.memory_mib for each in holding),
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, RootModel
 
 from seaway.wire.fields import Name, moment
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
 from seaway.wire.tenancy import QueueOut, versioned
 
 if TYPE_CHECKING:
@@ -118,7 +118,12 @@ class ActivatedOut(Shown):
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
     """Return the fields of `PolicyOut` for a policy; of its queues, only those in `seen`."""
     queues = [name for name in policy.queues if name in seen]
-    return {"name": policy.name, "description": policy.says, "queues": queues, "source": policy.source}
+    return fields_of(
+        PolicyOut,
+        policy,
+        description=policy.says,
+        queues=queues,
+    )
 
 
 def detail_fields(policy: PolicyView, seen: Container[str], brought: Brought | None) -> dict[str, Any]:

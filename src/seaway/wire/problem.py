@@ -7,37 +7,10 @@ RFC 9457, Problem Details for HTTP APIs.
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any
 
 from seaway.domain.errors import RejectedError
-
-
-class Incoming(BaseModel):
-    """A request: strict types, no unknown fields, immutable."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        ser_json_inf_nan="null",
-    )
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Return the same object: it is immutable, and pydantic would copy defaults for every message."""
-        return self
-
-
-class Shown(BaseModel):
-    """A response. Clients ignore unknown fields, so that newer servers may add some."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
-
-
-# a message copies its defaults
-
+from seaway.wire.message import Shown
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -62,7 +35,7 @@ class Problem(Shown):
     """The problem and its remedy."""
     instance: str
     """Path of the request."""
-    errors: list[FieldProblem] = []
+    errors: list[FieldProblem] = []  # noqa: RUF012  # a message copies its defaults
     """Problems of individual fields, if known."""
 
 

@@ -15,7 +15,7 @@ from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import Line, Name, NameOrNone, References, moment, no_entries
 from seaway.wire.job_out import JobOut, job_fields
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
 
 
 class QueueUsageOut(Shown):
@@ -70,18 +70,11 @@ class WaitingPage(Shown):
 
 def use_fields(use: QueueUsage) -> dict[str, Any]:
     """Return the fields of `QueueUsageOut` for the usage of a queue."""
-    return {
-        "queue": use.queue,
-        "tenant": use.tenant,
-        "waiting": use.waiting,
-        "running": use.running,
-        "longest_wait_s": int(use.longest_wait_s),
-        "gpus": use.gpus,
-        "gpu_milli": use.gpu_milli,
-        "gpu_memory_mib": use.gpu_memory_mib,
-        "cpu_milli": use.cpu_milli,
-        "memory_mib": use.memory_mib,
-    }
+    return fields_of(
+        QueueUsageOut,
+        use,
+        longest_wait_s=int(use.longest_wait_s),
+    )
 
 
 def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
@@ -251,18 +244,8 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
 
 def shadow_fields(result: ShadowResult) -> dict[str, Any]:
     """Return the fields of `ShadowOut` for a comparison."""
-    return {
-        "id": result.id,
-        "at": moment(result.at_ns),
-        "queue": result.queue,
-        "live": result.live,
-        "shadow": result.shadow,
-        "jobs": result.jobs,
-        "live_placed": result.live_placed,
-        "shadow_placed": result.shadow_placed,
-        "same_node": result.same_node,
-        "live_fragmentation_milli": result.live_fragmentation_milli,
-        "shadow_fragmentation_milli": result.shadow_fragmentation_milli,
-        "answered": result.answered,
-        "fallbacks": result.fallbacks,
-    }
+    return fields_of(
+        ShadowOut,
+        result,
+        at=moment(result.at_ns),
+    )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from seaway.application.records import AuditEntry, Token
 from seaway.wire.fields import LabelValue, Limit, Name, NameOrNone, moment, moment_or_none
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
 
 RoleName = Literal["agent", "viewer", "user", "operator", "admin"]
 
@@ -90,29 +90,19 @@ class AuditPage(Shown):
 
 def token_fields(token: Token) -> dict[str, Any]:
     """Return the fields of `TokenOut` for a token."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "tenant": token.tenant,
-        "gateway": token.gateway,
-        "created_at": moment(token.created_ns),
-        "created_by": token.created_by,
-        "expires_at": moment_or_none(token.expires_ns),
-        "revoked_at": moment_or_none(token.revoked_ns),
-    }
+    return fields_of(
+        TokenOut,
+        token,
+        created_at=moment(token.created_ns),
+        expires_at=moment_or_none(token.expires_ns),
+        revoked_at=moment_or_none(token.revoked_ns),
+    )
 
 
 def audit_fields(entry: AuditEntry) -> dict[str, Any]:
     """Return the fields of `AuditOut` for an entry."""
-    return {
-        "id": entry.id,
-        "at": moment(entry.at_ns),
-        "actor": entry.actor,
-        "role": entry.role,
-        "tenant": entry.tenant,
-        "verb": entry.verb,
-        "target": entry.target,
-        "status": entry.status,
-        "address": entry.address,
-    }
+    return fields_of(
+        AuditOut,
+        entry,
+        at=moment(entry.at_ns),
+    )

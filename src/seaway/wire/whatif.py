@@ -1,6 +1,6 @@
 """What-if questions and their answers."""
 
-# ruff: noqa: RUF012  # a message copies its defaults
+# ruff: noqa: RUF012
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.application.whatif.whatif import Consequences, Move, NewNodes, Quest
 from seaway.wire.fields import NameOrNone, Reference, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown
 
 MAX_JOBS = 100
 MAX_PLACES = 100

@@ -1,7 +1,7 @@
 """Audit of executed workloads by the journals of all clusters.
 
-Tests of the control plane read the journals afterwards. The clusters write them from their own accounting. They
-therefore show whether the control plane met its guarantees under any faults.
+Tests of the control plane read the journals after a run. The clusters write the journals from their own accounting. The
+journals therefore show whether the control plane met its guarantees under any faults.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def violations(fleet: Fleet, journals: Mapping[str, Iterable[Entry]]) -> list[st
     Parameters
     ----------
     journals
-        Entries of each cluster. Their times must come from one clock. Of two entries with the same time, the end of a
-        workload counts as earlier than the start of another.
+        Entries of each cluster. Their times must come from one clock. If the end of a workload and the start of another
+        have the same time, the end counts as earlier.
     """
     found = [f"cluster {each.name}: {why}" for each in fleet.clusters for why in _overbooked(each, journals[each.name])]
     found.extend(_two_attempts(journals))
@@ -58,7 +58,7 @@ def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _two_attempts(journals: Mapping[str, Iterable[Entry]]) -> Iterator[str]:
-    """Check the workloads of all clusters in the order of time."""
+    """Check the workloads of all clusters in chronological order."""
     steps = sorted(_steps(journals), key=lambda step: step[:2])
     live: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for _, begins, cluster, (job_id, attempt) in steps:

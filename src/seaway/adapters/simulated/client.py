@@ -55,7 +55,7 @@ class RemoteSimulatedCluster:
         return self._admission.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Execute commands in one request; return their answers in order."""
+        """Execute commands in one request; return the answers in the same order."""
         return self._admission.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class RemoteSimulatedCluster:
 class RemoteSimulatedBackends:
     """`Backends` for the simulated clusters of a server.
 
-    All methods raise `UnavailableError` until the server answers once. After that, clusters and gateways are those of
+    All methods raise `UnavailableError` until the server first answers. After that, clusters and gateways are those of
     the last call of `links`, and each cluster reports its own failures.
 
     Parameters

@@ -27,10 +27,10 @@ from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 
 MEASURE_EVERY_NS = 5_000_000_000
-"""Interval of measurements."""
+"""Interval between two measurements, in nanoseconds."""
 
 SWING_NS = 300_000_000_000
-"""Period of the simulated core use."""
+"""Period of the simulated core use, in nanoseconds."""
 
 BYTES_PER_MIB = 1 << 20
 PARTS = 1000
@@ -59,7 +59,7 @@ def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: 
 
 
 FOREVER_S = 3600.0
-"""Maximum sleep of a waiting call before it checks again."""
+"""Maximum sleep of a waiting call before it checks again, in seconds."""
 
 
 class SimulatedCluster:
@@ -131,7 +131,7 @@ class SimulatedCluster:
                 self._changed.wait(min(left_s, self._until_due_s()))
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
-        """Execute commands, independently of each other; return their answers in order."""
+        """Execute commands independently of each other; return the answers in the same order."""
         with self._changed:
             lost = self._receive()
             with self._acting() as now_ns:
@@ -191,14 +191,14 @@ class SimulatedCluster:
             self._state.set_device(*self._state.device(uuid), now_ns, healthy=True)
 
     def disconnect(self, for_s: float | None = None, *, hangs: bool = False) -> None:
-        """Make every call raise `UnavailableError`; workloads continue.
+        """Make every call raise `UnavailableError`. Workloads continue.
 
         Parameters
         ----------
         for_s
-            Duration in seconds; None until `reconnect`.
+            Duration in seconds; None to wait for `reconnect`.
         hangs
-            Make calls hang until their timeout first.
+            True to make calls hang until their timeout before they fail.
         """
         with self._acting() as now_ns:
             self._cut, self._hangs = True, hangs
@@ -206,23 +206,23 @@ class SimulatedCluster:
             self._state.later(self._cut_until_ns, self._cut_over)
 
     def reconnect(self) -> None:
-        """End an outage, also a random one."""
+        """End an outage, including a random one."""
         with self._acting():
             self._cut = self._hangs = self._chances.unreachable = False
 
     def slow_down(self, start_delay_s: float | None) -> None:
-        """Set the start delay of later workloads; None for the default."""
+        """Set the start delay of later workloads; None restores the default."""
         with self._acting():
             usual = self._start_delay_ns
             self._orders.start_delay_ns = usual if start_delay_s is None else round(start_delay_s * NS_PER_S)
 
     def refuse(self, reason: str) -> None:
-        """Refuse every later deployment with `reason`; an empty reason ends this."""
+        """Refuse every later deployment with `reason`. An empty reason ends the refusals."""
         with self._acting():
             self._orders.refusal = reason
 
     def fail_starts(self, reason: str) -> None:
-        """Fail every later workload at its start with `reason`; an empty reason ends this."""
+        """Fail every later workload at its start with `reason`. An empty reason ends the failures."""
         with self._acting():
             self._orders.start_error = reason
 
@@ -303,7 +303,7 @@ class SimulatedCluster:
         return 0 <= chance < faults.answer_lost
 
     def _hang(self, *, permanent: bool) -> None:
-        """Wait for the timeout of a call, or, except for a `permanent` hang, until the cluster answers again."""
+        """Wait for the timeout of a call. Unless the hang is `permanent`, stop when the cluster answers again."""
         if self._options.waits:
             self._changed.wait_for(lambda: self._closed or not (permanent or self._hangs), self._options.timeout_s)
         if permanent or self._hangs:

@@ -12,12 +12,12 @@ from seaway.domain.errors import RejectedError
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An injected fault.
+    """Fault to inject.
 
     Attributes
     ----------
     target
-        Target of the fault; its meaning depends on the kind. Empty for none.
+        Target of the fault, which depends on the kind; empty for none.
     for_s
         Duration in seconds, for `node`, `device`, `cut` and `hang`; None for no end.
     """
@@ -29,7 +29,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault.
+    """Kind of fault.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ KINDS: dict[str, Kind] = {
 """Kinds of faults by name."""
 
 EVERYTHING = "all"
-"""Kind for `heal` that means all injected faults."""
+"""Argument of `heal` that ends all injected faults."""
 
 
 def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:

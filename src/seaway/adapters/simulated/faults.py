@@ -1,4 +1,4 @@
-"""Random faults: their probabilities, and draws."""
+"""Random faults: their probabilities and random draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Faults:
     Attributes
     ----------
     seed
-        Seed. The same seed, fleet, clock and calls give the same history.
+        Seed of the random draws. The same seed, fleet, clock and calls give the same history.
     refused
         Probability that a deployment is refused.
     slow
@@ -42,7 +42,7 @@ class Faults:
     node_failures_per_h, device_failures_per_h, outages_per_h
         Failure rates of each node and of each device, and outage rate of each cluster.
     repair_s, outage_s
-        Mean time to repair of a node or device, and mean duration of an outage.
+        Mean time to repair a node or device, and mean duration of an outage.
     """
 
     seed: int = 0
@@ -85,7 +85,7 @@ class Faults:
 
 
 NO_FAULTS = Faults()
-"""Options without random faults."""
+"""Configuration without random faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,12 @@ class Options:
     timeout_s
         Timeout of a hanging call.
     waits
-        Whether calls may wait in real time. If not, as for tests with a manual clock, `changes` and hanging calls
+        True if calls may wait in real time. If False, as in tests with a manual clock, `changes` and hanging calls
         return immediately.
     max_changes
         Minimum number of changes in the log; clients with older cursors get a full report.
     measures
-        Whether clusters report the measured use of devices.
+        True if clusters report the measured use of devices.
     journal_size
         Maximum number of journal entries; a longer journal is compacted at the start.
     """

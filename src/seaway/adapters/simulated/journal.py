@@ -26,7 +26,7 @@ SUFFIX = ".jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Start of the cluster's process, the `times`-th one."""
+    """Start of the cluster's process; `times` counts the starts."""
 
     at_ns: int
     times: int
@@ -159,12 +159,12 @@ def journal_path(folder: Path, cluster: str) -> Path:
 
 
 def read_journal(path: Path) -> list[Entry]:
-    """Read a journal. A missing file is empty, and an incomplete last line is skipped.
+    """Read a journal. A missing file counts as empty, and an incomplete last line is skipped.
 
     Raises
     ------
     RejectedError
-        When another line is invalid; with its number.
+        When another line is invalid. The error contains the line number.
     """
     entries: list[Entry] = []
     for number, line in enumerate(_whole_lines(path), 1):
@@ -203,7 +203,7 @@ class Journal:
                 raise UnavailableError(f"journal {path}: {error}") from error
 
     def add(self, entry: Entry) -> None:
-        """Add an entry for the next `flush`."""
+        """Add an entry, which the next `flush` writes."""
         if self._file is not None:
             self._lines.append(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
 
@@ -213,7 +213,7 @@ class Journal:
         Raises
         ------
         UnavailableError
-            When they cannot be written now; they stay for the next call.
+            When the entries cannot be written now. The next call retries them.
         """
         if self._file is None or not self._lines:
             return
@@ -257,7 +257,7 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 @contextmanager
 def locked(data: Path | None) -> Iterator[None]:
-    """Lock a data folder against other processes, and create it if missing; None for no folder.
+    """Lock a data folder against other processes, and create it if missing; None locks nothing.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
 
 Key = tuple[str, int]
-"""A workload: job ID and attempt."""
+"""Key of a workload: job ID and attempt."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +56,7 @@ class DeviceLedger:
         return what.format("another instance in place of") if cover & self.mig_used else ""
 
     def _cover(self, taken: DeviceSlice) -> int:
-        """Return the memory slices of an instance as bits; 0 if the device does not support it."""
+        """Return the memory slices of a MIG instance as bits; 0 if the device does not support the instance."""
         for profile in self.device.mig_profiles:
             if profile.name == taken.mig_profile and taken.mig_start in profile.starts:
                 return ((1 << profile.size) - 1) << taken.mig_start
@@ -77,7 +77,7 @@ class NodeLedger:
     workloads: dict[Key, int] = field(default_factory=dict)
 
     def refuses(self, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
-        """Return the reason why a replica does not fit the node, without its devices; empty if it fits."""
+        """Return the reason why a replica does not fit the node, ignoring its devices; empty if it fits."""
         if not self.ready:
             return f"node {self.node.name} is not ready"
         if cpu_milli > self.cpu_milli:
@@ -130,7 +130,7 @@ class ClusterLedger:
             self._move(link_table, key, -1, cpu_milli, memory_mib)
 
     def force(self, key: Key, placements: Sequence[Placement], cpu_milli: int, memory_mib: int) -> None:
-        """Allocate the resources of an existing workload, in any state of its nodes and devices."""
+        """Allocate the resources of an existing workload, regardless of the state of its nodes and devices."""
         for placement in placements:
             link_table = self.nodes[placement.node]
             for taken in placement.slices:
@@ -138,7 +138,7 @@ class ClusterLedger:
             self._move(link_table, key, 1, cpu_milli, memory_mib)
 
     def open(self) -> None:
-        """Make all nodes ready and all devices healthy, so that only capacity counts."""
+        """Mark all nodes as ready and all devices as healthy, so that only capacity counts."""
         for node in self.nodes.values():
             node.ready = True
             for device in node.devices.values():
@@ -159,7 +159,7 @@ class ClusterLedger:
         return self._cluster
 
     def troubled(self) -> Iterator[NodeLedger]:
-        """Yield the nodes that failed, or have a failed device."""
+        """Yield the nodes that failed or have a failed device."""
         for link_table in self.nodes.values():
             if link_table.ready != link_table.node.ready or any(
                 each.healthy != each.device.healthy for each in link_table.devices.values()
@@ -204,7 +204,7 @@ def _node_allocation(node: Node, place: int) -> NodeLedger:
 
 
 def _seen(link_table: NodeLedger) -> Node:
-    """Return the reported node: its readiness, and the health of its devices."""
+    """Return a node as reported, with its readiness and the health of its devices."""
     devices = tuple(
         each.device if each.device.healthy == each.healthy else replace(each.device, healthy=each.healthy)
         for each in link_table.devices.values()

@@ -37,7 +37,7 @@ class About:
     Attributes
     ----------
     clusters
-        Names, in the order that decides ties.
+        Names of the clusters, in the order that decides ties.
     """
 
     clusters: tuple[str, ...]
@@ -73,7 +73,7 @@ HEALING: TypeAdapter[Healing] = TypeAdapter(Healing)
 
 
 def write_commands(commands: Sequence[Command]) -> bytes:
-    """Encode commands in order, without default values, which most fields of a deployment have."""
+    """Encode commands in order. Omit default values, which most fields of a deployment have."""
     wrapped = [Remove(each, "remove") if isinstance(each, Removal) else Create(each, "create") for each in commands]
     return COMMANDS.dump_json(wrapped, exclude_defaults=True)
 
@@ -84,6 +84,6 @@ def read_commands(body: bytes) -> list[Command]:
     Raises
     ------
     pydantic.ValidationError, seaway.domain.errors.RejectedError
-        When it has another form.
+        When the input has another form.
     """
     return [each.removal if isinstance(each, Remove) else each.deployment for each in COMMANDS.validate_json(body)]

@@ -17,7 +17,7 @@ class Chances:
     state
         State of the cluster, which schedules the next failures.
     times
-        Number of starts of the cluster's process; each start has new draws.
+        Number of starts of the cluster's process. Each start uses new random draws.
 
     Attributes
     ----------

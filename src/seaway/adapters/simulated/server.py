@@ -1,6 +1,6 @@
 """Server process for simulated clusters, which survives a crash of the control plane.
 
-`application` makes the HTTP interface; `Server` serves it on the loopback interface.
+`application` creates the HTTP interface; `Server` serves it on the loopback interface.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 
 LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
-"""Maximum wait of `changes`."""
+"""Maximum wait of `changes`, in seconds."""
 
 LIVELINESS_S = 1
 """Grace period for running requests at shutdown, in seconds."""
@@ -39,7 +39,7 @@ Work = Callable[[SimulatedCluster, Request, bytes], Any]
 
 
 def application(backends: SimulatedBackends) -> Starlette:
-    """Make the HTTP interface of simulated clusters.
+    """Create the HTTP interface of simulated clusters.
 
     ``GET /about`` returns clusters, gateways and links. For each cluster, ``POST /clusters/NAME/commands`` executes a
     batch, ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` returns objects, and ``GET
@@ -117,7 +117,7 @@ class Server:
             self._socket.close()
 
     def start(self) -> None:
-        """Serve in a thread; earlier requests wait in the socket."""
+        """Serve in a thread. Earlier requests wait in the socket."""
         self._thread = Thread(target=self.run, name="simulated-clusters", daemon=True)
         self._thread.start()
 
@@ -132,14 +132,14 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Server that ends long polls at the start of its shutdown, so that no request is cut off."""
+    """Server that ends long polls when its shutdown begins, so that no request is cut off."""
 
     def __init__(self, config: uvicorn.Config, backends: SimulatedBackends) -> None:
         super().__init__(config)
         self._backends = backends
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """End the waiting calls, then the server."""
+        """End the waiting calls, and then the server."""
         self._backends.stop_waiting()
         await super().shutdown(sockets)
 

@@ -1,7 +1,7 @@
 """State of a simulated cluster, advanced by explicit times.
 
-Nothing here waits, locks or reads a clock. One heap contains all future events by time. `advance` processes due events,
-and adds them to the change log and the journal.
+The module never waits, locks or reads a clock. One heap contains all future events by time. `advance` processes due
+events, and adds them to the change log and the journal.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ClusterState:
         return True
 
     def fail(self, record: Record, now_ns: int, reason: str) -> None:
-        """Fail a workload by itself, if it is live."""
+        """Fail a live workload by itself."""
         if record.phase in LIVE:
             self._end(record, Ended(now_ns, *record.key, succeeded=False, reason=reason))
 
@@ -223,7 +223,7 @@ class ClusterState:
     # Restore and compaction
 
     def restore(self, entries: Iterable[Entry]) -> int:
-        """Restore the state from a journal without new entries; return the number of starts."""
+        """Restore the state from a journal without adding entries; return the number of starts."""
         times = 0
         for entry in entries:
             if isinstance(entry, Opened):
@@ -283,7 +283,7 @@ class ClusterState:
         self.ledger.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
 
     def _sweep(self) -> None:
-        """Remove obsolete events from the heap when they are the majority."""
+        """Remove obsolete events from the heap when they outnumber the others."""
         if len(self._heap) > 4 * len(self.records) + 1024:
             heap = self._heap
             heap[:] = [each for each in heap if not isinstance(each[3], Record) or each[3].due_ns == each[0]]
@@ -305,7 +305,7 @@ class ClusterState:
         self.log.add(None)
 
     def _unlike(self, deployment: Deployment) -> str:
-        """Return an error of a deployment that is independent of capacity; empty for none."""
+        """Return the error of an invalid deployment, independent of capacity; empty for none."""
         if deployment.cluster != self.name:
             return f"the deployment is for cluster {deployment.cluster}"
         if not deployment.placements:

@@ -23,7 +23,7 @@ from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.placement import Placement
 
 NAMESPACE, CONTAINER = "default", "main"
-"""Namespace of all pods, and the only container of each."""
+"""Namespace of all pods, and name of their only container."""
 
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 
@@ -113,11 +113,11 @@ MAX_STEPS = 20
 """Number of progress lines of a replica between its start and its end."""
 
 STEP_S = 30
-"""Seconds between two lines of a replica without an end."""
+"""Interval between two lines of a replica without an end, in seconds."""
 
 
 def require_container(name: str) -> None:
-    """Check that every replica has the named container; raise `NoContainerError` if not."""
+    """Check that the replicas have the named container; raise `NoContainerError` if not."""
     if name not in {"", CONTAINER}:
         raise NoContainerError(name, [CONTAINER])
 
@@ -128,7 +128,7 @@ def manifests(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
-    """Yield the log lines of a replica until now, always the same ones."""
+    """Yield the log lines of a replica until now. Repeated calls give the same lines."""
     made = record.made
     yield _line(made.at_ns, f"replica {replica} of {made.name!r} started (simulated)")
     if record.phase is WorkloadPhase.STARTING:

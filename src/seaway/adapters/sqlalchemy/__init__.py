@@ -1,4 +1,4 @@
-"""A store in SQLite, MariaDB, MySQL or PostgreSQL; see docs/database.md and ADR 7."""
+"""Store in SQLite, MariaDB, MySQL or PostgreSQL; see docs/database.md and ADR 7."""
 
 from seaway.adapters.sqlalchemy.backups import backup, restore
 from seaway.adapters.sqlalchemy.checks import check

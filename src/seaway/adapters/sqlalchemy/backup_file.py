@@ -1,7 +1,7 @@
 """Format of backup files: compressed lines of JSON, equal for all databases.
 
-The first line is the header. Each table follows: a line with its name and columns, a line for each row, and a line with
-the number of rows and their checksum. The last line marks the file as complete.
+The first line is the header. Each table follows as a line with its name and columns, a line for each row, and a line
+with the number of rows and their checksum. The last line marks the file as complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import orjson
 from seaway.domain.errors import RejectedError
 
 FORMAT = 1
-"""Format version; increased for files that older versions of Seaway cannot read."""
+"""Format version; increased when older versions of Seaway cannot read the files."""
 
 Progress = Callable[[int, int], None]
 """Callback for progress: completed amount and total amount."""
@@ -119,7 +119,7 @@ class BackupReader:
     Raises
     ------
     RejectedError
-        When it is not a backup, or is one of a newer Seaway.
+        When it is not a backup, or a newer Seaway wrote it.
     """
 
     def __init__(self, path: Path) -> None:

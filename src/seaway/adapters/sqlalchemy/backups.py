@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
 TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table is not LEASE}
-"""Tables in a backup. The lease is excluded: it has no meaning for another database."""
+"""Tables in a backup. The lease is excluded, because it has no meaning for another database."""
 
 DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
 """Columns that migrations dropped, by table. They are skipped in backups of older versions."""
@@ -99,7 +99,7 @@ def restore(
     file
         Backup of a database of any kind.
     force
-        Replace existing contents.
+        True to replace existing contents.
     revoke_ns
         Time at which all tokens of the backup are marked as revoked, nanoseconds since 1970; None to keep them valid.
     progress
@@ -113,7 +113,7 @@ def restore(
     Raises
     ------
     RejectedError
-        When the file is damaged, is no backup or one of a newer Seaway, or the database is not empty.
+        When the file is damaged, is not a backup or comes from a newer Seaway, or the database is not empty.
     UnavailableError
         When the database does not answer or is full.
     """
@@ -197,7 +197,7 @@ def _revoke(connection: Connection, at_ns: int, *which: ColumnElement[bool]) -> 
 
 
 def _first_filled(connection: Connection) -> str:
-    """Return the name of a table with other rows than the defaults."""
+    """Return the name of a table that contains more than the default rows; empty if there is none."""
     for name, table in TABLES.items():
         question = select(1).select_from(table)
         if table in (TENANTS, POOLS, QUEUES):
@@ -226,7 +226,7 @@ def _stored(page: TableRows) -> tuple[Sequence[str], list[Row]]:
 
 
 def _only(table: Table, columns: Sequence[str]) -> Table:
-    """Return a table with only the given columns; backups of older versions lack newer ones."""
+    """Return a table with only the given columns. Backups of older versions lack newer columns."""
     if list(columns) == [column.name for column in table.columns]:
         return table
     kept = [column for column in table.columns if column.name in columns]
@@ -235,4 +235,4 @@ def _only(table: Table, columns: Sequence[str]) -> Table:
 
 
 def _quiet(_done: int, _total: int) -> None:
-    """Ignore progress."""
+    """Ignore the reported progress."""

@@ -38,7 +38,7 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 
 
 class Step(IntEnum):
-    """Kind of a write, in order of execution."""
+    """Kind of write, in order of execution."""
 
     INSERT = 0
     UPDATE = 1
@@ -74,7 +74,7 @@ SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Pool: (tables.POOLS, codec.pool_row),
     Queue: (tables.QUEUES, codec.queue_row),
 }
-"""Table and row encoder for each kind of record; jobs and attempts need more."""
+"""Table and row encoder for each kind of record. Jobs and attempts require more work."""
 
 NUMBERED: dict[type[Any], Table] = {Event: tables.EVENTS, AuditEntry: tables.AUDIT, ShadowResult: tables.SHADOWS}
 """Kinds of records that get an ID if they have none. The ID is the last column of their table."""
@@ -82,7 +82,7 @@ NUMBERED: dict[type[Any], Table] = {Event: tables.EVENTS, AuditEntry: tables.AUD
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Last stored state of a job, which need not be stored again."""
+    """Last stored state of a job, used to skip unchanged parts."""
 
     spec: JobSpec
     text: str
@@ -120,7 +120,7 @@ class Batch:
     memory
         Source of new IDs and of the stored states of jobs.
     mend
-        Replace lone surrogates from external messages, which databases do not store.
+        True to replace lone surrogates from external messages, which databases do not store.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class Batch:
         return self.jobs.get(number) or self._memory.jobs.get(number)
 
     def _text(self, attempt: Attempt) -> str:
-        """Return the text of an attempt's spec, which usually is that of its job."""
+        """Return the text of an attempt's spec, which usually is the text of the job's spec."""
         known = self._known(codec.require_number(attempt.job_id))
         return known.text if known is not None and known.spec is attempt.spec else codec.spec_text(attempt.spec)
 
@@ -220,7 +220,7 @@ class Batch:
         self.jobs[number] = Known(spec, text, clusters)
 
     def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[str, ...]], clear: bool) -> None:
-        """Set the names of a job in a table; `clear` is true if it may have others."""
+        """Set the names of a job in a table; `clear` is True if the table may contain other names."""
         if clear and step is not Step.INSERT:
             self._put(Step.CLEAR, table, (number,))
         for name in names:
@@ -249,6 +249,6 @@ def _key_places(table: Table) -> list[int]:
 
 
 def _last_of_each(table: Table, rows: list[Row]) -> list[Row]:
-    """Return the last row of each key: some databases reject duplicate keys in one statement."""
+    """Return the last row of each key, because some databases reject duplicate keys in one statement."""
     places = _key_places(table)
     return list({tuple(row[place] for place in places): row for row in rows}.values())

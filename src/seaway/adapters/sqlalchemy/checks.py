@@ -70,7 +70,7 @@ def check(url: str, progress: Progress | None = None) -> list[str]:
 
 
 def _state(connection: Connection) -> Iterator[str]:
-    """Check that the schema version is this Seaway's."""
+    """Check that the schema version matches this Seaway."""
     state = revision(connection)
     if state != NEWEST:
         yield f"the tables are at state {state or 'none'}, this Seaway needs {NEWEST}: run seaway db migrate"
@@ -91,7 +91,7 @@ def _sound(connection: Connection) -> Iterator[str]:
 
 
 def _live_attempts(connection: Connection) -> Iterator[str]:
-    """Find live attempts that are not the latest of a live job."""
+    """Find live attempts that are not the latest attempt of a live job."""
     question = (
         select(ATTEMPTS.c.job_id, ATTEMPTS.c.number, ATTEMPTS.c.state, JOBS.c.state, JOBS.c.attempt)
         .join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id, isouter=True)

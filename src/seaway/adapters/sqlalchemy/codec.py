@@ -1,4 +1,4 @@
-"""Conversion between records and rows, hand-written for speed: it runs for every row that is read or written.
+"""Conversion between records and rows. It is hand-written, because it runs for every row that is read or written.
 
 A row is a tuple in the order of its table's columns.
 """
@@ -71,7 +71,7 @@ def spec_text(spec: JobSpec) -> str:
 
 @lru_cache(maxsize=4096)
 def read_spec(text: str) -> JobSpec:
-    """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments; set it for them."""
+    """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments, so set it for them."""
     spec = _SPEC.validate_json(text)
     return replace(spec, restarts=True) if spec.template == "deployment" and not spec.restarts else spec
 

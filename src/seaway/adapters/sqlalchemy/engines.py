@@ -22,10 +22,10 @@ DRIVERS = {
     "postgresql": ("postgresql+psycopg", "psycopg", "postgres"),
     "postgres": ("postgresql+psycopg", "psycopg", "postgres"),
 }
-"""Driver name in SQLAlchemy, required module, and extra that installs it, by URL scheme."""
+"""Driver name in SQLAlchemy, required module, and the extra that installs it, by URL scheme."""
 
 WAIT_S = 5
-"""Timeout for a connection or for another process's lock, in seconds."""
+"""Timeout for a connection, or for a lock of another process, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _tune(engine: Engine) -> None:
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Acquire SQLite's write lock at the start of a transaction: a later acquisition may fail."""
+    """Acquire SQLite's write lock at the start of a transaction, because a later acquisition may fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
@@ -164,7 +164,7 @@ SQLITE_AWAY = {
 """Messages for primary result codes of SQLite that mean unavailability."""
 
 SQLITE_UNIQUE = {1555, 2067, 2579}
-"""Extended result codes of SQLite: primary key, unique, row ID."""
+"""Extended result codes of SQLite for violations: primary key, unique, row ID."""
 
 MYSQL_AWAY = {
     **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), "the database has no room"),
@@ -193,7 +193,7 @@ POSTGRES_AWAY = {
     "58": "the disk under the database fails",
     "XX001": "the database is damaged: restore a backup",
 }
-"""Messages for prefixes of PostgreSQL's error codes; the first match counts."""
+"""Messages for prefixes of PostgreSQL's error codes; the first match is used."""
 POSTGRES_UNIQUE = "23505"
 
 DEADLOCKS = {("pymysql", 1213), ("psycopg", "40001"), ("psycopg", "40P01")}
@@ -201,7 +201,7 @@ DEADLOCKS = {("pymysql", 1213), ("psycopg", "40001"), ("psycopg", "40P01")}
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Convert errors of an unavailable database to `UnavailableError`; others are bugs and pass unchanged.
+    """Convert errors of an unavailable database to `UnavailableError`. Other errors are bugs and pass unchanged.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def answering() -> Iterator[None]:
 
 
 def away(error: DBAPIError) -> str | None:
-    """Return the reason for unavailability; None if the statement itself is wrong."""
+    """Return the reason why the database is unavailable; None if the statement itself is wrong."""
     driver, code = _cause(error)
     if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
@@ -234,18 +234,20 @@ def away(error: DBAPIError) -> str | None:
 
 
 def refuses(error: DBAPIError) -> bool:
-    """Report whether a row exists already."""
+    """Report whether a statement failed because a row exists already."""
     driver, code = _cause(error)
     return code in {"sqlite3": SQLITE_UNIQUE, "pymysql": {MYSQL_UNIQUE}}.get(driver, {POSTGRES_UNIQUE})
 
 
 def passes(error: DBAPIError) -> bool:
-    """Report whether a retry may succeed, because of a deadlock."""
+    """Report whether a retry may succeed, as after a deadlock."""
     return _cause(error) in DEADLOCKS
 
 
 def _cause(error: DBAPIError) -> tuple[str, Any]:
-    """Return the failed driver and its error code: a number, or for PostgreSQL a text of five characters or None."""
+    """Return the driver that raised an error and its error code: a number, or for PostgreSQL a text of five characters or
+    None.
+    """
     cause: Any = error.orig
     driver = type(cause).__module__.partition(".")[0]
     if driver == "sqlite3":

@@ -50,7 +50,7 @@ _SAMPLES = {"cluster_samples": CLUSTER_SAMPLES, "link_samples": LINK_SAMPLES, "s
 
 
 def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
-    """Return the query for removable jobs: final, without reserved devices and without pending commands."""
+    """Return the query for removable jobs: final jobs without reserved devices and without pending commands."""
     deleted = JOBS.c.state == JobState.DELETED.value
     old = and_(
         JOBS.c.state.in_(sorted(state.value for state in FINAL)),
@@ -91,12 +91,12 @@ def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
 
 
 def _newest_event(connection: Connection) -> int:
-    """Return the ID of the latest event, which is never removed, because the next ID depends on it."""
+    """Return the ID of the latest event. This event is never removed, because the next ID depends on it."""
     return int(connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one())
 
 
 def _remove_old(engine: Engine, table: Table, at_ns: Column[int], before_ns: int) -> int:
-    """Remove rows older than a time. Of events, remove only those without a job."""
+    """Remove rows older than a time. Remove only those events that belong to no job."""
     key = list(table.primary_key.columns)
     question = select(*key).where(at_ns < before_ns).limit(AT_ONCE)
     gone = 0

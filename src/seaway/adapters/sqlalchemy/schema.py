@@ -15,7 +15,7 @@ NEWEST = "0007"
 """Schema version after all migrations; versions increase."""
 
 LOCK = 7_310_867
-"""Number of PostgreSQL's advisory lock for migrations; it must only be unique."""
+"""Number of PostgreSQL's advisory lock for migrations. It only has to be unique."""
 
 LOCK_WAIT_S = 60
 
@@ -44,7 +44,7 @@ def migrate(url: str) -> str:
     Raises
     ------
     RejectedError
-        When the URL is invalid, or the tables are of a newer Seaway.
+        When the URL is invalid, or a newer Seaway created the tables.
     UnavailableError
         When the database does not answer.
     """
@@ -77,7 +77,7 @@ def revision(connection: Connection) -> str:
 
 
 def require_known(found: str) -> str:
-    """Check a schema version.
+    """Check that this Seaway supports a schema version.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _upgrade(connection: Connection) -> None:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Prevent concurrent migrations by other processes. SQLite's transactions do that without a lock."""
+    """Prevent concurrent migrations by other processes. SQLite's transactions prevent them without a lock."""
     kind = connection.dialect.name
     if kind == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))

@@ -1,7 +1,7 @@
 """Statements that write many rows, in the SQL of each database.
 
-Each statement may let another Python thread run, which may hold the interpreter for a while. One statement for a
-thousand rows is therefore faster, despite the cost of its text. The texts are cached.
+After each statement another Python thread may run and keep the interpreter for a while. One statement for a thousand
+rows is therefore faster, despite the cost of its text. The texts are cached.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MOST = 512
 """Maximum number of rows in one statement."""
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST)
-"""Numbers of rows of the statements for SQLite. Missing rows are NULL and write nothing."""
+"""Numbers of rows of the statements for SQLite. Missing rows are filled with NULL and write nothing."""
 
 Statement = tuple[str, tuple[Any, ...]]
 
 
 class Wording(Protocol):
-    """Writer of statements in the SQL of one database. It accepts 1 to `MOST` rows."""
+    """Writer of statements in the SQL of one database. It accepts from 1 to `MOST` rows."""
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
         """Insert rows."""
@@ -41,7 +41,7 @@ class Wording(Protocol):
         """Insert or replace rows; keys must be unique."""
 
     def update(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """Replace existing rows; with a version column, only rows with the previous version."""
+        """Replace existing rows. If there is a version column, replace only rows with the previous version."""
 
     def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         """Delete rows whose `columns` are equal to those of one of `rows`."""
@@ -117,7 +117,7 @@ def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
 
 
 class SqliteWords(_Words):
-    """Rows as VALUES, in a few sizes, so that SQLite can reuse parsed statements."""
+    """Writer of rows as VALUES, in a few sizes, so that SQLite can reuse parsed statements."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         size = SIZES[bisect_left(SIZES, len(rows))]
@@ -146,7 +146,7 @@ class SqliteWords(_Words):
 
 
 class PostgresWords(_Words):
-    """One array per column, so that one prepared statement serves any number of rows."""
+    """Writer of rows as one array per column, so that one prepared statement works for any number of rows."""
 
     def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         return self.text(verb, table, columns, 0), tuple(map(_without_nul, zip(*rows, strict=True)))
@@ -176,7 +176,7 @@ def _without_nul(column: tuple[Any, ...]) -> list[Any]:
 
 
 class MysqlWords(_Words):
-    """Rows as VALUES for inserts, and as a derived table for updates and deletions."""
+    """Writer of rows as VALUES for inserts, and as a derived table for updates and deletions."""
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:
         names = self.names(table)
@@ -237,8 +237,8 @@ def counts(wanted: JobFilter) -> Question:
 def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return the query for job IDs.
 
-    Most indexes order by state before ID. A separate query for each state, with `limit` jobs each, avoids that an index
-    is read completely and sorted.
+    Most indexes order by state before ID. A separate query for each state, with `limit` jobs each, avoids reading and
+    sorting a whole index.
     """
     conditions = _conditions(wanted)
     by_state = (wanted.tenant or wanted.queue or wanted.states) and not (
@@ -271,7 +271,7 @@ def _drawn(wanted: JobFilter, question: Question, conditions: list[Condition], s
 
 
 def _order(wanted: JobFilter) -> ColumnElement[int]:
-    """Return the ID column of the first table, whose index has the order."""
+    """Return the ID column of the first table. The index of this table has the required order."""
     if wanted.label:
         return JOB_LABELS.c.job_id
     return JOB_CLUSTERS.c.job_id if wanted.cluster else JOBS.c.id
@@ -285,7 +285,7 @@ def _states(wanted: JobFilter) -> Condition:
 
 
 def _conditions(wanted: JobFilter) -> list[Condition]:
-    """Return the conditions on a job's row, except that on its state."""
+    """Return the conditions on a job's row, without the condition on its state."""
     found: list[Condition] = []
     if wanted.tenant:
         found.append(JOBS.c.tenant == wanted.tenant)

@@ -273,14 +273,14 @@ _JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_S
 
 
 def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN401  # SQLAlchemy's own
-    """Return the condition that a row comes after `last`."""
+    """Return the condition for rows that come after `last`."""
     if len(columns) == 1:
         return columns[0] > last[0]
     return or_(columns[0] > last[0], and_(columns[0] == last[0], tuple_(*columns[1:]) > tuple_(*last[1:])))
 
 
 def _plain(kind: Callable[..., Kind]) -> Callable[[Sequence[Any]], Kind]:
-    """Return a decoder for a record whose fields are the columns in order."""
+    """Return a decoder for records whose fields are the columns in order."""
     return lambda row: kind(*row)
 
 
@@ -298,7 +298,7 @@ def open_store(url: str, *, readers: int = 8) -> SqlStore:
     Raises
     ------
     RejectedError
-        When the URL is invalid, its driver is not installed, or the tables are of a newer Seaway.
+        When the URL is invalid, its driver is not installed, or a newer Seaway created the tables.
     UnavailableError
         When the database does not answer.
     """

@@ -1,7 +1,7 @@
 """Tables after the newest migration.
 
-If a row has exactly the fields of a record, its columns are in the same order; statements name them. Job IDs are stored
-as numbers (`seaway.domain.job_spec`), enums by value, and collections as JSON.
+If a row has exactly the fields of a record, its columns are in the same order. Statements name the columns. Job IDs
+are stored as numbers (`seaway.domain.job_spec`), enums by value, and collections as JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy.types import TypeEngine
 METADATA = MetaData()
 
 NAME = 255
-"""Maximum length in characters of a name in a key; a MariaDB index can contain three of them."""
+"""Maximum number of characters of a name in a key; a MariaDB index can contain three such names."""
 
 
 def short(length: int = NAME) -> TypeEngine[str]:
@@ -27,7 +27,7 @@ def long() -> TypeEngine[str]:
 
 
 def _table(name: str, *parts: Column[str] | Column[int] | Index | PrimaryKeyConstraint, rowid: bool = True) -> Table:
-    """Return a table; without `rowid`, SQLite stores its rows in the primary key."""
+    """Return a table. Without `rowid`, SQLite stores its rows in the primary key."""
     return Table(
         name,
         METADATA,
@@ -82,7 +82,7 @@ def _id(name: str = "id") -> Column[int]:
 
 
 LEASE = _table("lease", _id(), _number("epoch"), _name("owner"), _key("id"))
-"""One row: the writing process, and the number of its changes."""
+"""Lease: one row with the writing process and the number of its changes."""
 
 JOBS = _table(
     "jobs",
@@ -124,7 +124,7 @@ JOB_LABELS = _table(
     Index("ix_job_labels_job", "job_id"),
     rowid=False,
 )
-"""Labels of jobs for lookups; the spec contains them, too."""
+"""Labels of jobs for lookups. The spec contains them, too."""
 
 JOB_CLUSTERS = _table(
     "job_clusters",
@@ -134,7 +134,7 @@ JOB_CLUSTERS = _table(
     Index("ix_job_clusters_job", "job_id"),
     rowid=False,
 )
-"""Clusters of jobs for lookups; `JOBS` contains them, too."""
+"""Clusters of jobs for lookups. `JOBS` contains them, too."""
 
 ATTEMPTS = _table(
     "attempts",
@@ -179,7 +179,7 @@ EVENTS = _table(
     _key("id"),
     Index("ix_events_job", "job_id", "id"),
 )
-"""Events; those of the fleet have job 0."""
+"""Events. Events of the fleet have job 0."""
 
 KEYS = _table(
     "idempotency_keys",
@@ -272,7 +272,7 @@ LINK_SAMPLES = _table(
 )
 
 NETWORK = _table("network", _text("text"), _number("version"), _name("actor"), _number("at_ns"), _id(), _key("id"))
-"""At most one row."""
+"""Specification of the network between gateways, in at most one row."""
 
 AGENTS = _table(
     "agents",

@@ -74,7 +74,7 @@ class Writer:
                 raise
 
     def _commit(self, changes: Sequence[Change], *, mend: bool = False) -> list[Outcome]:
-        """Store all changes together; if that fails, store those without conflict."""
+        """Store all changes together. If that fails, store the changes without conflict."""
         self._mend = mend
         careful = False
         for again in range(TRIES, 0, -1):
@@ -89,7 +89,7 @@ class Writer:
         raise InvariantError("a transaction was neither committed nor rolled back")
 
     def _together(self, changes: Sequence[Change]) -> bool:
-        """Store all changes; store nothing if one conflicts with others or with stored rows."""
+        """Store all changes. Store nothing if one conflicts with others or with stored rows."""
         latest = dict(self._memory.latest)
         with self._engine.connect() as connection, connection.begin() as transaction:
             self._require_lead(connection)
@@ -110,7 +110,7 @@ class Writer:
             return [outcome for wave in waves(changes) for outcome in self._halved(connection, wave)]
 
     def _halved(self, connection: Connection, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes that affect different rows; split them in halves on a conflict."""
+        """Store changes that affect different rows. On a conflict, split them into halves."""
         latest = dict(self._memory.latest)
         with connection.begin_nested() as savepoint:
             if _stored(batch := self._batch(changes), connection, self._words):
@@ -158,7 +158,7 @@ class Writer:
 
 
 def waves(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Split changes into runs in which no two affect the same row, so that their order is irrelevant."""
+    """Split changes into runs in which no two changes affect the same row, so that their order is irrelevant."""
     if not any(change.update or change.put or change.delete for change in changes):
         yield changes
         return
@@ -200,7 +200,7 @@ def _key(record: Any) -> Any:  # noqa: ANN401  # any kind of record, any kind of
 
 
 def _stored(batch: Batch, connection: Connection, words: Any) -> bool:  # noqa: ANN401
-    """Run a batch; return whether there was no conflict."""
+    """Run a batch; return True if there was no conflict."""
     try:
         return batch.run(connection, words)
     except DBAPIError as error:

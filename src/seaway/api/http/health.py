@@ -11,8 +11,8 @@ from seaway.application.monitoring.alerts import DATABASE, QUEUE_LONG
 from seaway.application.records import Role
 from seaway.domain.errors import UnavailableError
 from seaway.wire.alerts import AlertList, alert_fields
+from seaway.wire.message import Shown
 from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
-from seaway.wire.problem import Shown
 
 open_routes = APIRouter(tags=["health"])
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from seaway.api.http.routes import MESSAGES, ROLE
-from seaway.wire.problem import Incoming, Shown
+from seaway.wire.message import Incoming, Shown
 
 
 def explain_fields(schemas: dict[str, Any]) -> None:

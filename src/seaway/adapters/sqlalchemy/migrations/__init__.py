@@ -1,1 +1,1 @@
-"""Schema migrations; `env.py` is Alembic's."""
+"""Schema migrations; `env.py` belongs to Alembic."""

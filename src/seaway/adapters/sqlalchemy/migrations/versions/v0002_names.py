@@ -1,4 +1,4 @@
-"""Migration 2: jobs are found by their whole name; pending commands lose two unused columns."""
+"""Migration 2: index for jobs by their full name; removal of two unused columns of pending commands."""
 
 from __future__ import annotations
 

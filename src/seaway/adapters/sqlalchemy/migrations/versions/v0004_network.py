@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 
 def _create_link_samples_again() -> None:
-    """Create the table again and copy its rows: SQLite cannot change an existing column."""
+    """Create the table again and copy its rows, because SQLite cannot change an existing column."""
     op.drop_index("ix_link_samples_ends", "link_samples")
     op.rename_table("link_samples", "old_link_samples")
     op.create_table(

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns. Heuristics decided all jobs; for trained challengers the number is unknown."""
+    """Add the columns. Heuristics decided all jobs; for trained challengers, the number is unknown."""
     for name in ("answered", "fallbacks"):
         op.add_column("shadows", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
     op.execute("UPDATE shadows SET answered = jobs WHERE shadow NOT LIKE '%@%'")
