@@ -20,10 +20,10 @@ STATIC = "/static/seaway"
 HOME = "/"
 
 POSTED = (LOGOUT, LOGIN_RENEW)
-"""Paths that accept form data and show no page."""
+"""Paths that accept form data and have no page."""
 
 LEFT = "left"
-"""Value of ``state`` in the address of the log-in page after a user logs out."""
+"""Value of ``state`` in the address of the log-in page after a user logged out."""
 
 
 def is_api(path: str) -> bool:
@@ -34,7 +34,7 @@ def is_api(path: str) -> bool:
 def own(address: str) -> str:
     """Return the path and query of an address of this server.
 
-    Return `HOME` for an address that leads elsewhere, or that a browser might read so, and for a path of `POSTED`.
+    Return `HOME` for a path of `POSTED`, and for an address that a browser could interpret as another server's.
     Browsers ignore control characters and spaces at both ends, and treat a backslash as a slash.
     """
     if not address.isprintable() or address != address.strip() or "\\" in address:
@@ -51,7 +51,7 @@ def own(address: str) -> str:
 
 
 def number_of(text: str, below: int) -> int:
-    """Return the number in a part of an address; 0 if it is no number or not less than `below`."""
+    """Return the number in a part of an address; 0 if it is not a number less than `below`."""
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(below)):
         return 0
     return int(text) if int(text) < below else 0
@@ -78,7 +78,7 @@ def origin_of(url: str) -> str:
 
 
 def is_own_origin(headers: Headers, public: str) -> bool:
-    """Report whether a request comes from a page of this server; also true without an ``Origin`` header.
+    """Report whether a request comes from a page of this server; True also without an ``Origin`` header.
 
     Parameters
     ----------

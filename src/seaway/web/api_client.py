@@ -19,7 +19,7 @@ BASE = "http://127.0.0.1"
 """Base URL of requests, which never leave this process."""
 
 ONCE = Pace(patience_s=0)
-"""No retries: a page shows errors immediately, and its visitor can try again."""
+"""No retries: a page shows errors immediately, and its visitor can retry."""
 
 
 class Asker:
@@ -32,7 +32,7 @@ class Asker:
     token
         The visitor's token; empty for none.
     address
-        The visitor's network address. Failed log-ins count against it.
+        The visitor's network address, for the count of failed log-ins.
 
     Raises
     ------
@@ -45,13 +45,13 @@ class Asker:
         self.take(token)
 
     def take(self, token: str) -> None:
-        """Use another token from now on; raise as the class does."""
+        """Use another token from now on; raise the errors of the class."""
         self.client = AsyncClient(Target(BASE, token), transport=self._transport, pace=ONCE)
         self.token = token
 
     @classmethod
     def of(cls, request: HTTPConnection, api: ASGIApp, token: str) -> Self:
-        """Create a client from a visitor's request and token; raise as the class does."""
+        """Create a client from a visitor's request and token; raise the errors of the class."""
         return cls(api, token, request.client.host if request.client else "")
 
     async def ask(self, call: Call[T]) -> T:

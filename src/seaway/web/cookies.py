@@ -1,6 +1,6 @@
 """Cookies: the token, its renewal, language and theme.
 
-Scripts cannot read the token's cookie, and browsers do not send it with requests that other sites cause. The API
+Scripts cannot read the token's cookie, and browsers do not send it with requests that other sites initiate. The API
 ignores it: a page sends the token in the same header as every other client.
 
 References
@@ -21,26 +21,26 @@ HINT = "seaway_hint"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
 BEGUN = "seaway_login"
-"""Cookie of a log-in at a provider that is in progress."""
+"""Name of the cookie for a log-in at a provider that is in progress."""
 
 BEGUN_S = 600
-"""Time limit of a log-in at a provider."""
+"""Time limit of a log-in at a provider, in seconds."""
 
 THEMES = ("auto", "light", "dark")
 KEPT_S = 365 * 24 * 3600
-"""Lifetime of preferences."""
+"""Lifetime of preferences, in seconds."""
 
 PART = 3600
-"""Characters of a token in one cookie.
+"""Number of characters of a token in one cookie.
 
 Browsers drop cookies over 4,096 bytes, and some tokens of providers are longer.
 """
 
 LONGEST = 3 * PART
-"""Longest token that fits into cookies, in characters."""
+"""Maximum number of characters of a token, which is split into several cookies."""
 
 PATHS = {TOKEN: "/", RENEWAL: "/login", HINT: "/logout"}
-"""Paths that receive the cookies of a log-in."""
+"""Path of each cookie of a log-in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Login:
     Attributes
     ----------
     token
-        Access token; at most `LONGEST` characters, like the others.
+        Access token. Each token has at most `LONGEST` characters.
     renewal
         Refresh token of a provider; empty for none.
     hint
-        ID token that names the user when the provider logs it out. Empty for a log-in without a provider, None to leave
-        the present cookie as it is.
+        ID token that identifies the user when the provider logs the user out. It is empty for a log-in without a
+        provider. None keeps the current cookie.
     """
 
     token: str
@@ -90,7 +90,7 @@ def keep_login(response: Response, login: Login, *, secure: bool) -> None:
     Parameters
     ----------
     secure
-        Whether browsers send them over https only.
+        True if browsers send the cookies over https only.
     """
     for name, text in ((TOKEN, login.token), (RENEWAL, login.renewal), (HINT, login.hint)):
         if text is None:
@@ -108,7 +108,7 @@ def drop_login(response: Response) -> None:
 
 
 def keep_begun(response: Response, text: str, *, secure: bool) -> None:
-    """Set the cookie of a log-in that is in progress; delete it for an empty text."""
+    """Set the cookie of a log-in that is in progress; an empty text deletes it."""
     age_s = BEGUN_S if text else 0
     response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
 

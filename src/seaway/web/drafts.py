@@ -19,14 +19,14 @@ LEAVING = f"""(() => {{
     tabs.onmessage = () => {{ forget(); location.assign("{addresses.LOGIN}?state={addresses.LEFT}"); }};
     window.leaveSeaway = () => {{ forget(); tabs.postMessage("left"); }};
 }})();"""
-"""Script of every page: deletes drafts on log-out, and leaves pages in all tabs of the browser."""
+"""Script of every page. On log-out, it deletes drafts and leaves the pages in all tabs of the browser."""
 
 LEAVE = "() => window.leaveSeaway()"
-"""JavaScript that calls it."""
+"""JavaScript that calls this script."""
 
 
 FOUND = "seaway-draft-found"
-"""Event that carries a stored draft from the browser."""
+"""Name of the event with which the browser returns a stored draft."""
 
 
 def keeping(who: CallerOut, text: str) -> str:
@@ -35,7 +35,7 @@ def keeping(who: CallerOut, text: str) -> str:
 
 
 def telling(who: CallerOut) -> str:
-    """Return JavaScript that emits `FOUND` with a user's draft; with an empty text if there is none."""
+    """Return JavaScript that emits `FOUND` with a user's draft; the text is empty without a draft."""
     return f"""(() => {{
         let kept = null;
         try {{ kept = sessionStorage.getItem({draft_of(who)}); }} catch {{ /* it keeps nothing at all */ }}

@@ -1,4 +1,4 @@
-"""Number, time and memory formats for people."""
+"""Formats of numbers, times and memory sizes in pages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ UNITS = (
     (60, "duration-minute", "min"),
     (1, "duration-second", "s"),
 )
-"""Units of time: seconds, the name in Babel, and the English short form. Babel's own is too wide for columns."""
+"""Units of time: seconds, the name in Babel, and the English short form. Babel's short form is too wide for columns."""
 
 
 @lru_cache(maxsize=8192)
 def _decimal(number: float, pattern: str, locale: Locale) -> str:
-    """Format a number. The cache avoids slow repeated formatting: large pages show the same figures many times."""
+    """Format a number. The cache speeds up large pages, which contain the same numbers many times."""
     return format_decimal(number, format=pattern, locale=locale)
 
 
 def count(number: float, locale: Locale) -> str:
-    """Format a number with a separator of thousands."""
+    """Format a number with thousands separators."""
     return _decimal(number, "#,##0", locale)
 
 
@@ -45,7 +45,7 @@ def gib(mib: float, locale: Locale) -> str:
 
 
 def whole(milli: float, locale: Locale) -> str:
-    """Format an amount that is given in thousandths, with at most one decimal."""
+    """Format an amount given in thousandths, with at most one decimal."""
     return _decimal(milli / 1000, "#,##0.#", locale)
 
 
@@ -55,7 +55,7 @@ def share(part: float, total: float) -> float:
 
 
 def percent(number: float, locale: Locale) -> str:
-    """Format a percentage, given as 0 to 100; only exactly 0 and 100 appear as these."""
+    """Format a percentage given as 0 to 100. Other values are never rounded to 0 or 100."""
     if 0 < number < 0.1:
         return f"<{_decimal(0.1, '0.#', locale)} %"
     if 99.9 < number < 100:
@@ -64,7 +64,7 @@ def percent(number: float, locale: Locale) -> str:
 
 
 def ago(moment: str, locale: Locale) -> str:
-    """Format the time since a moment, given as RFC 3339."""
+    """Format the time since a moment, which is given as RFC 3339."""
     since = datetime.now(UTC) - datetime.fromisoformat(moment)
     return format_timedelta(-since, add_direction=True, locale=locale)
 
@@ -75,7 +75,7 @@ def duration(seconds: float, locale: Locale) -> str:
 
 
 def clock(moment: str) -> str:
-    """Format a moment, given as RFC 3339, to the second, in UTC."""
+    """Format a moment given as RFC 3339 to the second, in UTC."""
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -1,7 +1,7 @@
-"""Page fragments: templates that the server renders again when their figures change.
+"""Page fragments: templates that the server renders again when their variables change.
 
-They are HTML, which is fast and needs no element for each cell; all names are escaped. The browser changes only what
-differs (`static/piece.js`).
+They are HTML, which is fast and requires no element for each cell. All names are escaped. The browser changes only
+differences (`static/piece.js`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from seaway.web.words import Words
 T = TypeVar("T")
 
 KEPT_S = 5.0
-"""Lifetime of rendered fragments that several visitors share. They all get the same change within a moment."""
+"""Lifetime in seconds of rendered fragments that several visitors share.
+
+Visitors get a change at about the same time.
+"""
 
 
 @dataclass(slots=True)
 class _Made:
-    """A rendered value with its answers. It references them, because the id of a deleted object can be reused."""
+    """Rendered value with its answers. It references the answers, because the id of a deleted object can be reused."""
 
     answers: tuple[object, ...]
     what: Any
@@ -37,7 +40,7 @@ class _Made:
 
 
 _known: OrderedDict[tuple[object, ...], _Made] = OrderedDict()
-"""Rendered values by content; the most recently shown one is last."""
+"""Rendered values by content, in order of their last use."""
 
 
 class _Piece(ContentElement, component="static/piece.js"):
@@ -47,7 +50,7 @@ class _Piece(ContentElement, component="static/piece.js"):
 class Fragment:
     """Part of a page that renders a template.
 
-    An element with a `data-key` in the template stays the same while that key exists among its siblings.
+    An element with a `data-key` in the template is preserved while the key exists among its siblings.
 
     Parameters
     ----------
@@ -62,16 +65,16 @@ class Fragment:
         self.element = _Piece(content="").classes(f"fragment fragment-{template.replace('_', '-')}")
 
     def show(self, **figures_: object) -> None:
-        """Render the template; send nothing if nothing has changed."""
+        """Render the template, and send it if it has changed."""
         self.put(written(self._name, self._words, **figures_))
 
     def show_of(self, answers: Sequence[object], make: Callable[[], Mapping[str, object]], *choices: Hashable) -> None:
-        """Render the template from answers and choices only, once for all visitors with the same.
+        """Render the template from answers and choices, once for all visitors with the same answers and choices.
 
         Parameters
         ----------
         answers
-            Source objects from `QueryCache`, which gives the same ones to all visitors.
+            Source objects from `QueryCache`, which returns the same objects to all visitors.
         make
             Computes the template's variables.
         choices
@@ -86,7 +89,7 @@ class Fragment:
 
 
 def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[], T]) -> T:
-    """Return a value that is computed from answers, the same for all visitors who received them.
+    """Return a value computed from answers. Visitors with the same answers share it.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def written(template: str, words: Words, **figures_: object) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the template environment: undefined names are errors, and all values are escaped."""
+    """Return the template environment. Undefined names are errors, and all values are escaped."""
     made = Environment(
         loader=PackageLoader("seaway.web"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Jobs as YAML, and the lines of their fields."""
+"""Jobs as YAML, and the line numbers of their fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 """Job as a nested mapping, as in YAML."""
 
 LARGEST = 64 * 1024
-"""Characters of the longest text that the form shows; longer texts go to the API unchanged."""
+"""Maximum number of characters of a text that the form shows. Longer texts are sent to the API unchanged."""
 
 FIRST = tuple(JobIn.model_fields)
 """Order of the fields."""
@@ -31,8 +31,7 @@ def read_document(text: str) -> Document:
     Raises
     ------
     RejectedError
-        When the text is too long for a form, is no YAML or no mapping of names to values, or has a number that is too
-        long.
+        When the text is too long for a form, is not YAML, is not a mapping, or contains a number that is too long.
     """
     if len(text) > LARGEST:
         raise RejectedError(f"has more than {LARGEST:,} characters")
@@ -49,7 +48,7 @@ def read_document(text: str) -> Document:
 
 
 def written(document: Mapping[str, Any]) -> str:
-    """Write a job in YAML: known fields in their order, then all others; nothing for an empty job."""
+    """Write a job in YAML: known fields in their order, then all others; empty for an empty job."""
     if not document:
         return ""
     order = {name: at for at, name in enumerate(FIRST)}
@@ -59,7 +58,7 @@ def written(document: Mapping[str, Any]) -> str:
 
 
 def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # any value of YAML
-    """Return the value at a path like ``resources.gpus``; None for none."""
+    """Return the value at a path like ``resources.gpus``; None if there is none."""
     here: Any = document
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None
@@ -67,7 +66,7 @@ def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # 
 
 
 def changed(document: Document, path: str, value: object) -> Document:
-    """Return a job with another value at a path; None removes the value and parts that are empty then."""
+    """Return a job with a changed value at a path. None removes the value, and parts that become empty."""
     step, _, rest = path.partition(".")
     result = dict(document)
     if rest:
@@ -87,7 +86,7 @@ class _Dumper(_Plain):  # type: ignore[misc]  # one of the two classes
     """YAML dumper that writes lists of plain values on one line, and uses no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Return True: a value that occurs twice is written twice."""
+        """Return True, so that a repeated value is written in full each time."""
         return True
 
 
@@ -100,7 +99,7 @@ _Dumper.add_representer(list, _short_list)
 
 
 NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-"""Pattern of a number. A value with more digits stays text, and the API reports the error."""
+"""Pattern of a number. A value with more digits remains text, and the API reports the error."""
 
 STEP = re.compile(r"[^.\[\]]+")
 
@@ -122,7 +121,7 @@ class Kind:
 
 
 def amount(text: str) -> int | float | str:
-    """Return a number for a number, and text for an amount with a unit."""
+    """Return a number if the text is one; otherwise return the text, such as an amount with a unit."""
     if not NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
@@ -137,7 +136,7 @@ def _names(text: str) -> list[str]:
 
 
 def _command(text: str) -> list[str]:
-    """Split a command as shells do; at white space if a quote is not closed."""
+    """Split a command like a shell; split at white space if a quote is not closed."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -178,7 +177,7 @@ def typed(text: str, kind: Kind) -> Any:  # noqa: ANN401  # any value of YAML
 
 
 def field_of(where: str, fields: Mapping[str, object]) -> str:
-    """Return the form's field of an error's place, like ``run.ports`` for ``run.ports[2]``; empty for none."""
+    """Return the form field for the path of an error, like ``run.ports`` for ``run.ports[2]``; empty for none."""
     steps = STEP.findall(where)
     for end in range(len(steps), 0, -1):
         if (path := ".".join(steps[:end])) in fields:
@@ -187,7 +186,7 @@ def field_of(where: str, fields: Mapping[str, object]) -> str:
 
 
 def path_of(figure: str) -> str:
-    """Return a job's path for an explanation's figure, like ``gpu_memory_mib``; empty if the form cannot set it."""
+    """Return the job path of a quantity in an explanation, like ``gpu_memory_mib``; empty if the form cannot set it."""
     word = FIGURES.get(figure, ("",))[0]
     return next((path for path in SETTABLE if path.endswith(f".{word}")), "")
 
@@ -196,16 +195,16 @@ SETTABLE = (
     *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "cpu", "memory")),
     *(f"network.{name}" for name in ("max_latency", "max_jitter", "max_loss", "min_bandwidth")),
 )
-"""Fields that limit a figure."""
+"""Fields that limit a quantity."""
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Return the line of each field, by path like ``run.ports[0]``, from 1. `read_document` must accept the text."""
+    """Return the line of each field, from 1, by path like ``run.ports[0]``. `read_document` must accept the text."""
     return yaml_document(text).lines()
 
 
 def line_of(lines: Mapping[str, int], path: str) -> int | None:
-    """Return the line of a field or of its closest parent that has one; None for the whole job."""
+    """Return the line of a field, or of its closest parent with a line; None for the whole job."""
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)

@@ -1,4 +1,4 @@
-"""Handling of choices in quick succession: a page shows the latest one, in whatever order the answers arrive."""
+"""Choices in quick succession: a page shows only the latest one, in whatever order the answers arrive."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AGAIN_S = 5.0
-"""Delay before a retry after an error."""
+"""Delay before a retry after an error, in seconds."""
 
 
 class Turn:
-    """One choice with the calls that it follows."""
+    """One choice and the calls that it follows."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -36,7 +36,7 @@ class Turn:
     async def follow(
         self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> bool:
-        """Follow a call as `Visit.follow` does while this is the latest choice; return whether it still is.
+        """Follow a call like `Visit.follow` while this is the latest choice; return whether it still is.
 
         Raises
         ------
@@ -62,12 +62,12 @@ class Turn:
         return self.counts()
 
     async def pause(self, seconds: float) -> bool:
-        """Sleep; return whether this is still the latest choice."""
+        """Wait for a number of seconds; return whether this is still the latest choice."""
         await asyncio.sleep(seconds)
         return self.counts()
 
     def again(self, do: Callable[[], Awaitable[None]]) -> None:
-        """Schedule a retry after `AGAIN_S`, which runs if this is still the latest choice."""
+        """Schedule a retry after `AGAIN_S`. It runs only if this is still the latest choice."""
 
         async def try_it() -> None:
             if self.counts():
@@ -91,12 +91,12 @@ class Latest:
         self._turn: Turn | None = None
 
     def begin(self) -> Turn:
-        """Begin a choice, and end the one before."""
+        """Begin a choice, and end the previous one."""
         self.end()
         self._turn = Turn(self._visit)
         return self._turn
 
     def end(self) -> None:
-        """End the present choice."""
+        """End the current choice."""
         if self._turn is not None:
             self._turn.end()

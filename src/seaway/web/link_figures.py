@@ -1,6 +1,6 @@
-"""Formats and colours of the figures of links.
+"""Formats and colours of the quantities of links.
 
-Numbers have no locale: English and Chinese write these in the same way, and a matrix has thousands of them.
+Numbers have no locale: English and Chinese format them in the same way, and a matrix has thousands of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PPM_PER_PERCENT = 10_000
 MBPS_PER_GBPS = 1000
 
 STEPS = 5
-"""Number of colours, 0 the best."""
+"""Number of colours; 0 is the best."""
 
 NONE = "–"
 """Text of an unknown value."""
@@ -32,17 +32,17 @@ def plain(number: float) -> str:
 
 
 def milliseconds(ns: int | None) -> str:
-    """Format a time that is given in nanoseconds."""
+    """Format a time given in nanoseconds."""
     return NONE if ns is None else f"{plain(ns / NS_PER_MS)} ms"
 
 
 def percent(ppm: int | None) -> str:
-    """Format a share that is given in parts per million."""
+    """Format a share given in parts per million."""
     return NONE if ppm is None else f"{plain(ppm / PPM_PER_PERCENT)} %"
 
 
 def rate(mbps: int | None) -> str:
-    """Format a bandwidth that is given in Mbit/s."""
+    """Format a bandwidth given in Mbit/s."""
     if mbps is None:
         return NONE
     return f"{plain(mbps / MBPS_PER_GBPS)} Gbit/s" if mbps >= MBPS_PER_GBPS else f"{plain(mbps)} Mbit/s"
@@ -71,7 +71,7 @@ class Figure:
     fixed
         Fixed edges between colours; empty to derive them from the values.
     more_is_better
-        Whether the largest values are best.
+        True if the largest values are best.
     """
 
     name: str
@@ -101,12 +101,12 @@ FIGURES = {
         Figure("free", "Free bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
     )
 }
-"""Quantities by name; times from 0.01 ms, bandwidths from 10 Mbit/s."""
+"""Quantities by name. The edges of times start at 0.01 ms, and those of bandwidths at 10 Mbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Colours of the values of a figure.
+    """Colours of the values of a quantity.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class Scale:
     edges: tuple[int, ...]
 
     def step(self, value: int) -> int:
-        """Return the colour of a value, 0 to `STEPS` - 1, 0 the best."""
+        """Return the colour of a value, from 0 (best) to `STEPS` - 1."""
         at = bisect_right(self.edges, value)
         return len(self.edges) - at if self.figure.more_is_better else at
 
     def classes(self) -> list[tuple[int, str]]:
-        """List the colours with their ranges, the best first."""
+        """Return the colours with their ranges, the best first."""
         edges, write = self.edges, self.figure.write
         texts = [f"< {write(edges[0])}" if edges else ""]
         texts += [f"{write(low)} – {write(high)}" for low, high in pairwise(edges)]
@@ -134,7 +134,7 @@ class Scale:
 
 
 def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
-    """Return colours for values. Edges are rungs of the figure, so that they seldom change.
+    """Return the colours for values. Edges are chosen from the candidates of the quantity, so that they seldom change.
 
     Classes have about equally many values. If values are close together, there are fewer classes, the better ones.
     """

@@ -41,16 +41,16 @@ from seaway.web.routes import Entrance
 from seaway.web.words import words_for
 
 REFUSED = "Implicit handshake failed"
-"""Reply of the library for an unknown page; its script then reloads the page."""
+"""Reply of the library for an unknown page, after which its script reloads the page."""
 
 MESSAGES = ("handshake", "event", "javascript_response", "ack")
 """Messages of a page's script that the library accepts."""
 
 SAID_EVERY_S = 60.0
-"""Interval of log entries about invalid messages."""
+"""Minimum interval between two log entries about invalid messages, in seconds."""
 
 LONGEST = 200
-"""Limit of characters in such an entry."""
+"""Maximum number of characters in such an entry."""
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Sockets:
 
     def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
         async def connecting(sid: str, environ: dict[str, Any], _: object = None) -> None:
-            """Accept connections from the visitor of the page."""
+            """Accept connections only from the visitor of the page."""
             if not await tabs.is_of(environ["asgi.scope"], self._api):
                 raise RefusedError(REFUSED)
             try:
@@ -110,7 +110,7 @@ class Sockets:
 
     def _reading(self, read: Callable[..., Any]) -> Callable[..., Any]:
         async def reading(sid: str, packet: str | bytes) -> None:
-            """Read a packet; drop an invalid one."""
+            """Read a packet. Drop an invalid one."""
             try:
                 await read(sid, packet)
             except Exception as error:  # noqa: BLE001  # errors of message handlers are handled elsewhere
@@ -148,7 +148,7 @@ PAGES = (
 """All pages in the order of the menu."""
 
 LIBRARY = "3.18"
-"""Version of NiceGUI that this package depends on.
+"""Supported version of NiceGUI.
 
 Check these internals before an upgrade: the objects that it searches at start, its last route, and the messages of its
 script with the lookup of their page. Also check the ids of its pop-ups, and the name that marks lines in its editor.
@@ -159,13 +159,13 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; object-src 'none'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Content security policy: no foreign content and no foreign frames. The library's templates need eval."""
+"""Content security policy. It forbids foreign content and foreign frames. The library's templates require eval."""
 
 LEFT = "No response returned."
-"""Error of the framework when a browser disconnects before the response."""
+"""Error message of the framework when a browser disconnects before the response."""
 
 RECONNECT_S = 30.0
-"""Lifetime of a page after its browser loses the connection."""
+"""Lifetime of a page after its browser loses the connection, in seconds."""
 
 
 def mount(
@@ -175,20 +175,20 @@ def mount(
     public_url: str = "",
     busy: Busy = lambda: False,
 ) -> None:
-    """Serve pages next to the API; once per process.
+    """Serve pages next to the API; call this once per process.
 
     Parameters
     ----------
     app
-        Application of the API for outside clients.
+        Application of the API for external clients.
     api
-        The same for pages.
+        Application of the API for pages.
     provider
         Identity provider for log-ins, in addition to Seaway's own tokens; None for none.
     public_url
         Public URL if it differs from the listen address; else empty.
     busy
-        Reports whether a scheduling cycle is running; pages use little time then.
+        Reports whether a scheduling cycle is running; pages then use little CPU time.
 
     Raises
     ------
@@ -250,10 +250,10 @@ async def _broken(request: Request, _: Exception) -> Response:
 
 
 class _Objects:
-    """Replacement of the garbage collector for the library, which searches all objects for its server.
+    """Replacement for the `gc` module in the library, which searches all objects for its server.
 
-    Other threads create tuples at the same time, and Python raises SystemError for an incomplete one
-    (`gc.get_objects`). Seaway uses no feature that needs the server.
+    Other threads create tuples at the same time, and Python raises SystemError for an incomplete tuple
+    (`gc.get_objects`). Seaway uses no feature that requires the server.
     """
 
     @staticmethod
@@ -265,7 +265,7 @@ class _Objects:
 class _Pages(Mount):
     """Mount of all paths except the API's.
 
-    It accepts requests from this server's own pages, each from its own visitor.
+    It accepts requests only from this server's own pages, and requests for a page only from the page's visitor.
     """
 
     def __init__(self, app: ASGIApp, api: ASGIApp, public: str) -> None:

@@ -1,4 +1,4 @@
-"""Pages: access control, frame and error pages."""
+"""Pages: access control, page frame and error pages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TURNING = """(() => {
 })();"""
 """Script of every page.
 
-On narrow screens, as the style sheet defines them, the menu starts hidden, and Escape hides it.
+On narrow screens, as the style sheet defines them, the menu is hidden at first, and Escape hides it.
 """
 
 TURN = "() => turnMenu()"
@@ -91,14 +91,14 @@ COME_BACK = """event => {
     address.searchParams.set("next", location.pathname + location.search);
     event.currentTarget.href = address;
 }"""
-"""JavaScript that adds the page's present address to a link, so that the user returns to the same view."""
+"""JavaScript that adds the page's current address to a link, so that the user returns to the same view."""
 
 DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 
 
 @contextmanager
 def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
-    """Draw the frame of a page; the body of the ``with`` statement draws the page."""
+    """Draw the frame of a page. The body of the ``with`` statement draws the page."""
     words, path = visit.words, visit.request.url.path
     dress(visit.theme, words, title, style)
     for script in (GOING_BACK, TURNING, speaking(words)):
@@ -126,7 +126,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
 
 
 def _unmark(visit: Visit) -> None:
-    """Remove the landmark of the library's page: screen readers go to the page within its frame."""
+    """Remove the landmark of the library's page, so that screen readers go to the page within its frame."""
     page = visit.client.content.parent_slot
     assert page is not None
     page.parent.tag = "div"
@@ -181,7 +181,7 @@ def _who(visit: Visit) -> None:
 
 
 def _log_out(label: str) -> None:
-    """Draw a form that logs out; a link of another site cannot send it."""
+    """Draw a log-out form. A link on another site cannot submit it."""
     form = ui.element("form").props(f'method=post action="{addresses.LOGOUT}"')
     form.on("submit", js_handler=LEAVE)
     with form, ui.element("button").classes("tool").props(f'type=submit aria-label="{label}" title="{label}"'):
@@ -195,7 +195,7 @@ def _tool(icon: str, target: str, label: str) -> ui.link:
 
 
 def _trouble(visit: Visit) -> None:
-    """Draw a line that reports why the page is not up to date."""
+    """Draw a line with the reason why the page is not up to date."""
     line = ui.label().classes("trouble").props("role=status")
     line.set_visibility(False)
 
@@ -211,15 +211,15 @@ Build = Callable[[Visit], Awaitable[None]]
 """Function that builds a page for a visitor."""
 
 SLOWEST_S = 10.0
-"""Time limit of a page; after it the visitor gets an error."""
+"""Time limit for building a page, in seconds. After it, the visitor gets an error."""
 
 LIBRARY_S = 2 * SLOWEST_S
-"""Time limit of the library, whose error page is not Seaway's."""
+"""Time limit of the library in seconds; the library then shows its own error page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Page of the menu, or below one.
+    """Page in the menu, or a subpage.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class Platform:
 
 
 class TurnedAwayError(Exception):
-    """Access to a page is refused.
+    """Error that refuses access to a page.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ def add_page(page: Page, platform: Platform) -> None:
 
 
 def _instead(request: Request, error: Exception) -> Response | None:
-    """Return the response in place of a page that failed; None for a bug of Seaway."""
+    """Return the response that replaces a page that failed; None if the error is a bug of Seaway."""
     words = words_for(request)
     match error:
         case UnauthenticatedError():
@@ -340,7 +340,7 @@ def _instead(request: Request, error: Exception) -> Response | None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the log-in page and from there back.
+    """Redirect to the log-in page, which redirects back after the log-in.
 
     An expired token stays in its cookie so that it can be renewed.
     """

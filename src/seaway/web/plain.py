@@ -1,4 +1,4 @@
-"""Pages without scripts, for which the server stores no state."""
+"""Pages without scripts. The server stores no state for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BRAND = _sign('width="26" height="26" aria-hidden="true" focusable="false"', "va
 """Logo in pages, in the colours of the theme."""
 
 ICON = _sign('xmlns="http://www.w3.org/2000/svg"', "#0b6e8a")
-"""Logo for the browser's tab, as a separate picture."""
+"""Logo for the browser's tab, as a separate image."""
 
 
 HEADERS = {
@@ -35,7 +35,7 @@ HEADERS = {
     "base-uri 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
-"""Headers: only own style sheets, no caching, and forms only to this server."""
+"""HTTP headers: style sheets and form targets only from this server, and no caching."""
 
 SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
 """Colour scheme of the browser's own controls, by theme."""
@@ -70,7 +70,7 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
 
 
 def broken(request: Request) -> HTMLResponse:
-    """Return the page for an internal error; the server's log has the exception."""
+    """Return the page for an internal error. The server's log contains the exception."""
     words = words_for(request)
     why = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
     return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
@@ -84,7 +84,7 @@ def posted(request: Request) -> HTMLResponse:
 
 
 def too_many(request: Request, most: int) -> HTMLResponse:
-    """Return the page for a token that has too many open pages."""
+    """Return the page for a token with too many open pages."""
     words = words_for(request)
     why = words(
         "This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most

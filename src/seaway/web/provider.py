@@ -34,9 +34,9 @@ TIMEOUT_S = 10.0
 VERIFIER_LETTERS = 64
 
 SHARED_S = 30.0
-"""Time for which equal refresh tokens get the same answer.
+"""Time in seconds for which equal refresh tokens get the same answer.
 
-Many providers accept one only once, and a browser has many tabs.
+Many providers accept a refresh token only once, and a browser has many tabs.
 """
 
 UNKNOWN = "-"
@@ -54,7 +54,7 @@ class ProviderSettings:
     audience
         Audience of tokens that the API accepts.
     client_id, client_secret
-        Credentials of Seaway; without a secret it is a public client.
+        Credentials of Seaway. Without a secret, Seaway is a public client.
     redirect
         Redirect URI: this server's `/login/callback`, as registered at the provider.
     scopes
@@ -71,14 +71,14 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Log-in in progress, which the browser stores until it returns from the provider.
+    """Log-in in progress. The browser stores it until it returns from the provider.
 
     Attributes
     ----------
     state, nonce, verifier
         Secrets that bind the answer to this browser, the token to this log-in, and the exchange to this server.
     wanted
-        Address to go to afterwards.
+        Address to open after the log-in.
     """
 
     state: str
@@ -87,7 +87,7 @@ class Begun:
     wanted: str
 
     def text(self) -> str:
-        """Encode it for a cookie."""
+        """Encode the log-in for a cookie."""
         return orjson.dumps([self.state, self.nonce, self.verifier, self.wanted]).hex()
 
     @classmethod
@@ -97,7 +97,7 @@ class Begun:
         Raises
         ------
         UnauthenticatedError
-            When it is malformed.
+            When the cookie is malformed.
         """
         try:
             state, nonce, verifier, wanted = orjson.loads(bytes.fromhex(text))
@@ -133,7 +133,7 @@ class Provider:
     settings
         Settings of the provider.
     transport
-        Replacement of the network in tests.
+        Replacement for the network in tests.
     """
 
     def __init__(self, settings: ProviderSettings, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -195,7 +195,7 @@ class Provider:
         return self._given(answer)
 
     async def renew(self, renewal: str) -> Given:
-        """Exchange a refresh token; concurrent calls with the same one share a request.
+        """Exchange a refresh token. Concurrent calls with the same token share a request.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class Provider:
         return self._given({"refresh_token": renewal, **answer})
 
     async def leave(self, hint: str) -> str:
-        """Return the provider's log-out address, which redirects back; empty if it has none."""
+        """Return the provider's log-out address, which redirects back; empty if the provider has none."""
         try:
             address = await self._address("end_session_endpoint")
         except UnavailableError:
@@ -261,7 +261,7 @@ class Provider:
         return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
-        """Read an ID token. It comes directly from the provider over TLS, so that its signature need not be checked.
+        """Read an ID token. It comes directly from the provider over TLS, so its signature is not checked.
 
         Raises
         ------
@@ -343,7 +343,7 @@ def require_whole(settings: ProviderSettings) -> None:
 
 
 def _audiences(token: str) -> list[str]:
-    """Read the audiences of a token without verification, which the API does; empty for none."""
+    """Read the audiences of a token without verification, which the API performs; empty for none."""
     try:
         said = jwt.decode(token, options={"verify_signature": False}).get("aud", [])
     except (jwt.PyJWTError, ValueError, TypeError):

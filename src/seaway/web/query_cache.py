@@ -1,6 +1,6 @@
-"""Query cache: each call runs once for all visitors with the same rights, which are a role and a tenant.
+"""Query cache: each call runs once for all visitors with the same permissions, which are a role and a tenant.
 
-A hundred visitors of a page cost one query at a time. Each follower gets the answer when it changes.
+A hundred visitors of a page cause one query at a time. Each follower gets the answer when it changes.
 """
 
 from __future__ import annotations
@@ -24,25 +24,28 @@ Callback = Callable[[T], Awaitable[None] | None]
 """Function that receives an answer."""
 
 EVERY_S = 0.5
-"""Default interval of queries, so that a change is visible within a second."""
+"""Default interval of queries in seconds, so that a change is visible within a second."""
 
 REST = 20.0
-"""Pause after a query, as a multiple of its duration, during a scheduling cycle. Queries run one at a time then."""
+"""Pause after a query during a scheduling cycle, as a multiple of the query's duration.
+
+Queries then run one at a time.
+"""
 
 MAX_REST_S = 1.0
-"""Limit of the pause."""
+"""Maximum pause, in seconds."""
 
 LOOK_S = 0.02
-"""Interval at which the first waiting query checks for its turn; later ones check less often."""
+"""Interval in seconds at which the first waiting query checks for its turn. Later queries check less often."""
 
 MAX_LOOK_S = 0.2
-"""Largest interval of these checks."""
+"""Maximum interval of these checks, in seconds."""
 
 Busy = Callable[[], bool]
 """Function that reports whether a scheduling cycle is running."""
 
 SLOWER = 4.0
-"""Least interval between queries, as a multiple of a query's duration."""
+"""Minimum interval between queries, as a multiple of a query's duration."""
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +70,11 @@ class Follower(Generic[T]):
     knows: int = 0
     """Number of the latest answer that it received, from 1."""
     listens: bool = False
-    """True while its callback runs; it receives the newest answer afterwards."""
+    """True while its callback runs. It then receives the newest answer."""
     left: bool = False
     """True after it has stopped following."""
     looks: Callable[[], bool] = lambda: True
-    """Reports whether it can show answers. Without such a follower no queries run."""
+    """Reports whether it can show answers. If no follower can, queries pause."""
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +91,7 @@ class _Line(Generic[T]):
     asked_s: float = float("-inf")
     failing: bool = False
     again: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set to query immediately."""
+    """Event that triggers a query immediately."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     task: asyncio.Task[None] | None = None
 
@@ -116,7 +119,7 @@ class QueryCache:
     async def follow(
         self, scope: object, call: Call[T], follower: Follower[T], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
-        """Call a follower with the answer of a call now and after each change; return a function that stops it.
+        """Call a follower with the answer of a call, now and after each change; return a function that stops it.
 
         Parameters
         ----------
@@ -150,7 +153,7 @@ class QueryCache:
         return stop
 
     def come(self, follower: Follower[Any]) -> None:
-        """Send a follower the latest answers, and continue its calls, when its browser has connected."""
+        """Send a follower the latest answers, and resume its calls, when its browser has connected."""
         for line in self._lines.values():
             if follower in line.followers:
                 self._tell(line, follower)
@@ -169,7 +172,7 @@ class QueryCache:
         await _tell(line, follower)
 
     async def _ask(self, line: _Line[T], asker: Asker) -> None:
-        """Make the call; count its answer if it differs from the previous one."""
+        """Run the call; count its answer if it differs from the previous one."""
         call = line.call
         content = await asker.ask(Call(call.method, call.path, Bytes(), call.query, call.headers))
         line.asked_s = time.monotonic()
@@ -215,14 +218,14 @@ class QueryCache:
         return time.monotonic() - began_s
 
     def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
-        """Notify a follower in a task of its own. A slow one delays no others, and skips outdated answers."""
+        """Notify a follower in its own task. A slow follower does not delay others, and skips outdated answers."""
         if not follower.listens and follower.looks() and follower.knows != line.number:
             telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
             self._tellings.add(telling)
             telling.add_done_callback(self._tellings.discard)
 
     async def _ask_again(self, line: _Line[T]) -> None:
-        """Make the call, and report errors to the followers concerned."""
+        """Run the call, and report errors to the affected followers."""
         first = line.followers[0]
         try:
             async with line.lock:
@@ -244,7 +247,7 @@ class QueryCache:
 
 
 async def _within(event: Awaitable[object], seconds: float) -> bool:
-    """Wait at most for a number of seconds; return whether the awaitable completed."""
+    """Wait for at most a number of seconds; return whether the awaitable completed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event
@@ -258,7 +261,7 @@ def _say(line: _Line[Any], error: SeawayError | None) -> None:
 
 
 async def _tell(line: _Line[T], follower: Follower[T]) -> None:
-    """Send a follower new answers, one after the other. Its exceptions do not affect others."""
+    """Send a follower new answers, one after the other. Its exceptions do not affect other followers."""
     if follower.listens:
         return
     follower.listens = True

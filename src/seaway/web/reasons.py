@@ -1,4 +1,4 @@
-"""Reasons for a placement by cluster, and changes that admit a job."""
+"""Reasons for a placement by cluster, and changes that make a job admissible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClusterReasons:
     Attributes
     ----------
     fits, nodes
-        Number of nodes that fit a replica, and of all nodes.
+        Number of nodes that fit a replica, and number of all nodes.
     refusals
         Reasons why the others do not fit, with numbers of nodes, largest first.
     """
@@ -37,7 +37,7 @@ class ClusterReasons:
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """Change that admits a job.
+    """Change that makes a job admissible.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Mend:
 
 
 def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[ClusterReasons]:
-    """List clusters with the number of nodes that fit and reasons for the others, most fitting nodes first.
+    """Return clusters with the number of nodes that fit and the reasons for the others, most fitting nodes first.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
 
 
 def mends(remedies: list[RemedyOut]) -> Iterator[Mend]:
-    """List single changes that admit a job, in the notation of jobs."""
+    """Yield single changes that make a job admissible, in the notation of jobs."""
     for each in remedies:
         word, asked = figure_text(each.field, each.requested)
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
@@ -92,7 +92,7 @@ ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", 
 
 
 def gpus(job: JobOut) -> str:
-    """Describe the devices of each replica in the submitted notation; empty for none."""
+    """Return the devices of each replica in the submitted notation; empty for none."""
     asked = job.spec.get("resources", {})
     if not asked.get("gpus"):
         return ""
@@ -101,7 +101,7 @@ def gpus(job: JobOut) -> str:
 
 
 MIN_PERCENT = 1.5
-"""Least width of an action in the timeline, in percent."""
+"""Minimum width of an action in the timeline, in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Step:
     percent
         Width in the timeline.
     now
-        Whether it is the present state.
+        True if it is the current state.
     """
 
     state: str
@@ -140,7 +140,7 @@ def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]
     events
         Events of the job in order.
     now
-        End of the present state; None for the present time.
+        End of the current state; None for the current time.
     """
     turns = [each for each in events if each.kind == "state" and each.state]
     moments = [datetime.fromisoformat(each.at) for each in turns]

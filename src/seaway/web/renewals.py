@@ -1,7 +1,7 @@
 """Renewal of tokens before they expire, without a reload of the page.
 
-Pages cannot read the refresh token, which is in a cookie. So the server has the page's browser send a renewal request
-shortly before a token expires. The response sets the cookies, and a secret of the page identifies its visit.
+Pages cannot read the refresh token, which is in a cookie. The server therefore makes the page's browser send a renewal
+request shortly before a token expires. The response sets the cookies, and a secret of the page identifies its visit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from seaway.web.visit import Visit
 from seaway.wire.tokens import CallerOut
 
 EARLY_S = 30.0
-"""Time before expiry at which a token is renewed, at most half of its remaining lifetime."""
+"""Time before expiry at which a token is renewed, in seconds; at most half of its remaining lifetime."""
 
 
 MIN_S = 5.0
-"""Least delay before a renewal."""
+"""Minimum delay before a renewal, in seconds."""
 
 
 ASK = "fetch({address}, {{method: 'POST', body: new URLSearchParams({{page: {page}}})}}).catch(() => null)"
@@ -40,7 +40,7 @@ class Renewals:
         return len(self._pages)
 
     def watch(self, visit: Visit) -> None:
-        """Schedule renewals of a visitor's token until the page closes; nothing for a token without expiry."""
+        """Schedule renewals of a visitor's token until the page closes. Ignore a token without expiry."""
         if left_s(visit.asker.token) <= 0:
             return
         page = secrets.token_urlsafe(24)
@@ -49,7 +49,7 @@ class Renewals:
         self._wait(page, visit)
 
     async def renewed(self, page: str, who: CallerOut, token: str) -> None:
-        """Give a page its new token; reload it if that fails, or if the new token has other rights."""
+        """Set the new token of a page. Reload the page if that fails, or if the new token has other permissions."""
         visit = self._pages.get(page)
         if visit is None:
             return
@@ -75,7 +75,7 @@ class Renewals:
 
 
 def left_s(token: str) -> float:
-    """Return the remaining lifetime of a token in seconds; 0 if it has expired or has no expiry."""
+    """Return the remaining lifetime of a token in seconds; 0 if it has expired or never expires."""
     try:
         left = float(jwt.decode(token, options={"verify_signature": False})["exp"]) - time.time()
         return left if 0 < left < math.inf else 0.0

@@ -29,9 +29,9 @@ class Entrance:
     provider
         Additional identity provider; None for none.
     renewals
-        Pages that wait for another token.
+        Pages that wait for a new token.
     secure
-        Whether users connect over https, for example to a proxy in front of this server.
+        True if users connect over https, for example to a proxy in front of this server.
     """
 
     def __init__(self, api: ASGIApp, provider: Provider | None, renewals: Renewals, *, secure: bool) -> None:
@@ -83,7 +83,7 @@ class Entrance:
         return self._retained(request, RedirectResponse(wanted, 303), login)
 
     async def _log_out(self, request: Request) -> Response:
-        """Delete the log-in's cookies; also log out at the provider if the user logged in there."""
+        """Delete the log-in's cookies. If the user logged in at the provider, also log out there."""
         response: Response = RedirectResponse(f"{addresses.LOGIN}?state={addresses.LEFT}", 303)
         hint = cookies.hint_of(request.cookies)
         if self._provider is not None and hint and (address := await self._provider.leave(hint)):
@@ -146,7 +146,7 @@ class Entrance:
         return True
 
     async def _renewed(self, request: Request) -> Login:
-        """Renew the log-in in the cookies; raise as `Provider.renew`."""
+        """Renew the log-in in the cookies; raise the errors of `Provider.renew`."""
         renewal = cookies.renewal_of(request.cookies)
         if self._provider is None or not renewal:
             raise UnauthenticatedError("nothing renews this log-in")
@@ -158,7 +158,7 @@ class Entrance:
         Raises
         ------
         SeawayError
-            When it accepts none.
+            When the API accepts none.
         """
         refused: SeawayError = UnauthenticatedError("the token is missing")
         for token in given.tokens:

@@ -1,7 +1,7 @@
 """Browser tabs: their owners, their number per token, and removal of tabs that never connect.
 
 The library creates a tab for each requested page, and deletes it a while after its web socket has closed. It does not
-know the user.
+know the user of a tab.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from seaway.wire.tokens import CallerOut
 
 UNSEEN_S = 10.0
-"""Lifetime of a page that never connects. Scripts take seconds to load over a slow connection the first time."""
+"""Lifetime of a page that never connects, in seconds. Over a slow connection, scripts first take seconds to load."""
 
 MOST = 200
-"""Limit of open pages per token: enough for many tabs and a wall of screens."""
+"""Maximum number of open pages per token: enough for many tabs and a wall of screens."""
 
 OF_TABS = "/_nicegui/client/"
-"""Prefix of paths to which tabs send files; the id of the tab follows."""
+"""Prefix of paths to which tabs send files. The id of the tab follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Visitor:
 
 
 def visitor_of(client: Client) -> Visitor | None:
-    """Return the visitor of a tab; None for a tab without one."""
+    """Return the visitor of a tab; None if it has none."""
     return getattr(client.request.state, "visitor", None)
 
 
@@ -75,7 +75,7 @@ def drop_unless_it_comes(client: Client) -> None:
 
 
 def named(scope: Scope) -> str:
-    """Return the tab's id in a request for a web socket or a file upload; empty for none."""
+    """Return the tab's id in a request for a web socket or a file upload; empty if there is none."""
     path: str = scope["path"]
     if path.startswith(OF_TABS):
         return path.removeprefix(OF_TABS).partition("/")[0]
@@ -86,7 +86,7 @@ def named(scope: Scope) -> str:
 async def is_of(scope: Scope, api: ASGIApp) -> bool:
     """Report whether a request for a tab comes from its visitor.
 
-    The request must have the visitor's token, or another one of the same identity, such as a renewed one.
+    The request must have the visitor's token, or another token of the same identity, such as a renewed one.
 
     Parameters
     ----------

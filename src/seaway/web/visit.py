@@ -31,7 +31,7 @@ GOING_BACK = f"""{_NOTE}
 addEventListener("popstate", () => {{
     if (location.pathname + location.search !== window.shownAddress) location.reload();
 }});"""
-"""Script that reloads a page when the user goes back or forward to another view of it."""
+"""Script that reloads a page when the user goes back or forward to another view of the page."""
 
 
 def turning(address: str, *, back: bool) -> str:
@@ -40,7 +40,7 @@ def turning(address: str, *, back: bool) -> str:
     Parameters
     ----------
     back
-        Whether to add an entry to the browser's history.
+        True to add an entry to the browser's history.
     """
     verb = "pushState" if back else "replaceState"
     return f'history.{verb}({{}}, "", {json.dumps(address)}); {_NOTE}'
@@ -49,15 +49,15 @@ def turning(address: str, *, back: bool) -> str:
 T = TypeVar("T")
 
 ROLES = ("viewer", "user", "operator", "admin")
-"""Roles of visitors in ascending order; each includes the rights of those before."""
+"""Roles of visitors in ascending order. Each role includes the permissions of the previous ones."""
 
 ME_EVERY_S = 5.0
-"""Interval of checks of a visitor's token."""
+"""Interval of checks of a visitor's token, in seconds."""
 
 
 @dataclass(slots=True)
 class Visit:
-    """Visitor of a page since its load.
+    """Visitor of a page since the page was loaded.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Visit:
     words
         Language of the visitor.
     theme
-        Light, dark or auto.
+        Theme: light, dark or auto.
     request
         Request for the page.
     client
@@ -120,10 +120,10 @@ class Visit:
     async def follow(
         self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
     ) -> Callable[[], None]:
-        """Call `callback` with the answer of a call now and after each change; return a function that stops it.
+        """Call `callback` with the answer of a call, now and after each change; return a function that stops it.
 
         Queries repeat only while the browser is connected, and end with the page. Elements that `callback` creates
-        belong to the place of this call.
+        are placed in the element that was current at this call.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class Visit:
         await self._see_whether_it_holds()
 
     async def _see_whether_it_holds(self) -> None:
-        """Follow the visitor's identity; pages with the same token share the query."""
+        """Follow the visitor's identity. Pages with the same token share the query."""
         self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
     async def _follow(
@@ -198,7 +198,7 @@ class Visit:
         return end
 
     def _come(self) -> None:
-        """Continue all followed calls when the browser has connected."""
+        """Resume all followed calls when the browser has connected."""
         for follower in list(self._stops):
             self.query_cache.come(follower)
 
@@ -211,7 +211,7 @@ class Visit:
             show_error(next(reversed(self._wrong.values()), None))
 
     def _failed(self, error: Exception) -> None:
-        """Notify the visitor of an error in a handler; the log has it too."""
+        """Notify the visitor of an error in a handler. The log contains the error, too."""
         if isinstance(error, UnauthenticatedError):
             self.leave()
             return
@@ -230,13 +230,16 @@ class Visit:
             stop()
 
     def leave(self) -> None:
-        """Redirect to the log-in page and back, because the token is not valid any more."""
+        """Redirect to the log-in page and back, because the token is no longer valid."""
         self._end()
         with self.client:
             ui.navigate.to(f"{addresses.LOGIN}?{urlencode({'next': self._here(), 'ended': '1'})}")
 
     def keep(self, **query: str | None) -> None:
-        """Store a view in the page's address, so that it survives a reload; None and empty remove a parameter."""
+        """Store a view in the page's address, so that it survives a reload.
+
+        None and an empty text remove a parameter.
+        """
         self._address(query, back=False)
 
     def turn(self, **query: str | None) -> None:
@@ -248,7 +251,7 @@ class Visit:
         ui.run_javascript(turning(self._here(), back=back and self._here() != before))
 
     def _here(self) -> str:
-        """Return the page's address with the present view."""
+        """Return the page's address with the current view."""
         if self._retained is None:
             return addresses.here(self.request)
         text = urlencode({name: value for name, value in self._retained.items() if value})

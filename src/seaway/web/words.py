@@ -18,7 +18,7 @@ from starlette.requests import Request
 from seaway.web import cookies
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
-"""Languages by code, with their own names."""
+"""Languages by code, with their native names."""
 
 FIRST = "en"
 
@@ -32,19 +32,19 @@ class Words:
     language
         Code of the language.
     known
-        Translations by English text; missing ones stay English.
+        Translations by English text. Texts without a translation stay English.
     """
 
     language: str = FIRST
     known: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, english: str, /, **parts: object) -> str:
-        """Translate a text; fill in names in braces."""
+        """Translate a text, and fill in names in braces."""
         said = self.known.get(english) or english
         return said.format(**parts) if parts else said
 
     def translated(self, english: str) -> str:
-        """Translate a text of the API; mark it as English if there is no translation."""
+        """Translate a text of the API. Mark it as English if there is no translation."""
         if self.language == FIRST or not english:
             return english
         known = self.known.get(english)
@@ -52,7 +52,7 @@ class Words:
 
     @property
     def locale(self) -> Locale:
-        """Locale of numbers and times."""
+        """Locale for numbers and times."""
         return _locale_of(self.language)
 
 

@@ -245,9 +245,7 @@ def passes(error: DBAPIError) -> bool:
 
 
 def _cause(error: DBAPIError) -> tuple[str, Any]:
-    """Return the driver that raised an error and its error code: a number, or for PostgreSQL a text of five characters or
-    None.
-    """
+    """Return the failed driver and its error code: a number, or for PostgreSQL a text of five characters or None."""
     cause: Any = error.orig
     driver = type(cause).__module__.partition(".")[0]
     if driver == "sqlite3":

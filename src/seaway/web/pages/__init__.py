@@ -1,1 +1,1 @@
-"""Modules for pages, one for each page or group; each has `build`, which `seaway.web.mount` registers."""
+"""Modules of the pages, one for each page or group. Each has `build`, which `seaway.web.mount` registers."""

@@ -1,4 +1,4 @@
-"""Log-in page, for a token or a provider. It needs no script, and the server stores no state for it."""
+"""Log-in page, for a token or a provider. It requires no script, and the server stores no state for it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seaway.web.words import words_for
 
 
 def login_page(request: Request, provider: str, wanted: str, error: SeawayError | None = None) -> Response:
-    """Return the page.
+    """Return the log-in page.
 
     Parameters
     ----------
     provider
         Address of the identity provider; empty for none.
     wanted
-        Address of this server to go to after the log-in.
+        Address on this server to open after the log-in.
     error
         Reason why the log-in failed; None before the first try.
     """

@@ -1,1 +1,1 @@
-"""Parts that pages share."""
+"""Page elements that several pages share."""

@@ -1,4 +1,4 @@
-"""Cordon, drain and uncordon of a cluster or node: present state, and buttons for operators."""
+"""Cordon, drain and uncordon of a cluster or node: current state, and buttons for operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRESSED = """(event) => {
 
 
 def on_act(fragment: Fragment, act: Act) -> None:
-    """Call a function for clicks on a fragment's buttons: `data-act` is the action, `data-name` the object."""
+    """Call a function when a user clicks a button of a fragment: `data-act` is the action, `data-name` the object."""
     fragment.element.on("click", lambda event: act(str(event.args["act"]), str(event.args["name"])), js_handler=PRESSED)
 
 
@@ -45,7 +45,7 @@ class Closing:
         reason
             Reason other than a cordon why it accepts no new jobs; empty if it does.
         there
-            Whether to show the line.
+            True to show the line.
         """
         self._of = (cluster, node)
         self._line.element.set_visibility(there)

@@ -1,4 +1,4 @@
-"""YAML editor that marks lines with errors, and theme for read-only views."""
+"""YAML editor that marks lines with errors, and a theme for read-only views."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Editor:
         self._editor.run_method("setDecorations", drawn)  # a property would also send a text, which may be outdated
 
     def line(self, path: str) -> int | None:
-        """Return the line of a field or of its closest parent that has one."""
+        """Return the line of a field, or of its closest parent with a line."""
         return line_of(self._lines, path)
 
     def lead(self, path: str) -> None:
@@ -76,7 +76,7 @@ class Editor:
 
 
 def dress(visit: Visit, editor: ui.codemirror) -> None:
-    """Set the light or dark theme of an editor; query the browser if only it knows the system's theme."""
+    """Set the light or dark theme of an editor. If only the browser knows the system's theme, query the browser."""
 
     async def ask() -> None:
         with suppress(TimeoutError):  # light if the browser does not answer

@@ -19,7 +19,7 @@ from seaway.web.figures import count
 from seaway.web.words import Words
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-"""Function that receives values by field; raises their errors."""
+"""Function that receives the values by field and raises their errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Field:
 
 
 class Form:
-    """Dialog with fields, which stays open until the API accepts them.
+    """Dialog with fields. It stays open until the API accepts the values.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Form:
             )
 
     def _show_error(self, error: SeawayError) -> None:
-        """Show errors at their fields where known."""
+        """Show errors at their fields if the fields are known."""
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
             where = each.where.partition(".")[0] if isinstance(each, RejectedError) else ""
@@ -125,10 +125,10 @@ def tell(text: str) -> None:
 
 @contextmanager
 def dialog(title: str) -> Iterator[ui.dialog]:
-    """Open a dialog, deleted on close; the body of the ``with`` statement draws its content.
+    """Open a dialog, deleted on close. The body of the ``with`` statement draws its content.
 
-    The dialog belongs to the page, because the library deletes a dialog with its creator, which may be a dialog that
-    closes. The dialog stays hidden if one with the same title is open, so that a double click opens one.
+    The dialog belongs to the page, because the library deletes a dialog together with its creator, which may be a
+    dialog that closes. If a dialog with the same title is open, it stays hidden, so that a double click opens only one.
     """
     client = ui.context.client
     dialogs = [each for each in client.elements.values() if isinstance(each, ui.dialog)]
@@ -154,7 +154,7 @@ def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayErro
     Parameters
     ----------
     button
-        Button of the action, disabled until it completes.
+        Button of the action; disabled until the action completes.
     show_error
         Shows an error in the dialog.
     """
@@ -187,7 +187,7 @@ def buttons(made: ui.dialog, leave: str, verb: str, do: Callable[[], Awaitable[N
 
 
 def quoted(text: str) -> str:
-    """Return text as a quoted property of an element."""
+    """Return the text as a quoted property of an element."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -203,17 +203,17 @@ def _input(field: Field) -> ValueElement[Any]:
 
 
 SendFile = Callable[[str, str, bytes], Awaitable[None]]
-"""Function that receives the new name, the file's name and its content; raises errors."""
+"""Function that receives the new name, the file's name and its content, and raises errors."""
 
 AROUND = 2048
-"""Size of the name and type that a browser sends with a file, in bytes."""
+"""Size in bytes of the name and type that a browser sends with a file."""
 
 PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
 """JavaScript that opens the browser's file dialog. It must run in the handler of the user's click."""
 
 
 class FileForm:
-    """Dialog for a file, which stays open until the API accepts it.
+    """Dialog for a file. It stays open until the API accepts the file.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class FileForm:
     send
         Sends the file.
     max_body_bytes
-        Largest request body of the API. The dialog refuses larger files before it sends them.
+        Maximum request body of the API. The dialog refuses larger files before it sends them.
     named
         Title of the field for the new name; empty if the file contains its name.
     """
@@ -254,7 +254,7 @@ class FileForm:
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _uploaded(self, event: UploadEventArguments) -> None:
-        """Accept an uploaded file; a later one replaces it."""
+        """Accept an uploaded file, which replaces an earlier one."""
         content = await event.file.read()
         self._file, self._refused = (event.file.name, content), ""
         size = f"{len(content):,}"
@@ -277,14 +277,14 @@ class FileForm:
             await self._send(str(self._name.value).strip() if self._name else "", *self._file)
 
     def _refuse(self, why: str, upload: ui.upload) -> None:
-        """Show why a file is refused, and drop the previous one."""
+        """Show the reason for refusing a file, and drop the previous file."""
         self._file, self._refused = None, why
         self._chosen.set_text(self.words("No file is chosen yet."))
         self._show_error(why)
         upload.reset()
 
     def _failed(self, error: SeawayError) -> None:
-        """Show an error at the name if it belongs to it."""
+        """Show an error, at the name field if the error concerns the name."""
         if self._name is not None and isinstance(error, RejectedError) and error.where == "name":
             self._name.error = error.message
         else:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from seaway.wire.links import KnownLinkOut
 
 MAX_DRAWN = 60
-"""Limit of links without a selected gateway; more are unreadable."""
+"""Maximum number of links without a selected gateway. More links are unreadable."""
 
 MAX_OF_ONE = 240
-"""Limit of links of a selected gateway; one among a hundred gateways has 198."""
+"""Maximum number of links of a selected gateway. Among a hundred gateways, one has 198."""
 
 ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
               "free": "free_mbps"}  # fmt: skip
-"""Attributes of a link in the API, by figure."""
+"""Attributes of a link in the API, by quantity."""
 
 LINES = {"stale": "dashed", "unknown": "dotted"}
 """Line styles of links without new measurements."""
@@ -32,7 +32,7 @@ ROOMY = 24
 
 
 def value_of(link: KnownLinkOut, figure: Figure) -> int | None:
-    """Return a figure of a link; None if it is unknown or probes get no answer."""
+    """Return the value of a link; None if it is unknown or probes get no answer."""
     if link.state == "unknown" or (is_dead(link) and figure.name in ("latency", "jitter")):
         return None
     value: int | None = getattr(link, ATTRIBUTES[figure.name])
@@ -95,7 +95,7 @@ def graph(
 
 
 def _side(ends: Mapping[str, GatewayOut], name: str) -> tuple[bool, str]:
-    """Return the sort key of a gateway; gateways of clusters come first."""
+    """Return the sort key of a gateway. Gateways of clusters come first."""
     end = ends.get(name)
     return not (end and end.clusters), name
 

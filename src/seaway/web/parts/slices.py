@@ -21,7 +21,7 @@ COLOURS = 10
 
 
 def colours_of(names: Iterable[str]) -> Mapping[str, int]:
-    """Assign a colour to each name, 0 to `COLOURS` - 1; colours repeat only beyond `COLOURS` names."""
+    """Assign a colour to each name, 0 to `COLOURS` - 1. Colours repeat only beyond `COLOURS` names."""
     found: dict[str, int] = {}
     taken: set[int] = set()
     for name in sorted(set(names)):
@@ -41,7 +41,7 @@ TENANT, JOB = "tenant", "job"
 """Meanings of colours."""
 
 HIDDEN, NO_ONE = "theirs", "nobody"
-"""Classes of slices without a colour: another tenant's, which is hidden, and a pod outside of Seaway's jobs."""
+"""CSS classes of slices without a colour: hidden slices of other tenants, and slices of unmanaged pods."""
 
 BYTES_PER_MIB = 1 << 20
 
@@ -69,7 +69,7 @@ class Cut:
     Attributes
     ----------
     job
-        Id of the job whose page it links to; empty for none.
+        ID of the job whose page it links to; empty for none.
     who, tip
         Its title and description, escaped for HTML.
     cores, memory
@@ -129,7 +129,7 @@ class Painter:
         return "\n".join(lines)
 
     def cuts(self, device: DeviceOut) -> list[Cut]:
-        """Return the slices of a device for its bars; both bars share the texts."""
+        """Return the slices of a device for its bars. Both bars share the texts."""
         return [
             Cut(
                 each.job_id if each.tenant else "",
@@ -161,7 +161,7 @@ class Painter:
         return "\n".join([*lines, *([device.reason] if device.reason else [])])
 
     def legend(self, slices: Iterable[AllocatedSlice]) -> list[Holder]:
-        """List the names with colours on a page."""
+        """Return the names with colours on a page."""
         named = {self._name(each): self.colour(each) for each in slices if each.job_id and each.tenant}
         return [Holder(name, colour) for name, colour in sorted(named.items())]
 
@@ -205,7 +205,7 @@ def used_text(used: UsedOut, device: DeviceOut, words: Words) -> str:
 
 
 def age_text(used: UsedOut, words: Words) -> str:
-    """Format the age of a measurement from one minute on; empty before."""
+    """Return the age of a measurement as text if it is at least one minute; otherwise return an empty text."""
     if used.age_s < MINUTE_S:
         return ""
     return words("measured {age} ago", age=figures.span(used.age_s, words.locale))

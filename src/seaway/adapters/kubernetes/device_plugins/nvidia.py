@@ -109,9 +109,7 @@ def _number(labels: dict[str, str], key: str, findings: Findings) -> int | None:
 
 
 def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
-    """Add the devices of one resource. Mark the last ones as not allocatable, because the status does not identify the
-    missing devices.
-    """
+    """Add the devices of one resource, the last ones as not allocatable: the status does not identify them."""
     if kind is None:
         return
     allocatable = amounts.allocatable(kind.resource)

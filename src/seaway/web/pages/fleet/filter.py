@@ -36,7 +36,7 @@ def wanted_of(given: Mapping[str, str]) -> FleetFilter:
     Raises
     ------
     RejectedError
-        When an amount is invalid; it names the field.
+        When an amount is invalid. The error names the field.
     """
     wanted = FleetFilter(ready=READY.get(given.get("ready", "")))
     for name in TEXTS:
@@ -76,7 +76,7 @@ Change = Callable[..., Awaitable[None]]
 """Function that receives the changed filters by name."""
 
 WAIT_MS = 300
-"""Delay after the last key press before a search."""
+"""Delay between the last key press and a search, in milliseconds."""
 
 
 class FleetBar:
@@ -108,7 +108,7 @@ class FleetBar:
             self._choose("ready", words("New work"), ready)
 
     def know(self, clusters: Sequence[str]) -> None:
-        """Offer clusters to choose from."""
+        """Set the clusters to choose from."""
         select = self._fields["cluster"]
         assert isinstance(select, ui.select)
         chosen = self._given.get("cluster", "")
@@ -119,7 +119,7 @@ class FleetBar:
             select.set_options(named, value=chosen)
 
     def accept(self, given: Mapping[str, str]) -> None:
-        """Show the present filters, and clear errors."""
+        """Show the current filters, and clear errors."""
         self._given = dict(given)
         for name, field in self._fields.items():
             field.error = None

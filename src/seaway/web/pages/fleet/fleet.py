@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 MAX_NODES = 500
-"""Size of the cache of rendered nodes."""
+"""Maximum number of rendered nodes in the cache."""
 
 _nodes: OrderedDict[tuple[object, ...], tuple[NodeOut, Mapping[str, int], str]] = OrderedDict()
-"""Rendered nodes by the options of their view."""
+"""Cache of rendered nodes, by the options of their view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Summary of a list in view.
+    """Summary of the visible list.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Drawn:
 
 
 class NodeList:
-    """List of nodes. Each has an element of its own, so that the server sends only changed nodes."""
+    """List of nodes. Each node has its own element, so that the server sends only changed nodes."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -70,7 +70,7 @@ class NodeList:
         self.element = ui.element("div").classes("nodes")
 
     def show(self, page: Any, wanted: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a NodePage
-        """Show a page of nodes, with slices in colours of tenants or jobs."""
+        """Show a page of nodes, with slices in the colours of tenants or jobs."""
         words, choices = self._words, (by, tuple(wanted.items()))
         of = ("nodes", words.language, choices)
         drawn = once(of, [page], lambda: _draw_nodes(page.nodes, wanted, by, words))
@@ -124,7 +124,7 @@ def _draw_nodes(shown_nodes: Sequence[NodeOut], wanted: FleetFilter, by: str, wo
 
 
 def _node(node: NodeOut, wanted: FleetFilter, paint: Painter) -> str:
-    """Render a node; most nodes have not changed and come from the cache."""
+    """Render a node. Most nodes are unchanged and come from the cache."""
     key = (node.cluster, node.name, paint.by, tuple(wanted.items()), paint.words.language)
     known = _nodes.pop(key, None)
     if known is None or known[:2] != (node, paint.colours):
@@ -178,7 +178,7 @@ if TYPE_CHECKING:
 
 NODES, CARDS, SLICES = "nodes", "cards", "slices"
 SIZES = {NODES: 12, CARDS: 50, SLICES: 50}
-"""Entries on a page of each list."""
+"""Number of entries on a page of each list."""
 
 
 async def build(visit: Visit) -> None:
@@ -205,12 +205,12 @@ class _FleetPage:
 
     @property
     def view(self) -> str:
-        """Name of the list in view."""
+        """Name of the visible list."""
         return self.given.get("view", NODES) if self.given.get("view") in SIZES else NODES
 
     @property
     def by(self) -> str:
-        """Meaning of colours: tenants, or jobs if the user sees only one tenant's."""
+        """Meaning of colours: tenants, or jobs if the user sees only one tenant."""
         chosen = self.given.get("by")
         return chosen if chosen in (TENANT, JOB) else JOB if self.visit.who.tenant else TENANT
 
@@ -254,7 +254,7 @@ class _FleetPage:
         await self._look()
 
     async def _look(self) -> None:
-        """Follow the list of the present filters instead of the previous one."""
+        """Follow the list with the current filters instead of the previous one."""
         turn = self._latest.begin()
         self._bar.accept(self.given)
         try:
@@ -317,7 +317,7 @@ class _FleetPage:
         await self._turn_to(after="", cluster="" if cluster == self.given.get("cluster") else cluster)
 
     async def _tab(self, act: str, name: str) -> None:
-        """Change the list in view or the meaning of colours."""
+        """Change the visible list or the meaning of colours."""
         if act == "view":
             self._before = []
             await self._turn_to(after="", view="" if name == NODES else name)

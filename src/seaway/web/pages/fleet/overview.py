@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
 SELDOM_S = 3.0
-"""Interval of queries for agents and alerts, which report every few seconds."""
+"""Interval of queries for agents and alerts in seconds. They change every few seconds."""
 
 FRESH_S = 5
-"""Age of a cluster's last answer, in seconds, up to which it counts as present."""
+"""Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
 
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 """Style of alerts by severity."""
@@ -87,7 +87,7 @@ def _states(count: JobCount) -> dict[str, object]:
 
 
 def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
-    """List the figures at the top."""
+    """Yield the figures at the top of the page."""
     locale, up = words.locale, [each for each in seen.clusters if each.state == "up"]
     silent = [each.name for each in seen.clusters if each.state != "up"]
     without = _without(silent, words) if silent else ""
@@ -116,7 +116,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
 
 
 def _without(silent: list[str], words: Words) -> str:
-    """Describe the clusters that the sums leave out."""
+    """Describe the clusters that are excluded from the sums."""
     if len(silent) > 1:
         return words("without {n} clusters that do not answer", n=figures.count(len(silent), words.locale))
     return words("without {cluster}, which does not answer", cluster=silent[0])
@@ -139,7 +139,7 @@ def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
 
 
 def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
-    """List problems, the worst first."""
+    """Yield the problems, the worst first."""
     for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
         if each.state != "up":
             level = "bad" if each.state in ("lost", "gone") else "warn"

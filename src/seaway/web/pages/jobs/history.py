@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 REPLICAS = 50
-"""Replicas on one page."""
+"""Number of replicas on one page."""
 
 REPLICAS_S = 1.0
-"""Interval of queries for several replicas, whose states change independently of the job's."""
+"""Interval of queries for several replicas in seconds. Their states change independently of the job's."""
 
 ATTEMPTS = 10
-"""Earlier attempts in the list."""
+"""Maximum number of earlier attempts in the list."""
 
 EVENTS = 200
-"""Events in the list before the user requests more."""
+"""Number of events in the list before the user requests more."""
 
 STEPS = 12
-"""Actions in the list of the timeline."""
+"""Number of actions in the list of the timeline."""
 
 
 class Overview(WithEvents):
@@ -121,7 +121,7 @@ class Events(WithEvents):
 
 
 class Why(Tab):
-    """Tab with the reason why a job waits, or why it was placed in its clusters."""
+    """Tab with the reason why a job waits, or the reasons for its placement."""
 
     name = "why"
 
@@ -159,7 +159,7 @@ class Manifests(Tab):
         dress(self.visit, self._view)
 
     async def look(self, turn: Turn) -> None:
-        """Fetch the manifests. They change only with the attempt, and `callback` opens the tab again then."""
+        """Fetch the manifests. They change only with the attempt, and `callback` then opens the tab again."""
         try:
             text = await self.visit.ask(jobs.manifest(self.job.id))
             n = text.count("\n---\n") + 1

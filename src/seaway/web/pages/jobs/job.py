@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WHOLE = "must be a whole number, like 10"
 WRITTEN = re.compile(r"[+-]?[0-9]{1,18}")
-"""Pattern of a whole number; no priority has more digits."""
+"""Pattern of a whole number. No priority has more digits."""
 
 ALWAYS = ("again", "delete")
 """Actions that a finished job also has."""
@@ -66,7 +66,7 @@ class Actions:
             pause.set_icon("play_arrow" if suspended else "pause")
 
     def end(self) -> None:
-        """Leave only the button that submits a copy: the job was deleted."""
+        """Remove all buttons except the one that submits a copy, because the job was deleted."""
         self._gone = True
         for name, button in self._buttons.items():
             button.set_visibility(name == "again")
@@ -154,7 +154,7 @@ def priority_of(text: str) -> int:
     Raises
     ------
     RejectedError
-        When the text is not a whole number; it names the field.
+        When the text is not a whole number. The error names the field.
     """
     if not WRITTEN.fullmatch(text):
         raise RejectedError(WHOLE, where="priority")
@@ -162,13 +162,13 @@ def priority_of(text: str) -> int:
 
 
 AGED_S = 5.0
-"""Interval at which running times are rendered again."""
+"""Interval in seconds at which running times are rendered again."""
 
 EVERY_S = 0.8
-"""Interval of queries for the job, so that a change is visible within a second."""
+"""Interval of queries for the job in seconds, so that a change is visible within a second."""
 
 OVER_S = 5.0
-"""Interval for a finished job."""
+"""Interval of queries for a finished job, in seconds."""
 
 OVER = frozenset(state.value for state in JobState if state.final)
 
@@ -228,7 +228,7 @@ class _Job:
         visit.error_listeners.append(self._show_error)
 
     async def _turned(self, to: str) -> None:
-        """Change the tab; hidden tabs make no queries."""
+        """Change the tab. Hidden tabs send no queries."""
         for name, tab in self._tabs.items():
             if name != to:
                 tab.close()
@@ -236,7 +236,7 @@ class _Job:
         await self._tabs[to].open()
 
     def _show_error(self, error: SeawayError | None) -> None:
-        """Check for the job after an error that reports something as missing."""
+        """Check that the job still exists after an error that reports a missing object."""
         if isinstance(error, UnknownError) and not self._gone:
             background_tasks.create(self._see_whether_it_is_gone(), name=f"see whether {self.job.id} is gone")
 
@@ -260,7 +260,7 @@ class _Job:
         self._draw()
 
     async def _watch(self) -> None:
-        """Follow the job, less often once it is finished."""
+        """Follow the job, less often when it is finished."""
         interval_s = OVER_S if self.job.state in OVER else EVERY_S
         await self._latest.begin().follow(jobs.job(self.job.id), self._received, interval_s)
 

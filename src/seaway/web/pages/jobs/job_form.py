@@ -1,4 +1,4 @@
-"""Job form: controls for common fields. All other fields stay as the YAML has them."""
+"""Job form: controls for common fields. All other fields stay as in the YAML."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from seaway.web.latest import Turn
 from seaway.web.words import Words
 
 Typed = Callable[[str, Any], Awaitable[None]]
-"""Function that receives a field's path and its value; None for an empty field."""
+"""Function that receives the path of a field and its value; the value is None for an empty field."""
 
 TEMPLATES = ("job", "deployment", "torchrun", "pytorchjob", "raycluster", "rayjob", "volcanojob", "kueue")
-"""Workload templates in the list; the user can type others."""
+"""Workload templates in the list. The user can type others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Field:
     options
         Values to choose from.
     wide
-        Whether it has a row of its own.
+        True if it has its own row.
     on
         For a switch, the value of the job's field when it is on; None for other controls.
     """
@@ -91,7 +91,7 @@ class JobForm:
     Attributes
     ----------
     document
-        Present job.
+        Current job.
     fields
         Fields that can have errors, by path.
     """
@@ -195,7 +195,7 @@ class JobForm:
 
 
 def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> ui.select:
-    """Return a field with options that accepts other text too, also when it loses the focus."""
+    """Return a field with options that also accepts other text when the user leaves the field."""
     typed_text = ""
 
     def note(event: GenericEventArguments) -> None:
@@ -219,14 +219,14 @@ def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> 
 
 
 def _choose(select: ui.select, text: str) -> None:
-    """Select an option, and add it if it is missing; select none for an empty text."""
+    """Select an option, and add it if it is missing. An empty text clears the selection."""
     if text and text not in select.options:
         select.set_options([*select.options, text])
     select.set_value(text or None)
 
 
 def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, ...], bool]]:
-    """List the parts of the form: title, fields, and whether it starts folded."""
+    """Yield the parts of the form: title, fields, and True if it is collapsed at first."""
 
     def like(example: str) -> str:
         return words("like {example}", example=example)
@@ -305,7 +305,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
 
 
 class Behind(Enum):
-    """Outdated view of a draft."""
+    """Views of a draft that can be outdated."""
 
     NEITHER = 0
     TEXT = 1
@@ -324,7 +324,7 @@ class JobDraft:
     lines
         Line of each field in the text, by path.
     behind
-        The outdated view.
+        The view that is outdated.
     """
 
     def __init__(self) -> None:
@@ -357,11 +357,14 @@ class JobDraft:
         self.behind = Behind.DOCUMENT
 
     async def named(self, name: str) -> str:
-        """Return the job as YAML with another name, and all other fields unchanged. A thread writes it."""
+        """Return the job as YAML with another name, and all other fields unchanged. A thread runs it."""
         return await asyncio.to_thread(written, {**(self.document or {}), "name": name})
 
     async def settle(self, turn: Turn) -> bool:
-        """Bring both views together on a thread; return False, and discard the result, if the user typed meanwhile."""
+        """Update the outdated view in a thread.
+
+        Return False, and discard the result, if the user typed in the meantime.
+        """
         if self.behind is Behind.TEXT:
             text, lines = await asyncio.to_thread(_write, self.document or {})
             if turn.counts():

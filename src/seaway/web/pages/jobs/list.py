@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobCount, JobPage
 
 PAGE = 50
-"""Jobs on a page."""
+"""Number of jobs on a page."""
 
 TYPING_S = 0.3
-"""Delay after the last key press before a query."""
+"""Delay between the last key press and a query, in seconds."""
 
 AGED_S = 10.0
-"""Interval at which ages are rendered again."""
+"""Interval in seconds at which ages are rendered again."""
 
 PLACED = frozenset(state.value for state in JobState if state.placed)
 
@@ -39,7 +39,7 @@ FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
 """Filters except the state, by their names in the API and in addresses."""
 
 BESIDE = ("label", "submitted_by")
-"""Filters that only an address can set. The page shows a chip for each, which removes it."""
+"""Filters that only an address can set. The page shows a chip to remove each of them."""
 
 
 async def build(visit: Visit) -> None:
@@ -48,7 +48,7 @@ async def build(visit: Visit) -> None:
 
 
 def states_of(text: str) -> tuple[list[str], list[str]]:
-    """Return the known and the unknown states of an address."""
+    """Return the known and the unknown states in an address."""
     given = [each for each in text.split(",") if each]
     return [each for each in given if each in ORDER], [each for each in given if each not in ORDER]
 
@@ -113,7 +113,7 @@ class _Jobs:
             await self._restart()
 
     async def _chosen(self, act: str, name: str) -> None:
-        """Switch a state on or off, where no state selects all jobs; or remove another filter."""
+        """Toggle a state, or remove another filter. Without any state, all jobs are selected."""
         if act == "drop":
             self._wanted.pop(name, None)
         elif not name:
@@ -126,7 +126,7 @@ class _Jobs:
         await self._restart()
 
     async def _restart(self) -> None:
-        """Show the first page for the present filters."""
+        """Show the first page for the current filters."""
         self._after, self._strange = "", []
         self.visit.keep(**self._query(), after=None)
         await self._look()
@@ -135,7 +135,7 @@ class _Jobs:
         return {**{name: self._wanted.get(name, "") for name in FILTERS}, "state": ",".join(self._states)}
 
     async def _look(self) -> None:
-        """Follow the list of the present filters only."""
+        """Follow only the list with the current filters."""
         turn = self._looking.begin()
         wanted = {name: value for name, value in self._wanted.items() if value}
         states = {"state": self._states} if self._states else {}
@@ -188,7 +188,7 @@ class _Jobs:
 
 
 def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) -> dict[str, object]:
-    """Return the variables of the chips: states and other filters."""
+    """Return the variables of the chips for states and other filters."""
     listed = [state for state in ORDER if count.states.get(state) or state in chosen]
     return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": beside}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MAX_LINES = 2_000
-"""Lines of a log that a page shows."""
+"""Maximum number of lines of a log on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class News:
     lines
         Lines to add.
     left_out
-        Omitted lines before these.
+        Number of lines omitted before these.
     joins
-        Whether no other lines are missing; if not, more than `left_out` are.
+        True if no other lines are missing; otherwise more than `left_out` lines are.
     restart
-        Whether the log started over, so that earlier lines belong to another log.
+        True if the log was restarted, so that earlier lines belong to another log.
     """
 
     lines: list[str]
@@ -47,14 +47,14 @@ class News:
 
 
 def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
-    """Return the new lines of a log since it was last read.
+    """Return the new lines of a log since the last read.
 
     Parameters
     ----------
     before, now
         Last lines of the log.
     whole
-        Whether `now` is the whole log.
+        True if `now` is the whole log.
 
     Examples
     --------
@@ -70,14 +70,14 @@ def news(before: Sequence[str], now: Sequence[str], *, whole: bool) -> News:
 
 
 def added(before: Sequence[str], now: Sequence[str], *, whole: bool = False) -> list[str] | None:
-    """Return the new lines of a log since it was last read; None if the two parts do not join.
+    """Return the new lines of a log since the last read; None if the two parts do not overlap.
 
     Parameters
     ----------
     before, now
         Last lines of the log. For repeated lines, the smallest number counts as new.
     whole
-        Whether `now` is the whole log.
+        True if `now` is the whole log.
 
     Examples
     --------
@@ -96,13 +96,13 @@ def added(before: Sequence[str], now: Sequence[str], *, whole: bool = False) -> 
 
 
 EVERY_S = 1.0
-"""Interval of queries for new lines."""
+"""Interval of queries for new lines, in seconds."""
 
 TAIL = 300
-"""Lines to fetch at first, and while no more arrive between two queries."""
+"""Number of lines to fetch at first, and while no more arrive between two queries."""
 
 LONG_TAIL = 5_000
-"""Lines to fetch after more have arrived."""
+"""Number of lines to fetch after more have arrived."""
 
 
 class Log(Tab):
@@ -148,7 +148,7 @@ class Log(Tab):
         self._reading.end()
 
     async def callback(self, job: JobOut) -> None:
-        """Read the log again for another attempt, once the job stops, or after the previous state allowed no read."""
+        """Read the log again for a new attempt, when the job stops, or if the previous state had no log."""
         before = self.job
         await super().callback(job)
         if self.is_open and before.state != job.state and not (self._end and self._runs()):
@@ -158,7 +158,7 @@ class Log(Tab):
         return JobState(self.job.state).placed
 
     async def _list_containers(self, turn: Turn) -> None:
-        """Offer the containers of the replica if its cluster reports several."""
+        """Show the containers of the replica to choose from if its cluster reports several."""
         call = jobs.attempts(self.job.id, after=max(self.job.attempt - 1, 0), first=self._replica, replicas=1)
         ran = await self.visit.ask(call)
         if not turn.counts():
@@ -170,7 +170,7 @@ class Log(Tab):
         self._containers.set_visibility(len(names) > 1)
 
     async def _read(self) -> None:
-        """Follow the end of the log. After the job stops, read it once; keep the present lines if that fails."""
+        """Follow the end of the log. After the job stops, read the log once; keep the current lines if that fails."""
         turn = self._reading.begin()
         call = jobs.logs(self.job.id, replica=self._replica, container=self._container, tail=self._tail)
         try:
@@ -185,7 +185,7 @@ class Log(Tab):
                 self._clear(str(error))
 
     async def _received_text(self, text: str) -> None:
-        """Append new lines. If lines are missing in between, fetch more, or report their number."""
+        """Append new lines. If lines are missing in between, fetch more, or report the number of missing lines."""
         lines = text.splitlines()
         new = news(self._end, lines, whole=len(lines) < self._tail)
         if not new.joins and self._tail < LONG_TAIL:

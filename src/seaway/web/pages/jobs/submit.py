@@ -1,4 +1,4 @@
-"""Submit page: a form and a YAML editor that stay in step, and a dry run while the user types."""
+"""Submit page: a form and a YAML editor with the same job, and a dry run while the user types."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
 
 TYPING_S = 0.3
-"""Delay after the last key press before the text is read and the scheduler runs."""
+"""Delay in seconds between the last key press and a dry run."""
 
 UNNAMED = "job"
-"""Name of a job without a name in a dry run."""
+"""Name in a dry run of a job without a name."""
 
 NOTHING = "{}"
 """Text of an empty job."""
 
 MAX_ROOM = 10_000
-"""Largest number of replicas per node that the API counts."""
+"""Maximum number of replicas per node that the API counts."""
 
 FORM, YAML = "form", "yaml"
 """Views of a job, by their names in addresses."""
@@ -58,7 +58,7 @@ class _Submit:
         self.visit, self.words = visit, visit.words
         self._draft = JobDraft()
         self._begun = False
-        """True after the draft is loaded; input is disabled, and nothing stored, before."""
+        """True after the draft is loaded. Before that, input is disabled and nothing is stored."""
         self._nodes: dict[str, int] = {}
         self._trial: DryRunOut | None = None
         self._latest = Latest(visit)
@@ -143,7 +143,7 @@ class _Submit:
         await self._soon()
 
     async def _take(self, path: str, amount: str) -> None:
-        """Apply a change that admits the job, and focus its field, since the button disappears."""
+        """Apply a change that makes the job admissible, and focus its field, because the button disappears."""
         self._draft.fill_in(path, typed(amount, self._form.fields[path].kind))
         self._form.show(self._draft.document or {})
         self._lead(path)
@@ -160,7 +160,7 @@ class _Submit:
             await self._soon(0)
 
     async def _settle(self, turn: Turn) -> bool:
-        """Bring form and editor into step; return False if the user typed during that time."""
+        """Synchronize form and editor; return False if the user typed during that time."""
         behind = self._draft.behind
         if not await self._draft.settle(turn):
             return False
@@ -172,7 +172,7 @@ class _Submit:
         return True
 
     def _offer_form(self) -> None:
-        """Enable the form, unless it cannot show the text."""
+        """Enable the form if it can show the text."""
         unreadable = self._draft.document is None and self._way.value == FORM
         self._form.enable(self._begun and not unreadable)
         self._editor.enable(self._begun)
@@ -204,7 +204,7 @@ class _Submit:
             await self._ask(turn)
 
     async def _ask(self, turn: Turn) -> None:
-        """Run the dry run, and show its result unless a newer one has begun."""
+        """Run the dry run, and show its result unless a newer dry run has begun."""
         document = self._draft.document
         errors: list[RejectedError] = []
         try:
@@ -230,19 +230,19 @@ class _Submit:
             self._show()
 
     async def _try_unnamed(self) -> DryRunOut:
-        """Run the dry run under a valid name: the placement does not depend on it."""
+        """Run the dry run under a valid name. The placement does not depend on the name."""
         return await self.visit.ask(jobs.dry_run(await self._draft.named(UNNAMED)))
 
     def _on_clusters(self, value: ClusterList) -> None:
         self._nodes = {each.name: each.nodes for each in value.clusters}
 
     def _show(self, *, wrong: bool = False, trouble: str = "") -> None:
-        """Show the result of the dry run, or why it did not run.
+        """Show the result of the dry run, or the reason why it did not run.
 
         Parameters
         ----------
         wrong
-            Whether the job has errors.
+            True if the job has errors.
         trouble
             Another error; empty for none.
         """

@@ -1,4 +1,4 @@
-"""Base of the tabs of a job. Only the open tab makes queries, and few for data that changes with the job."""
+"""Base of the tabs of a job. Only the open tab sends queries, with few queries for data that changes with the job."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BESIDE_S = 3.0
-"""Interval of queries for data that changes with the job. A change of the job queries it immediately."""
+"""Interval of queries for data that changes with the job, in seconds.
+
+A change of the job triggers a query immediately.
+"""
 
 EVENTS_S = 10.0
-"""Interval of queries for events: almost all of them come with a change of the job."""
+"""Interval of queries for events, in seconds. Almost all events come with a change of the job."""
 
 
 class Tab(ABC):
@@ -68,7 +71,7 @@ class Tab(ABC):
         self._latest.end()
 
     async def callback(self, job: JobOut) -> None:
-        """Accept the job's new state; open the tab again for another attempt."""
+        """Accept the job's new state. Open the tab again for a new attempt."""
         before, self.job = self.job, job
         if self.is_open and before.attempt != job.attempt:
             await self.open()
@@ -81,7 +84,7 @@ class Tab(ABC):
         self.visit.turn(tab=self.name or None, **self.retained)
 
     def draw(self) -> None:  # noqa: B027  # most tabs have no running times
-        """Render parts that change with time."""
+        """Render the parts that change with time."""
 
     async def follow_beside(
         self, turn: Turn, call: Call[T], callback: Callable[[T], Any], interval_s: float = BESIDE_S
@@ -92,7 +95,7 @@ class Tab(ABC):
 
 
 class WithEvents(Tab):
-    """Tab that has the job's events. It reads full pages once, and follows only the last page."""
+    """Tab with the job's events. It reads full pages once, and follows only the last page."""
 
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)

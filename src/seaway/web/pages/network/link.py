@@ -1,4 +1,4 @@
-"""Link page: present figures, bandwidth reservations, paths and history."""
+"""Link page: current measurements, bandwidth reservations, paths and history."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 
 MAX_POINTS = 360
-"""Limit of points in a line; more are indistinguishable."""
+"""Maximum number of points in a line. More points are indistinguishable."""
 
 SAMPLE_S = 60
-"""Interval of stored samples."""
+"""Interval of stored samples, in seconds."""
 
 GAP = 3
-"""Multiple of the median distance between points from which a line has a gap."""
+"""Maximum distance between points of a line, as a multiple of the median distance. A larger distance is a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Figures of a link for a step of time.
+    """Measurements of a link in a time step.
 
     Attributes
     ----------
     at_ms
         Start of the step in milliseconds since 1970.
     latency_ms, jitter_ms
-        Mean and maximum; None if no probe was answered.
+        Mean latency and maximum jitter; None if no probe was answered.
     capacity_mbps, used_mbps
-        None if unknown.
+        Bandwidth; None if unknown.
     """
 
     at_ms: int
@@ -70,7 +70,7 @@ class Line:
 
 
 def step_s(span_s: float) -> int:
-    """Return the length of a step for a span of time: at most `MAX_POINTS` steps, none shorter than a sample."""
+    """Return the length of a step for a time span: at most `MAX_POINTS` steps, and none shorter than a sample."""
     return max(SAMPLE_S, int(span_s / MAX_POINTS))
 
 
@@ -91,7 +91,7 @@ def _point(step: LinkStepOut) -> Point:
 
 
 def chart(points: Sequence[Point], lines: Sequence[Line], unit: str, ends_ms: tuple[int, int]) -> dict[str, Any]:
-    """Return a chart of lines.
+    """Return a line chart.
 
     Parameters
     ----------
@@ -151,10 +151,10 @@ def _broken(values: Sequence[tuple[int, float | None]]) -> Iterator[list[float |
 
 
 SPANS_S = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
-"""Spans of a link's history."""
+"""Time spans of a link's history."""
 
 AGAIN_S = 30.0
-"""Interval of queries for history, which has one sample a minute."""
+"""Interval of queries for history, in seconds. The history has one sample a minute."""
 
 PATHS_EVERY_S = 5.0
 
@@ -181,14 +181,14 @@ class _History:
     steps: list[LinkStepOut] = field(default_factory=list)
 
     async def choose(self, span: str) -> None:
-        """Show another span of time."""
+        """Show another time span."""
         self.span = span
         self.visit.keep(range=span)
         self.steps.clear()
         await self.load()
 
     async def load(self) -> None:
-        """Fetch new samples, and draw all."""
+        """Fetch new samples, and draw all charts."""
         now, span_s = datetime.now(UTC), SPANS_S[self.span]
         first, span = (now - timedelta(seconds=span_s)).isoformat(), self.span
         since = self.steps[-1].at if self.steps else first  # the last step may have been incomplete
@@ -205,7 +205,7 @@ class _History:
         self.empty.set_visibility(not points)
 
     async def again(self) -> None:
-        """Fetch new samples; the followed calls report errors, and the timer retries."""
+        """Fetch new samples. Ignore errors: the followed calls report them, and the timer retries."""
         with suppress(SeawayError):
             await self.load()
 
@@ -309,7 +309,7 @@ def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
 
 
 async def _paths(visit: Visit, seen: _Seen) -> None:
-    """Show the network's paths for a link with the active one; nothing without a network controller."""
+    """Show the network's paths for a link and mark the active one; show nothing without a network controller."""
     source, target = seen.source.name, seen.target.name
     table = Fragment("link_paths", visit.words)
 

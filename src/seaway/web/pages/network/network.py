@@ -1,4 +1,4 @@
-"""Network page: gateways and links as graph, matrix and table; and the agents that measure them."""
+"""Network page: gateways and links as graph, matrix and table, and the agents that measure them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 WRITTEN = 20
-"""Number of gateways up to which cells have figures and links; larger matrices have only colours."""
+"""Maximum number of gateways for which cells have figures and links. Larger matrices have only colours."""
 
 Wanted = Callable[["GatewayOut"], bool]
 """Function that reports whether the filters select a gateway's links."""
@@ -39,7 +39,7 @@ class Cell:
     Attributes
     ----------
     look
-        CSS classes of its colour and state; empty for no link.
+        CSS classes of its colour and state; empty if there is no link.
     text
         Figure without the unit.
     """
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a gateway: its links to all others, or the links of all others to it."""
+    """Row of a gateway, with its links to all other gateways or the links in the other direction."""
 
     name: str
     outward: bool
@@ -67,7 +67,7 @@ class Rows:
     Attributes
     ----------
     both
-        Whether each selected gateway has two rows, one for each direction.
+        True if each selected gateway has two rows, one for each direction.
     """
 
     scale: Scale
@@ -77,7 +77,7 @@ class Rows:
 
     @property
     def written(self) -> bool:
-        """True if there is room for figures."""
+        """True if the cells have room for figures."""
         return len(self.columns) <= WRITTEN
 
 
@@ -113,7 +113,7 @@ MAX_CACHED = 32
 def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words) -> Drawn:
     """Return a rendered matrix.
 
-    All visitors with the same answer and filters share it: 9,900 cells take a while to render.
+    All visitors with the same answer and filters share it, because 9,900 cells take a while to render.
 
     Parameters
     ----------
@@ -149,15 +149,15 @@ def _cell(  # a link and all that determines its look
 
 
 EVERY_S = 3.0
-"""Interval of queries for links; probe rounds come every ten seconds."""
+"""Interval of queries for links, in seconds. Probe rounds run every ten seconds."""
 
 AGENTS_EVERY_S = 3.0
 
 ROWS = 50
-"""Links in the table at first, and the step by which it grows."""
+"""Number of links in the table at first, and the step by which it grows."""
 
 MAX_ROWS = 1000
-"""Limit of links in an answer of the API."""
+"""Maximum number of links in an answer of the API."""
 
 VIEWS = ("graph", "matrix", "table")
 
@@ -216,7 +216,7 @@ class _Page:
         )
 
     async def look(self) -> None:
-        """Show the present view, and follow its data."""
+        """Show the current view, and follow its data."""
         self.keep()
         turn = self.latest.begin()
         self.shown.clear()
@@ -284,7 +284,7 @@ class _Page:
         await self.look()
 
     def _clicked(self, event: GenericEventArguments) -> None:
-        """Open the page of a link, or the links of a gateway. The library's own event for points omits links."""
+        """Open the page of a link, or show the links of a gateway. The library's own event for points omits links."""
         match event.args:
             case {"dataType": "edge", "data": {"source": str(source), "target": str(target)}}:
                 ui.navigate.to(link_page(source, target))
@@ -369,7 +369,7 @@ def _bar(page: _Page, words: Words) -> None:
 
 
 def _hint(value: LinkList, words: Words) -> str:
-    """Describe the links that the graph leaves out."""
+    """Describe the links that the graph does not show."""
     if len(value.links) == value.total:
         return words("{n} links. Click on a gateway to see its links alone, on a link for its figures.", n=value.total)
     return words("The {n} worst of {total} links. Choose a gateway to see all of its links, or look at the matrix.",
@@ -395,7 +395,7 @@ def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
 
 
 def _agents(value: AgentList, words: Words) -> dict[str, Any]:
-    """Return the agents for their table, those that do not report first."""
+    """Return the agents for their table, agents that do not report first."""
     agents = sorted(value.agents, key=lambda each: (each.state == "reporting", each.gateway))
     well = sum(each.state == "reporting" for each in agents)
     return {"agents": agents, "said": words("{n} of {total} report", n=well, total=len(agents)) if agents else ""}

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 SELDOM_S = 3.0
 
 FIGURES = ("right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
-"""Figures in the table, in addition to placed jobs, which have bars."""
+"""Columns of the table, in addition to placed jobs, which have bars."""
 
 
 class EvaluationPanel:
-    """Panel with the stored evaluations, and one of them as bars and a table."""
+    """Panel with the stored evaluations, and one evaluation as bars and a table."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
@@ -38,7 +38,7 @@ class EvaluationPanel:
         on_act(self._fragment, self._act)
 
     async def begin(self) -> None:
-        """Follow the stored evaluations, and show the one that the address names."""
+        """Follow the stored evaluations, and show the evaluation in the address."""
         await self._visit.follow(policies.evaluations(), self._received, SELDOM_S)
 
     async def _received(self, value: EvaluationList) -> None:
@@ -93,7 +93,7 @@ class EvaluationPanel:
 
 
 def line_rows(lines: list[PolicyResultOut]) -> Iterator[dict[str, object]]:
-    """List policies with bars of placed jobs in percent: mean and 95 % confidence interval.
+    """Yield policies with bars of placed jobs in percent: mean and 95 % confidence interval.
 
     Policies with fewer instances than the first one come last, because means over different instances are not
     comparable.
@@ -112,7 +112,7 @@ def _bar(figure: EstimateOut, most: float) -> dict[str, float]:
 
 
 class Curve:
-    """Chart of a policy's training; visible if its file has one."""
+    """Chart of a policy's training, which is visible if the policy's file has a learning curve."""
 
     def __init__(self, visit: Visit) -> None:
         self._words, self._shown = visit.words, ""
@@ -121,7 +121,7 @@ class Curve:
         self._chart = ui.echart({}, renderer="svg").classes("curve").props(f'role=img aria-label="{self._title.text}"')
 
     def show(self, trained: TrainedOut | None) -> None:
-        """Show the training of a policy; nothing for a policy without training."""
+        """Show the training of a policy; hide the chart for a policy without training."""
         points = trained.curve if trained else []
         self._title.set_visibility(trained is not None)
         self._none.set_visibility(trained is not None and not points)
@@ -135,7 +135,7 @@ class Curve:
 
 
 def chart(points: Sequence[CurvePointOut], words: Words) -> dict[str, Any]:
-    """Return a chart over episodes, of placed jobs on the left axis and reward on the right."""
+    """Return a chart over episodes, with placed jobs on the left axis and reward on the right."""
     ink, line = "var(--dim)", "var(--line)"
 
     def axis(name: str, position: str) -> dict[str, Any]:

@@ -34,15 +34,15 @@ class Duel:
     Attributes
     ----------
     live, shadow
-        The policies; a trained one with its model.
+        The policies; for a trained policy, with its model.
     jobs
-        Jobs that both decided.
+        Number of jobs that both decided.
     live_placed, shadow_placed
-        Jobs that each of them placed.
+        Number of jobs that each of them placed.
     same_node
-        Jobs that both placed on the same nodes.
+        Number of jobs that both placed on the same nodes.
     answered, fallbacks
-        Jobs that the shadow decided itself, and jobs that a fallback decided.
+        Number of jobs that the shadow decided itself, and number of jobs that a fallback decided.
     live_fragmentation, shadow_fragmentation
         Fragmentation of the fleet afterwards, 0 to 4; mean over groups of jobs with equal weights.
     """
@@ -74,7 +74,7 @@ class Duel:
 
 
 def duels(rows: Iterable[ShadowOut]) -> list[Duel]:
-    """Sum comparisons by queue and policies, the latest first."""
+    """Sum comparisons by queue and policies; return the latest first."""
     found: dict[tuple[str, str, str], Duel] = {}
     for row in rows:
         key = row.queue, row.live, row.shadow
@@ -83,7 +83,7 @@ def duels(rows: Iterable[ShadowOut]) -> list[Duel]:
 
 
 def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> Iterator[dict[str, object]]:
-    """List policies with the queues that use them, and the queues whose shadow they are."""
+    """Yield policies with the queues that use them as active policy and as shadow."""
     for policy in policies:
         decides = [each.name for each in queues if each.policy == policy.name]
         shadows = [each.name for each in queues if each.shadow == policy.name]
@@ -91,7 +91,7 @@ def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> It
 
 
 def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[str, float]]:
-    """List the figures of a policy file, with titles for known ones."""
+    """Yield the figures of a policy file, with titles for known ones."""
     known = {
         "jobs": words("Jobs that came"),
         "placed": words("Jobs placed"),
@@ -129,7 +129,7 @@ class Outcome:
     sums
         Figures of the fleet under the policy; None after an error.
     moved
-        Jobs that would run elsewhere.
+        Number of jobs that would run elsewhere.
     why
         Error message; empty for none.
     """
@@ -141,7 +141,7 @@ class Outcome:
 
 
 class Comparison:
-    """Panel that compares policies on the present fleet on request."""
+    """Panel that compares policies on the current fleet on request."""
 
     def __init__(self, visit: Visit) -> None:
         self._visit, words = visit, visit.words
@@ -159,7 +159,7 @@ class Comparison:
         self._show([], [])
 
     def offer(self, names: Sequence[str], deciding: Iterable[str]) -> None:
-        """Offer policies to compare."""
+        """Set the policies to compare."""
         chosen = list(dict.fromkeys(each for each in (*sorted(deciding), *USUAL) if each in names))[:MOST]
         self._choice.set_options({each: each for each in names}, value=chosen)
 
@@ -186,7 +186,7 @@ class Comparison:
 
 
 def bars(found: Sequence[Outcome]) -> Iterator[dict[str, object]]:
-    """Return outcomes with the lengths of their bars in percent of the longest, and marks for the best."""
+    """Yield outcomes with the lengths of their bars in percent of the longest, and marks for the best."""
     sums = [each.sums for each in found if each.sums]
     most = max((each.placed for each in sums), default=0)
     packed = [each.fragmentation for each in sums if each.fragmentation is not None]
@@ -268,7 +268,7 @@ class _Policies:
         self._shadows.show(duels=duels(value.shadows), more=value.next is not None)
 
     async def look(self, name: str) -> None:
-        """Show a policy; none if the name is unknown."""
+        """Show a policy; show none if the name is unknown."""
         there = any(each.name == name for each in self.policies)
         self._chosen = None
         if there:
@@ -336,7 +336,7 @@ class _Policies:
         Form(words, words("Use policy {name}", name=name), fields, words("Use it"), send)
 
     def _trains(self, name: str) -> bool:
-        """Report whether a policy is a trained one, which has to be a shadow first."""
+        """Report whether a policy is a trained one, which must be a shadow first."""
         return any(each.name == name and each.source == "trained" for each in self.policies)
 
     def _ask_to_remove(self, name: str) -> None:

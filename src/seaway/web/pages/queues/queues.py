@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 EVERY_S = 3.0
-"""Interval of queries for waiting jobs; each answer explains all jobs on the page."""
+"""Interval of queries for waiting jobs, in seconds. Each answer explains all jobs on the page."""
 
 MOST = 15
-"""Jobs on a page."""
+"""Number of jobs on a page."""
 
 PREFIX = "waits: "
-"""Prefix of the reason why a job waits; redundant here."""
+"""Prefix of the reason why a job waits. It is redundant on this page."""
 
 
 class Line:
@@ -48,7 +48,7 @@ class Line:
     Attributes
     ----------
     queue
-        Name of the queue; empty before a choice.
+        Name of the queue; empty before the user selects one.
     """
 
     def __init__(self, visit: Visit) -> None:
@@ -91,7 +91,7 @@ class Line:
 
 
 def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
-    """Return the variables for a page of waiting jobs that follows `first` others."""
+    """Return the variables for a page of waiting jobs that follows the first `first` jobs."""
     rows = [{"job": each, "why": each.message.removeprefix(PREFIX)} for each in page.jobs]
     return {
         "queue": queue,
@@ -110,7 +110,7 @@ DEFAULT = "default"
 
 
 def fresh(call: Call[T]) -> Call[T]:
-    """Return a call that fails if an object of the same name exists."""
+    """Return a call that fails if an object with the same name exists."""
     return replace(call, headers={**call.headers, "If-None-Match": "*"})
 
 
@@ -184,7 +184,7 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
 def _ask(
     visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
 ) -> None:
-    """Open a form for a named object; only a new object has a field for the name."""
+    """Open a form for a named object. Only a new object has a field for the name."""
     words = visit.words
     if not name:
         hint = words("Small letters, digits, '-' and '.'")
@@ -218,7 +218,7 @@ def _with_none(tenants: Iterable[TenantOut], none: str) -> dict[str, str]:
 
 
 SELDOM_S = 2.0
-"""Interval of queries for queues, pools, tenants and their use."""
+"""Interval of queries for queues, pools, tenants and their use, in seconds."""
 
 
 async def build(visit: Visit) -> None:
@@ -239,7 +239,7 @@ async def build(visit: Visit) -> None:
 
 
 def queue_shown(wanted: str, names: Sequence[str]) -> str:
-    """Return the queue to show: the requested one, or the first if none is requested; empty for none."""
+    """Return the queue to show: the requested one, or the first if none is requested; empty if there is none."""
     if wanted:
         return wanted if wanted in names else ""
     return next(iter(names), "")
@@ -272,7 +272,7 @@ class _Queues:
         self._missing.set_visibility(bool(text))
 
     def begin(self) -> None:
-        """Start to draw answers, after each call has returned its first."""
+        """Start to draw answers after each call has returned its first answer."""
         self._begun = True
 
     async def on_queues(self, value: QueueList) -> None:

@@ -18,7 +18,7 @@ class Held:
     Attributes
     ----------
     gpu_milli, gpu_memory_mib
-        Allocations of jobs.
+        GPU allocations of the jobs.
     """
 
     waiting: int = 0
@@ -43,9 +43,9 @@ class Room:
     Attributes
     ----------
     gpu_milli, gpu_memory_mib
-        Totals.
+        Total resources.
     used_milli, used_memory_mib
-        Allocated parts, by any queue.
+        Resources allocated by all queues.
     """
 
     clusters: int = 0
@@ -68,7 +68,7 @@ class Seen:
 
 
 def held(uses: Iterable[QueueUsageOut]) -> Held:
-    """Sum up uses."""
+    """Return the sum of the given uses."""
     sums = Held()
     for each in uses:
         sums.add(each)
@@ -76,7 +76,7 @@ def held(uses: Iterable[QueueUsageOut]) -> Held:
 
 
 def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
-    """Return the resources of a pool's clusters; of all clusters for a pool without a list."""
+    """Return the resources of a pool's clusters. A pool without a list has all clusters."""
     own = [each for each in clusters if not pool.clusters or each.name in pool.clusters]
     return Room(
         len(own),
@@ -89,7 +89,7 @@ def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
 
 
 def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List queues with their use and the resources of their pools."""
+    """Yield queues with their use and the resources of their pools."""
     rooms = {each.name: room_of(each, seen.clusters) for each in seen.pools}
     for queue in seen.queues:
         uses = held(each for each in seen.uses if each.queue == queue.name)
@@ -97,7 +97,7 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
 
 
 def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List tenants with their use and their own queues."""
+    """Yield tenants with their use and their own queues."""
     for tenant in seen.tenants:
         queues = [each.name for each in seen.queues if each.tenant == tenant.name]
         uses = held(each for each in seen.uses if each.tenant == tenant.name)
@@ -105,7 +105,7 @@ def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
 
 
 def pool_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """List pools with their resources and the queues that use them."""
+    """Yield pools with their resources and the queues that use them."""
     for pool in seen.pools:
         queues = [each.name for each in seen.queues if each.pool == pool.name]
         yield {"pool": pool, "room": room_of(pool, seen.clusters), "queues": queues}

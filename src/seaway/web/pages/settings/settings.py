@@ -1,4 +1,4 @@
-"""Settings page: tokens, clusters, gateways, the audit log, the server."""
+"""Settings page: tokens, clusters, gateways, the audit log and the server."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 SELDOM_S = 3.0
 
 MAX_TOKENS = 200
-"""Limit of tokens in the table; the search finds others."""
+"""Maximum number of tokens in the table. The search finds others."""
 
 COPY = """(event) => {
   event.target.closest('.dialog').querySelector('.secret input').select();
   emit(document.execCommand('copy'));
 }"""
-"""JavaScript that copies a secret and reports the success. Over plain http browsers have no other clipboard."""
+"""JavaScript that copies a secret and reports success. Over plain http, browsers have no other clipboard."""
 
 
 async def show_tokens(visit: Visit) -> None:
@@ -135,7 +135,7 @@ class _Tokens:
 
 
 def show_secret(visit: Visit, name: str, secret: str) -> None:
-    """Show a new token's secret once, with a button that copies it."""
+    """Show the secret of a new token once, with a button that copies it."""
     words = visit.words
     with dialog(words("Token {name}", name=name)) as made:
         made.props("persistent")
@@ -166,7 +166,7 @@ def _has(token: TokenOut, wanted: str) -> bool:
 
 
 MOST = 25
-"""Entries on a page."""
+"""Number of entries on a page."""
 
 AUDIT_REFRESH_S = 2.0
 
@@ -214,7 +214,7 @@ CLUSTERS_REFRESH_S = 2.0
 
 
 async def show_clusters(visit: Visit) -> None:
-    """Show the clusters, how to join one, and a button that removes one."""
+    """Show the clusters, instructions to join one, and a button that removes one."""
     words = visit.words
     fragment = Fragment("joined", words)
 
@@ -261,7 +261,7 @@ async def show_gateways(visit: Visit) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Section of the page, with an address of its own.
+    """Section of the page, with its own address.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ async def _show_server(visit: Visit) -> None:
 
 
 async def unready(visit: Visit) -> str:
-    """Return why the server schedules no jobs now; empty if it does."""
+    """Return the reason why the server currently schedules no jobs; empty if it does."""
     try:
         await visit.ask(service.ready())
     except SeawayError as error:

@@ -1,1 +1,1 @@
-"""The what-if page."""
+"""What-if page."""

@@ -17,10 +17,10 @@ WIDTH, HEIGHT, GAP_X, GAP_Y, EDGE = 190, 84, 90, 64, 12
 """Size of boxes, gaps between them, and margin, in units of the drawing."""
 
 MAX_ARROWS = 24
-"""Limit of arrows; the largest flows have one."""
+"""Maximum number of arrows. Only the largest flows have an arrow."""
 
 MAX_BOXES = 60
-"""Limit of boxes; the clusters with the largest changes have one."""
+"""Maximum number of boxes. Only the clusters with the largest changes have a box."""
 
 THINNEST, THICKEST = 1.5, 9.0
 
@@ -34,7 +34,8 @@ class Box:
     x, y
         Upper left corner.
     kind
-        ``lost`` if it accepts no more work, ``grown`` with additional nodes, ``less`` with fewer nodes, else ``same``.
+        ``lost`` if it accepts no more workloads, ``grown`` with additional nodes, ``less`` with fewer nodes, else
+        ``same``.
     before, after
         Allocated GPU cores, in percent of all.
     """
@@ -76,7 +77,7 @@ class Drawing:
 
 
 def draw(answer: WhatIfOut) -> Drawing:
-    """Draw an answer: clusters in rows, in the order of the fleet."""
+    """Draw an answer, with clusters in rows in the order of the fleet."""
     flows = flows_of(answer.moved)
     shown = _shown(answer.clusters)
     columns = max(1, min(4, ceil(sqrt(len(shown) * 1.4))))
@@ -130,7 +131,7 @@ def _box(change: ClusterChangeOut, column: int, row: int) -> Box:
 def _arrows(flows: Mapping[tuple[str, str], int], boxes: Mapping[str, Box]) -> Iterator[Arrow]:
     """Draw the largest flows between the edges of boxes.
 
-    Arrows curve to their right, so that opposite ones stay apart.
+    Arrows curve to their right, so that opposite arrows do not overlap.
     """
     there = [(jobs, pair) for pair, jobs in flows.items() if pair[0] in boxes and pair[1] in boxes]
     largest = sorted(there, key=lambda each: (-each[0], each[1]))[:MAX_ARROWS]

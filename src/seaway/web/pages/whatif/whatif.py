@@ -1,4 +1,4 @@
-"""What-if page: a query on a copy of the live fleet, and its result next to the present state."""
+"""What-if page: a query on a copy of the live fleet, and its result next to the current state."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 MAX_BURST = 100
-"""Limit of the API for jobs in a query."""
+"""Maximum number of jobs in a query, a limit of the API."""
 
 MAX_NODES = 1000
-"""Limit of the API for added nodes of a kind."""
+"""Maximum number of added nodes of a kind, a limit of the API."""
 
 QUESTION = "question."
-"""Prefix of error places in a query."""
+"""Prefix of error paths in a query."""
 
 FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "again", "policy")
 """Names of the form's fields."""
 
 WHOLE = re.compile(r"[0-9]{1,9}")
-"""Pattern of a number without leading zeros; no limit has more digits."""
+"""Pattern of a number without leading zeros. No limit has more digits."""
 
 STEP = re.compile(r"[.\[\]]+")
 """Separator in the path of a field."""
@@ -48,12 +48,12 @@ OF_JOBS = {"resources.gpus": "gpus", "resources.gpu_memory": "gpu_memory", "reso
 
 
 def asked(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return a query for the API; empty if the form is.
+    """Return a query for the API; empty if the form is empty.
 
     Parameters
     ----------
     given
-        Values by field, without errors of `wrong`; empty values are left out.
+        Values by field, for which `wrong` reports no errors; empty values are omitted.
     """
     question: dict[str, Any] = {}
     if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
@@ -81,13 +81,13 @@ def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
 
 
 def whole(text: str) -> int | None:
-    """Read a whole number that is not negative; None if it is none, or exceeds all limits."""
+    """Read a whole number; return None if the text is not one, or if it is negative or exceeds all limits."""
     digits = text.lstrip("0") or text[:1]
     return int(digits) if WHOLE.fullmatch(digits) else None
 
 
 def field_of(where: str) -> str:
-    """Return the form's field for an error place of the API; empty for none."""
+    """Return the form field for an error path of the API; empty if there is none."""
     steps = [each for each in STEP.split(where.removeprefix(QUESTION)) if each and not each.isdecimal()]
     first, rest = (steps[0], ".".join(steps[1:])) if steps else ("", "")
     if first == "jobs":
@@ -113,13 +113,13 @@ def _words(text: str) -> list[str]:
 
 
 MAX_LIKE = 50
-"""Limit of nodes in the list of templates."""
+"""Maximum number of nodes in the list of templates."""
 
 TYPING_S = 0.2
-"""Delay after the last key press before a search for nodes."""
+"""Delay between the last key press and a search for nodes, in seconds."""
 
 MAX_MOVES = 25
-"""Limit of jobs in the list."""
+"""Maximum number of jobs in the list."""
 
 
 async def build(visit: Visit) -> None:
@@ -228,7 +228,7 @@ class _WhatIf:
                 each.error = None
 
     def _show_error(self, error: SeawayError) -> None:
-        """Remove the last result, and show errors at their fields where known."""
+        """Remove the last result, and show errors at their fields if the fields are known."""
         self._answer.put("")
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
@@ -305,7 +305,7 @@ class _WhatIf:
         return part
 
     async def _offer_nodes(self) -> None:
-        """Offer the nodes of the selected cluster, and select the first unless the address names one."""
+        """Show the nodes of the selected cluster to choose from, and select the first unless the address names one."""
         cluster, query = self._inputs["cluster"].value, self._visit.query
         names = await nodes_like(self._visit, cluster)
         if cluster != self._inputs["cluster"].value:
@@ -315,7 +315,7 @@ class _WhatIf:
         self._inputs["like"].set_options(list(dict.fromkeys(["", value, *names])), value=value)
 
     async def _find_nodes(self, event: GenericEventArguments) -> None:
-        """Offer nodes that match the typed text; all nodes if it is the selected name."""
+        """Show the nodes that match the typed text to choose from. If it is the selected name, show all nodes."""
         turn, like, typed = self._typed.begin(), self._inputs["like"], str(event.args or "").strip()
         if not await turn.pause(TYPING_S):
             return
@@ -326,7 +326,7 @@ class _WhatIf:
 
 
 async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
-    """List nodes of a cluster with `part` in their names, at most `MAX_LIKE`."""
+    """Return up to `MAX_LIKE` nodes of a cluster with `part` in their names."""
     if not cluster:
         return []
     return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MAX_LIKE))]
