@@ -300,7 +300,7 @@ def _link(reading: LinkReading) -> dict[str, Any]:
 def _tables(body: dict[str, Any], *, wide: bool) -> RenderableType:
     from rich.console import Group
 
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import NONE, loss, rate, rtt
 
     gateways = (

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import settings
 
 from tests.missing import need_programs
-from tests.turns import Turns, in_turn
+from tests.turns import FairLock, sort_key
 
 TESTS = Path(__file__).resolve().parent
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-# The same examples on every machine and in every run; `--hypothesis-profile=explore` looks for new ones.
+# same examples on every machine and in every run; `--hypothesis-profile=explore` searches for new ones
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("ci")
@@ -24,13 +24,13 @@ settings.load_profile("ci")
 LOCKS = "SEAWAY_TEST_LOCKS"
 """Environment variable with the folder of locks for the processes of a run."""
 
-TURNS = pytest.StashKey[Turns]()
+LOCK = pytest.StashKey[FairLock]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Create the locks if several processes run tests."""
     if hasattr(config, "workerinput"):
-        config.stash[TURNS] = Turns(Path(os.environ.pop(LOCKS)))  # a run that a test starts has its own locks
+        config.stash[LOCK] = FairLock(Path(os.environ.pop(LOCKS)))  # a run that a test starts has its own locks
     elif config.getoption("numprocesses", None):
         folder = mkdtemp(prefix="seaway-turns-")
         os.environ[LOCKS] = folder
@@ -39,14 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """If several processes run tests, sort the longest first and the quiet last."""
-    if TURNS in config.stash:
-        items.sort(key=lambda item: in_turn(str(item.path).removeprefix(f"{TESTS}/"), quiet=_quiet(item)))
+    if LOCK in config.stash:
+        items.sort(key=lambda item: sort_key(str(item.path).removeprefix(f"{TESTS}/"), quiet=_quiet(item)))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Wait for the lock."""
-    turns = item.config.stash.get(TURNS, None)
+    turns = item.config.stash.get(LOCK, None)
     with turns.taken(alone=_quiet(item)) if turns else nullcontext():
         return (yield)
 

@@ -1,6 +1,6 @@
 """Order and locks of tests that run in several processes.
 
-The longest files begin first, so that no process is left with one when the others are done. Tests that need the machine
+The longest files begin first, so that all processes finish at about the same time. Tests that need the machine
 to themselves, because they measure time or use a unique resource, have the marker ``quiet``: they run last and alone.
 For that each test holds a lock on a file that all processes know, shared or exclusive. A process that waits for the
 exclusive lock waits for running tests, and no other test begins before it.
@@ -33,10 +33,10 @@ LONGEST = (
     "integration/test_cli_server.py",
     "integration/test_walk.py",
 )
-"""Files of tests that run for a minute or so, the longest first."""
+"""Test files that run for about a minute, longest first."""
 
 
-def in_turn(file: str, *, quiet: bool) -> tuple[bool, int]:
+def sort_key(file: str, *, quiet: bool) -> tuple[bool, int]:
     """Return the sort key of a test.
 
     Parameters
@@ -44,18 +44,18 @@ def in_turn(file: str, *, quiet: bool) -> tuple[bool, int]:
     file
         File of the test, relative to the folder of tests.
     quiet
-        Whether it needs the machine to itself.
+        True for a test that needs the machine to itself.
     """
     return quiet, LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
 
-class Turns:
-    """The locks.
+class FairLock:
+    """The lock of all tests.
 
     Parameters
     ----------
     folder
-        Their folder; the same for all processes.
+        Folder of its files; the same for all processes.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -20,8 +20,8 @@ from random import Random
 import httpx
 
 from benchmarks.kill.load import Memory, User
-from seaway.adapters.simulated.audit import read_journals, violations
-from seaway.adapters.sqlalchemy.checks import check
+from seaway.adapters.simulated.ledger import read_journals, violations
+from seaway.adapters.sqlalchemy.maintenance import check
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.domain.job_state import JobState

@@ -20,8 +20,8 @@ from seaway.api.app import make_app
 from seaway.api.http.server import make_server
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
-from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.control_plane import make_plane
+from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.settings import ServerSettings, Settings
 
 CONTROL = ControlSettings(

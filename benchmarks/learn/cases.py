@@ -48,7 +48,7 @@ def learn(seed: int) -> Result:
 
 def _contestants(seed: int) -> dict[str, Callable[[int], None]]:
     """Return functions that run a number of steps, by name, each with its own environment of the same instance."""
-    from seaway.learning.agents.settings import DdpgSettings
+    from seaway.learning.settings import DdpgSettings
 
     settings = DdpgSettings(warm_up=WARM_UP)
     whole = replace(settings, candidates=CANDIDATES, discount=DISCOUNT)

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.cluster import ClusterOptions, KubernetesCluster
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld

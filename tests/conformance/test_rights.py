@@ -14,13 +14,12 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.cluster import ClusterOptions, KubernetesCluster
 from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, LeaseDurations, PodLeaderLabel
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.adapters.kubernetes.usage.measured import Exporters

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from seaway.application.admission import Admission
-from seaway.application.changes import Change, Outcome
+from seaway.application.changes import Change, Feed, Outcome
 from seaway.application.control.dispatch import Dispatcher, InPlace
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.scheduler import ProfileFactory
 from seaway.application.control.settings import ControlSettings
-from seaway.application.events import Feed
 from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import Jobs
 from seaway.application.operations import Operations

@@ -32,7 +32,7 @@ from seaway.api.http.server import Server, make_server, trusted
 from seaway.application.changes import Change
 from seaway.application.login_limit import MAX_FAILURES
 from seaway.application.records import Event
-from seaway.bootstrap.compilation import warm_up
+from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.settings import ServerSettings
 from seaway.domain.errors import RejectedError
 from tests.unit.api.rig import JOB, Rig, make_rig

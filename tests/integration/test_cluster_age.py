@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.collect.changes import UNREACHABLE_TIMEOUT_S, Limits
 from seaway.adapters.kubernetes.collect.health import LIVEZ, Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.application.ports.clock import SystemClock

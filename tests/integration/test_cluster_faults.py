@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord

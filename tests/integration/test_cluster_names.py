@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
-from seaway.adapters.kubernetes.options import ClusterOptions
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock

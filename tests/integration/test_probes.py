@@ -21,10 +21,9 @@ import pytest
 
 from seaway.adapters.probes.channel import MAX_WATCHED, ProbePath
 from seaway.adapters.probes.connections import ConnectionChannel
-from seaway.adapters.probes.namespace import Namespace
 from seaway.adapters.probes.prober import EchoChannel, SocketProber, open_prober
 from seaway.adapters.probes.reflector import Reflector
-from seaway.adapters.probes.sockets import open_icmp
+from seaway.adapters.probes.sockets import Namespace, open_icmp
 from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.usage.measured import Exporters, read_exporters
 from seaway.adapters.kubernetes.usage.scraping import MAX_BYTES, Scraping
 from seaway.api.app import make_app

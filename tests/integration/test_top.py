@@ -10,7 +10,7 @@ import pytest
 
 from seaway import AsyncClient
 from seaway.client.calls.service import me
-from seaway.client.retries import Pace
+from seaway.client.connection import Pace
 from seaway.terminal.app import Top
 from tests.integration.cli_runs import Cli, command_line
 from tests.unit.api.rig import JOB

@@ -29,8 +29,8 @@ from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.application.records import Role
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
-from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
+from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet

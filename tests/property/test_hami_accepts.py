@@ -25,11 +25,11 @@ import pytest
 from hypothesis import currently_in_test_context, event, given, settings
 from hypothesis import strategies as st
 
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, render
 from seaway.application.control.fleet import LiveFleet
 from seaway.application.views import ClusterState

@@ -1,4 +1,4 @@
-"""The ways to run an agent that are handed out agree with what it takes."""
+"""Agreement of the shipped agent manifests and units with the CLI and its settings."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def manifest() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_units_set_what_there_is(unit: Path) -> None:
-    """Each unit starts a command that there is, with settings that there are."""
+def test_units_use_existing_commands_and_settings(unit: Path) -> None:
+    """Each unit starts an existing command with existing settings."""
     text = unit.read_text(encoding="utf-8")
     assert set(re.findall(r"^Environment=(\w+)=", text, re.MULTILINE)) <= VARIABLES
     (command,) = re.findall(r"^ExecStart=\S+/seaway (\w+)", text, re.MULTILINE)
     assert command in {each.name for each in COMMANDS}
 
 
-def test_manifest_sets_what_there_is() -> None:
-    """The Deployment has this version, settings that there are, and the least that giving privileges up takes."""
+def test_manifest_has_present_version_settings_and_least_rights() -> None:
+    """The Deployment has this version, existing settings and the least privileges."""
     (container,) = manifest()["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"seaway:{__version__}"
     assert {each["name"] for each in container["env"]} <= VARIABLES
@@ -42,7 +42,7 @@ def test_manifest_sets_what_there_is() -> None:
     assert (rights["drop"], sorted(rights["add"])) == (["ALL"], ["NET_RAW", "SETGID", "SETPCAP", "SETUID"])
 
 
-def test_never_two_at_a_time() -> None:
-    """An update ends the old agent first: the reports of two would overtake each other."""
+def test_update_stops_old_agent_first() -> None:
+    """The reports of two agents would overtake each other."""
     spec = manifest()["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})

@@ -1,4 +1,4 @@
-"""What `script/bench fleet` measures is what it says."""
+"""Measurements of `script/bench fleet`."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from benchmarks.clusters.world import World
 
 
 class Growing:
-    """A control plane that sees a little more every time that it is asked."""
+    """A control plane that reports a few more pods at every request."""
 
     def __init__(self, seen: Iterator[tuple[int, int]]) -> None:
         self._seen = seen
         self._now = (0, 0)
 
     def get(self, path: str) -> Growing:
-        """Take in what is seen next."""
+        """Advance to the next number of pods."""
         assert path == "/api/v1/fleet/clusters"
         self._now = next(self._seen)
         return self
 
     def json(self) -> Any:  # noqa: ANN401  # any JSON
-        """Show nodes and what is held of each cluster."""
+        """Return nodes and used amounts of each cluster."""
         nodes, held = self._now
         return {"clusters": [{"nodes": nodes, "gpu_milli": {"used": held}}] * fleet.CLUSTERS}
 
     def cpu_s(self) -> float:
-        """Return no time."""
+        """Return no CPU time."""
         return 0.0
 
 
-def test_a_view_is_full_when_every_node_and_every_pod_is_seen() -> None:
-    """That all clusters tell of some pods is not enough: the last one counts."""
+def test_view_is_complete_with_every_node_and_pod() -> None:
+    """Some pods of every cluster are not enough; the last pod counts."""
     all_held = fleet.PODS * 50
     seen = iter([(fleet.NODES, 0), (fleet.NODES, 50), (fleet.NODES, all_held - 50), (fleet.NODES, all_held)])
     rows: list[dict[str, Any]] = []
@@ -48,8 +48,8 @@ def test_a_view_is_full_when_every_node_and_every_pod_is_seen() -> None:
     assert {row["what"]: row["figure"] for row in rows}["GPUs held by pods"] == fleet.CLUSTERS * fleet.PODS // 20
 
 
-def test_memory_at_its_peak_is_that_of_the_whole_life() -> None:
-    """What a process held and gave back counts for its peak, and not for what it holds."""
+def test_peak_memory_covers_the_whole_process_lifetime() -> None:
+    """Memory that a process released counts for its peak, and not for its present use."""
     code = "held = b'x' * (200 << 20); del held; print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout

@@ -13,8 +13,8 @@ from tests.servers.missing import MissingError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_ci_leaves_no_test_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test whose database server is missing is skipped on a user's machine, and fails in CI."""
+def test_missing_database_skips_locally_and_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test without its database server is skipped on a user's machine and fails in CI."""
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="apt-get install"):
         skip_or_fail(MissingError("apt-get install mariadb-server"))
@@ -23,16 +23,16 @@ def test_ci_leaves_no_test_out(monkeypatch: pytest.MonkeyPatch) -> None:
         skip_or_fail(MissingError("apt-get install mariadb-server"))
 
 
-def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that needs a program says which, and what brings it; where all are there it runs."""
+def test_missing_program_and_its_package_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that needs a program names it and its package; with all programs it runs."""
     monkeypatch.setenv("CI", "true")
     need_programs("bash", "env")
     with pytest.raises(pytest.fail.Exception, match="there is no seaway-none: apt-get install prometheus"):
         need_programs("bash", "seaway-none")
 
 
-def test_ci_ends_where_what_tests_need_cannot_be_installed(tmp_path: Path) -> None:
-    """Without what tests need, and without a way to install it, CI names it, tests nothing and fails."""
+def test_ci_fails_when_requirements_cannot_be_installed(tmp_path: Path) -> None:
+    """CI names the missing requirement, runs no test and fails."""
     (tmp_path / ".ci").mkdir()
     (tmp_path / "bin").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")

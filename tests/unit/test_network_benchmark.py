@@ -1,4 +1,4 @@
-"""The benchmark of the network counts what users would."""
+"""Counts of the network benchmark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.testing.plugins import cluster, fleet, job, node
 
 
 def near_and_far() -> Fleet:
-    """Make a cluster near the user with a narrow link, and one far away."""
+    """Create a cluster near the user with a narrow link, and a distant one."""
     return fleet(
         cluster(node(), name="near", gateway="gw-near"),
         cluster(node(), name="far", gateway="gw-far"),
@@ -17,15 +17,15 @@ def near_and_far() -> Fleet:
     )
 
 
-def test_a_job_counts_where_its_link_keeps_its_bounds() -> None:
-    """One that asks nothing counts anywhere; one copy in a good place is enough."""
+def test_job_counts_within_its_network_bounds() -> None:
+    """A job without bounds counts anywhere; one replica within them is enough."""
     close = job(gateway="user", max_latency_ns=10)
     placed = [(job(), ["far"]), (close, ["far"]), (close, ["near"]), (close, ["far", "near"])]
     assert met_by_links(near_and_far(), placed) == 3
 
 
-def test_bandwidth_is_given_in_order_while_it_lasts() -> None:
-    """What a link promised is gone for those that come later; who misses another bound takes none."""
+def test_bandwidth_is_reserved_in_order_until_exhausted() -> None:
+    """Later jobs cannot use reserved bandwidth; a job that violates another bound reserves none."""
     wide = job(gateway="user", min_bandwidth_mbps=60)
     choosy = job(gateway="user", min_bandwidth_mbps=60, max_latency_ns=1)
     assert met_by_links(near_and_far(), [(choosy, ["near"]), (wide, ["near"]), (wide, ["near"])]) == 1

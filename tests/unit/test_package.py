@@ -4,5 +4,5 @@ import seaway
 
 
 def test_version_agrees_with_installed_metadata() -> None:
-    """The package and its installed metadata name one version."""
+    """The package and its installed metadata have the same version."""
     assert seaway.__version__ == version("seaway")

@@ -1,4 +1,4 @@
-"""The study: which trainings there are, that they go on, and what is made of them."""
+"""The study: its list of trainings, retries and resumption, and its results."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if "fails" in folder.name or ("once" in folder.name and tries.read_text() == "x"
 (folder / "best.policy").write_text("")
 (folder / "episodes.csv").write_text((folder.parent / "episodes.csv").read_text())
 """
-"""Stands for `seaway train`: fails, fails once or finishes, by the folder's name."""
+"""Replacement of `seaway train`, which fails, fails once or finishes, by the folder's name."""
 
 
 def write_episodes(path: Path, rewards: list[float], placed: int = 5) -> None:
-    """Write the episodes of a run as a run does, evaluated after the last."""
+    """Write the episodes of a run like a run, evaluated after the last."""
     table = EpisodeTable(path)
     table.begins(Plan(path.parent, "ddpg", len(rewards)))
     for at, reward in enumerate(rewards, 1):
@@ -44,7 +44,7 @@ def write_episodes(path: Path, rewards: list[float], placed: int = 5) -> None:
 
 
 def finished(each: Training, rewards: list[float]) -> None:
-    """Have a training finished."""
+    """Finish a training."""
     each.folder.mkdir(parents=True)
     write_episodes(RunFolder(each.folder).episodes, rewards)
     RunFolder(each.folder).policy.write_text("")
@@ -52,7 +52,7 @@ def finished(each: Training, rewards: list[float]) -> None:
 
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a script in the place of `seaway train`, and return the folder of runs."""
+    """Replace `seaway train` with a script, and return the folder of runs."""
     (tmp_path / "fake_seaway.py").write_text(FINISHES)
     write_episodes(tmp_path / "episodes.csv", [-1.0, -2.0])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -62,8 +62,8 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) -> None:
-    """What is trained first compares all five on the first instance, and ours without what we read into the method."""
+def test_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) -> None:
+    """All five and the ablations of Seaway's method train on the first instance first."""
     asked = comparison.Comparison(tmp_path, [Path("x-seed0"), Path("x-seed1")], seeds=(0, 1))
     names = [each.name for each in comparison.trainings(asked)]
     assert len(set(names)) == len(names) == 28
@@ -72,8 +72,8 @@ def test_the_comparison_trains_five_algorithms_on_each_instance(tmp_path: Path) 
     assert {each.algo for each in comparison.trainings(asked) if each.name.startswith("eade")} == {"eade-ddpg"}
 
 
-def test_what_is_known_needs_no_training(tmp_path: Path) -> None:
-    """Of a study that was kept the rows of trained policies count, of the same length alone; its heuristics do not."""
+def test_published_results_need_no_training(tmp_path: Path) -> None:
+    """Rows of trained policies from a stored study count for the same length alone; those of heuristics do not."""
     rows = [Row("sac", "cluster", "x-seed0", 0, placed=7), Row("greedy", "cluster", "x-seed0", 0, placed=8)]
     retained = tmp_path / "comparison.json"
     retained.write_text(json.dumps({"episodes": 200, "rows": [row.record() for row in rows]}))
@@ -91,8 +91,8 @@ def test_what_is_known_needs_no_training(tmp_path: Path) -> None:
         comparison.known_rows(retained, 200)
 
 
-def test_effects_share_the_training_with_all_defaults(tmp_path: Path) -> None:
-    """Of the 28 values the default is one of seven effects', and is trained once; so is another that two share."""
+def test_effects_share_the_default_training(tmp_path: Path) -> None:
+    """Of the 28 values, seven effects share the default, which is trained once; so is another shared value."""
     asked = effects.Effects(tmp_path, Path("x-seed0"))
     assert sum(map(len, effects.EFFECTS.values())) == 28
     found = effects.trainings(asked)
@@ -101,16 +101,16 @@ def test_effects_share_the_training_with_all_defaults(tmp_path: Path) -> None:
     assert all(effects.training_of(asked, values, 0).folder == defaults.folder for values in ({"batch": "256"}, {}))
 
 
-def test_a_training_is_a_command_that_can_be_given_by_hand() -> None:
-    """It begins the run or goes on with it, with every setting that is not the default."""
+def test_training_is_a_command_line_with_changed_settings() -> None:
+    """The command starts or resumes the run, with every setting that is not the default."""
     made = Training(Path("runs/a"), "eade-ddpg", Path("x"), 3, 200, {"batch": "32"}).command()
     assert made[:2] == ["seaway", "train"]
     assert "--resume" in made
     assert made[-2:] == ["--set", "batch=32"]
 
 
-def test_what_fails_is_tried_again_and_the_others_go_on(train: Path) -> None:
-    """A training that fails twice is told with the last line of its log; one that fails once is finished."""
+def test_failed_training_is_retried_while_others_continue(train: Path) -> None:
+    """A training that fails twice is reported with the last line of its log; one that fails once is finished."""
     said: list[str] = []
     work = [Training(train / name, "ddpg", Path("x"), 0, 2) for name in ("fails", "once", "well")]
     failed = Runner(2, said.append).run(work)
@@ -120,8 +120,8 @@ def test_what_fails_is_tried_again_and_the_others_go_on(train: Path) -> None:
     assert any("fails: failed after" in line and str(log_of(work[0])) in line for line in said)
 
 
-def test_finished_trainings_are_kept(train: Path) -> None:
-    """The same command again trains nothing that is there, unless more episodes are asked for."""
+def test_finished_trainings_are_reused(train: Path) -> None:
+    """The same command trains nothing again, unless it asks for more episodes."""
     done = Training(train / "well", "ddpg", Path("x"), 0, 2)
     finished(done, [-1.0, -2.0])
     said: list[str] = []
@@ -131,8 +131,8 @@ def test_finished_trainings_are_kept(train: Path) -> None:
     assert not Training(train / "well", "ddpg", Path("x"), 0, 3).finished
 
 
-def test_a_run_that_began_with_other_settings_is_stale(tmp_path: Path) -> None:
-    """Defaults that changed since would be mixed with those of now; the run's length may change."""
+def test_run_with_other_settings_is_stale(tmp_path: Path) -> None:
+    """Results of former and present defaults would be mixed. Only the length of a run may change."""
     made = Training(tmp_path / "run", "eade-ddpg", Path("x"), 0, 2, {"batch": "32"})
     before = made.stale
     made.folder.mkdir()
@@ -141,8 +141,8 @@ def test_a_run_that_began_with_other_settings_is_stale(tmp_path: Path) -> None:
     assert (before, made.stale, replace(made, settings={"batch": "64"}).stale) == (False, True, False)
 
 
-def test_effects_are_told_beside_the_published_scores(tmp_path: Path) -> None:
-    """Best score and jobs placed of each value that is finished, means over seeds; others have no line."""
+def test_effects_are_listed_beside_published_scores(tmp_path: Path) -> None:
+    """Each finished value has its best score and placed jobs, as means over seeds; others have no row."""
     asked = effects.Effects(tmp_path, Path("x-seed0"), seeds=(0, 1), episodes=2)
     for seed, best in ((0, -10.0), (1, -20.0)):
         finished(effects.training_of(asked, {"expert_share": "0.2"}, seed), [-100.0, best])
@@ -154,8 +154,8 @@ def test_effects_are_told_beside_the_published_scores(tmp_path: Path) -> None:
     assert effects.files(asked)["batch"]["32"] == []
 
 
-def test_the_picture_has_a_panel_for_each_effect_with_a_line_for_each_value(tmp_path: Path) -> None:
-    """What was trained is drawn, by the name of its value; a value without a training is left out."""
+def test_picture_has_a_panel_per_effect_and_a_line_per_value(tmp_path: Path) -> None:
+    """Each trained value has a line with its name; a value without a training has none."""
     pytest.importorskip("matplotlib", reason="needs seaway[chart]")
     from benchmarks.study.picture import draw
 
@@ -168,8 +168,8 @@ def test_the_picture_has_a_panel_for_each_effect_with_a_line_for_each_value(tmp_
     assert "<!-- 64 -->" not in said
 
 
-def test_what_holds_of_the_published_order_is_said() -> None:
-    """In the published order all pairs agree; with two neighbours turned round, all but one."""
+def test_agreement_with_published_order_is_reported() -> None:
+    """In the published order all pairs agree; with two neighbours swapped, all but one."""
     rows = [
         Row(
             name,
@@ -190,8 +190,8 @@ def test_what_holds_of_the_published_order_is_said() -> None:
     assert said[-2:] == ["pairs in the published order of jobs placed: 35 of 36", "turned round: bestfit before random"]
 
 
-def test_what_is_not_there_yet_is_said() -> None:
-    """Half way, the table has what is measured, and the rest is named."""
+def test_missing_results_are_listed() -> None:
+    """An unfinished study has a table of the measured values and lists the others."""
     lines = summarise([Row("random", "cluster", "a", 0, placed=5)])
     assert comparison.findings(lines)[0].startswith("not measured yet: eade-ddpg, sac")
     table = comparison.beside_published(lines)

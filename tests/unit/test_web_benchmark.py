@@ -1,4 +1,4 @@
-"""What `script/bench web` measures is what it says."""
+"""Measurements of `script/bench web`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from seaway.web import mount
 
 
 def test_every_page_is_timed() -> None:
-    """A page that is added is looked at, too, and what viewers look at is among them."""
+    """The benchmark opens every page, and its viewers watch some of them."""
     assert PAGES.keys() == {page.path for page in mount.PAGES}
     assert set(LIVELY) < set(LOOKED_AT) < PAGES.keys()
 
 
-def test_each_viewer_counts() -> None:
-    """Who was cut off saw nothing, nor did who got no message of a page on which something happens."""
+def test_every_viewer_needs_messages() -> None:
+    """A viewer that was disconnected, or that got no message of a page with events, is a failure."""
     seen = Looked([("/", 3), ("/", 0), ("/jobs", None), ("/network", 0), ("/network", None)])
     assert seen.in_vain(LIVELY) == 3
 
 
-def test_neither_side_of_a_pair_comes_first_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block is alone, watched, watched, and alone once nothing is left of who looked; pairs are neighbours."""
+def test_pairs_are_balanced_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block is alone, watched, watched and alone, with no viewer left; neighbours are pairs."""
     done: list[str] = []
 
     def burst(_: Served, count: int) -> Burst:
@@ -49,6 +49,6 @@ def test_neither_side_of_a_pair_comes_first_more_often(monkeypatch: pytest.Monke
     assert [(alone.took, watched.took) for alone, watched in found] == [(1, 3), (7, 4)]
 
 
-def test_a_spread_is_the_median_and_what_half_of_all_lie_between() -> None:
-    """One figure that is far off moves neither."""
+def test_spread_is_median_and_quartiles() -> None:
+    """A single outlier changes neither."""
     assert spread([1.0, 1.1, 1.2, 1.3, 90.0]) == {"median": 1.2, "quarter": 1.1, "three quarters": 1.3}

@@ -14,9 +14,8 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.http.finding import find, tenant_asked
 from seaway.api.http.pipeline import who_of
-from seaway.api.http.queries import Word
+from seaway.api.http.queries import Word, find, tenant_asked
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import Hub, Listener, Subscription
 from seaway.api.job_views import LARGEST_ID

@@ -8,9 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
-from seaway.api.http.finding import number_after, page_token, sample_after, sample_token
 from seaway.api.http.pipeline import pipeline_of, who_of
-from seaway.api.http.queries import FleetQuery, Moment, Word
+from seaway.api.http.queries import FleetQuery, Moment, Word, number_after, page_token, sample_after, sample_token
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
 from seaway.application.fleet.link_history import NS, steps_of

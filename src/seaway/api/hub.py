@@ -17,7 +17,7 @@ import orjson
 
 from seaway.api.http.pipeline import Threads
 from seaway.application.access import Access, Caller
-from seaway.application.events import MAX_STORED, Feed
+from seaway.application.changes import MAX_STORED, Feed
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event
 from seaway.domain.errors import SeawayError, UnavailableError

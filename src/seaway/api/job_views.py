@@ -11,8 +11,8 @@ from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
-from seaway.api.http.finding import find
 from seaway.api.http.pipeline import RequestPipeline, pipeline_of
+from seaway.api.http.queries import find
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef

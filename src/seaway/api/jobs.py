@@ -13,9 +13,8 @@ from fastapi import Path, Query, Request, Response
 
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
 from seaway.api.http.errors import BadRequestError
-from seaway.api.http.finding import find, page_after, page_token, tenant_asked
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, header_of, pipeline_of, plane_of, who_of
-from seaway.api.http.queries import JobQuery
+from seaway.api.http.queries import JobQuery, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable

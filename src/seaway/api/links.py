@@ -7,9 +7,8 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 
-from seaway.api.http.finding import sample_after, sample_token
 from seaway.api.http.pipeline import pipeline_of
-from seaway.api.http.queries import Moment, Word
+from seaway.api.http.queries import Moment, Word, sample_after, sample_token
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import PREFIX, operation, router
 from seaway.application.fleet.overview import Overview

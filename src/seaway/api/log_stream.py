@@ -19,8 +19,8 @@ from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from seaway.api.events import MEDIA_TYPE, RETRY
-from seaway.api.http.finding import find
 from seaway.api.http.pipeline import RequestPipeline, header_of, pipeline_of, who_of
+from seaway.api.http.queries import find
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import HEARTBEAT, Hub, Listener, Subscription
 from seaway.api.job_views import MAX_LINES, MAX_REPLICA, ContainerName

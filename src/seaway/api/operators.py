@@ -8,9 +8,8 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import IF_MEANT, meant_by, read, read_reply, tagged_reply
-from seaway.api.http.finding import After, number_after, page_token
 from seaway.api.http.pipeline import pipeline_of, who_of
-from seaway.api.http.queries import Word
+from seaway.api.http.queries import After, Word, number_after, page_token
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.operations import Operations

@@ -1,4 +1,4 @@
-"""Names of clusters. A name belongs to the identity of a cluster, not to its address."""
+"""Names of clusters, and removal of a cluster. A name belongs to the identity of a cluster, not to its address."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from seaway.adapters.privileges import Account, drop_privileges, find_account, forbid_new_privileges
-from seaway.adapters.probes.namespace import open_namespace
 from seaway.adapters.probes.prober import open_prober
 from seaway.adapters.probes.reflector import Reflector
+from seaway.adapters.probes.sockets import open_namespace
 from seaway.application.agent.delivery import Delivery, ResultQueue
 from seaway.application.agent.rounds import Leftovers, Rounds, Watch
 from seaway.application.agent.settings import AgentSettings, Duty
@@ -393,7 +393,7 @@ def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Cli
     RejectedError
         If there is no token.
     """
-    from seaway.client.retries import Pace
+    from seaway.client.connection import Pace
     from seaway.client.sync import Client
 
     token = _token(settings, environment)

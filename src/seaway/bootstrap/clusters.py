@@ -112,10 +112,10 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
 
 def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_after_s: float) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.cluster import ClusterOptions
     from seaway.adapters.kubernetes.collect.changes import Limits
     from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
-    from seaway.adapters.kubernetes.options import ClusterOptions
     from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
     from seaway.adapters.kubernetes.usage.measured import read_exporters
     from seaway.adapters.kubernetes.usage.scraping import Scraping

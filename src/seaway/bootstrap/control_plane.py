@@ -10,14 +10,13 @@ import orjson
 
 from seaway.application.access import Access, Bearer
 from seaway.application.admission import Admission
+from seaway.application.changes import Feed
 from seaway.application.clusters import ClusterRemoval
 from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.loop import Controller
 from seaway.application.control.paths import Steering
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
-from seaway.application.evaluations import Evaluations
-from seaway.application.events import Feed
 from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import Jobs
 from seaway.application.monitoring.alerts import Alerts
@@ -28,7 +27,7 @@ from seaway.application.network.configuration import Configuration
 from seaway.application.network.link_table import LinkTable
 from seaway.application.network.reports import Reports
 from seaway.application.operations import Operations
-from seaway.application.policies import Gate, Policies
+from seaway.application.policies import Evaluations, Gate, Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -36,13 +35,12 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
-from seaway.bootstrap.compilation import POLICIES, warm
-from seaway.bootstrap.policies import read_outlines
+from seaway.bootstrap.policies import POLICIES, read_outlines, warm
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
-from seaway.learning.policies.budget import Limits
+from seaway.learning.policies.monitor import Limits
 from seaway.learning.policies.signature import PublicKey, read_trusted
 from seaway.scheduling.policies.registry import make_profile
 

@@ -11,13 +11,12 @@ from time import monotonic_ns
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.choice import Learned
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
 from seaway.learning.policies.make import joined_version, make_learned, make_plugin, make_unusable
 from seaway.learning.policies.manifest import Level
-from seaway.learning.policies.monitor import Counts, Unwatched, Watch
+from seaway.learning.policies.monitor import Counts, Limits, Unwatched, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names

@@ -1,1 +1,1 @@
-"""Command line: commands that call the packages below, and print results."""
+"""Command line: commands that call the lower packages and print results."""

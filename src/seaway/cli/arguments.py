@@ -1,4 +1,4 @@
-"""Arguments of several commands, and their shell completion."""
+"""Arguments that several commands share, and their shell completion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def split_place(place: str) -> tuple[str, str]:
 
 
 MOST = 100
-"""Number of latest jobs in completions."""
+"""Maximum number of latest jobs in completions."""
 
 Completion = Callable[[typer.Context, str], list[tuple[str, str]]]
 

@@ -12,9 +12,9 @@ from seaway.domain.errors import RejectedError, SeawayError, UnavailableError, U
 
 OK = 0
 FAILED = 1
-"""The job failed, or nothing matched."""
+"""The job failed, or no object matched."""
 BAD_INPUT = 2
-"""The input is invalid, or conflicts with the present state."""
+"""The input is invalid, or conflicts with the current state."""
 NOT_ALLOWED = 3
 """Not signed in, or not allowed."""
 UNAVAILABLE = 4
@@ -35,7 +35,7 @@ def code_of(error: SeawayError) -> int:
 
 
 def hint_of(error: SeawayError) -> str:
-    """Return a hint for an error; empty for none."""
+    """Return a hint for an error; empty if there is none."""
     from seaway.client.errors import UnauthenticatedError
 
     if isinstance(error, UnauthenticatedError):
@@ -65,7 +65,7 @@ def show_warnings_plainly() -> None:
 
 
 def write_what_can_be_written() -> None:
-    """Replace characters that the terminal's encoding lacks by `?`, such as bars and dashes in ASCII.
+    """Replace characters that the terminal's encoding lacks with `?`, such as bars and dashes in ASCII.
 
     Output to files and pipes can be data, so it is strict UTF-8 in any locale. Invalid bytes in arguments are written
     unchanged.

@@ -31,7 +31,7 @@ class Command:
     module
         Module in `seaway.cli`.
     what
-        Function or group in the module; empty for the command's name.
+        Function or group in the module; empty if it has the command's name.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Command:
     what: str = ""
 
     def join(self, app: typer.Typer) -> None:
-        """Import it, and add it to the command line."""
+        """Import the command, and add it to the command line."""
         found = getattr(import_module(f"seaway.cli.{self.module}"), self.what or self.name)
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=self.name, rich_help_panel=self.panel)
@@ -93,11 +93,11 @@ COMMANDS = (
 )
 
 WITH_VALUE = ("--server", "--profile")
-"""Options before the command that take a value."""
+"""Options before the command that require a value."""
 
 
 def wanted(arguments: Sequence[str]) -> tuple[Command, ...]:
-    """Return the commands that arguments name: one, or all if that is unclear."""
+    """Return the commands that the arguments select: one, or all if the selection is unclear."""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         rest = rest[2 if rest[0] in WITH_VALUE else 1 :]
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     arguments
-        Arguments without the program's name; None means those of the process.
+        Arguments without the program's name; None for those of the process.
     """
     given = sys.argv[1:] if arguments is None else arguments
     run(make_app(wanted(given)), given, "seaway")

@@ -36,7 +36,7 @@ PIPE_WIDTH = 400
 
 
 def console(*, err: bool = False) -> Console:
-    """Return the console; output to a pipe is not truncated unless COLUMNS is set."""
+    """Return the console. Output to a pipe is not truncated unless COLUMNS is set."""
     import os
 
     from rich.console import Console
@@ -57,9 +57,9 @@ def show(
     body
         JSON of the API.
     table
-        Returns the table, wide or not.
+        Returns the table; the argument is True for a wide one.
     names
-        Returns ids or names for scripts.
+        Returns IDs or names for scripts.
     """
     if output is Output.JSON:
         typer.echo(as_json(body))

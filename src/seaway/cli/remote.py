@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 Body = dict[str, Any]
-"""JSON object of the API. Commands print it unchanged, and need not import `seaway.wire`, which takes long."""
+"""JSON object of the API. Commands print it unchanged, and need not import `seaway.wire`, whose import is slow."""
 
 PATIENCE_S = 2.0
-"""Seconds to wait at a prompt for a server that cannot be reached."""
+"""Time to wait at a prompt for a server that cannot be reached, in seconds."""
 
 ATTACHED_S = 60.0
-"""Seconds to wait, while following, for a server that answered before and may be restarting."""
+"""Time to wait, while following, for a server that answered before and may be restarting, in seconds."""
 
 WATCHED_S = 10.0
-"""Timeout of a request of a live view."""
+"""Timeout of a request of a live view, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options before the command; None uses the next source."""
+    """Options before the command. None means the next source."""
 
     server: str | None = None
     profile: str | None = None
@@ -43,7 +43,7 @@ class ServerOptions:
 def connect(context: typer.Context) -> Client:
     """Return a client for the selected server."""
     import_httpx_alone()
-    from seaway.client.retries import Pace
+    from seaway.client.connection import Pace
     from seaway.client.sync import Client
 
     asked = _asked(context)
@@ -54,7 +54,7 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     """Return a client for the selected server with concurrent requests and long timeouts."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
-    from seaway.client.retries import Pace
+    from seaway.client.connection import Pace
 
     asked = _asked(context)
     once = cache(_say_that_it_waits)  # one message for all streams
@@ -65,14 +65,14 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
     """Return a client for the selected server without retries, for callers that show errors and retry themselves."""
     import_httpx_alone()
     from seaway.client.aio import AsyncClient
-    from seaway.client.retries import Pace
+    from seaway.client.connection import Pace
 
     asked = _asked(context)
     return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
 
 
 def be_patient(client: Client) -> None:
-    """Raise the time for retries, because the server is running, and print its requests to wait."""
+    """Raise the time for retries, because the server was running before, and print its requests to wait."""
     client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_say_that_it_waits)
 
 
@@ -101,7 +101,7 @@ def whole(client: Client, paged: Paged[Any]) -> Body:
 
 
 def each_of(names: list[str], take: Callable[[str], None]) -> None:
-    """Call a function for each name, also after errors.
+    """Call a function for each name, and continue after errors.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def import_httpx_alone() -> None:
 
 
 def _asked(context: typer.Context) -> ServerOptions:
-    """Return the options before the command; shell completion does not set them in the context."""
+    """Return the options before the command. Shell completion does not set them in the context."""
     if isinstance(context.obj, ServerOptions):
         return context.obj
     given = context.find_root().params

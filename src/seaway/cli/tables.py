@@ -64,14 +64,14 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("one decision, 99th percentile µs", "p99_us", _count),
     ),
 }
-"""Rows by section: label, name of the figure, and format."""
+"""Rows by section. A row has a label, the name of the value, and its format."""
 
 GAP = 2
 UNKNOWN = "–"
 
 
 def show_comparison(outcomes: Sequence[Outcome], console: Console | None = None) -> None:
-    """Print figures, one per line, with a column per policy; split into tables that fit the width."""
+    """Print the results, one per line, with a column per policy, in tables that fit the width."""
     console = console or Console()
     records = [outcome.record() for outcome in outcomes]
     columns = [column_of(record) for record in records]
@@ -96,7 +96,7 @@ def show_bound(bound_pct: float | None) -> None:
 
 
 def column_of(record: Record) -> dict[str, str]:
-    """Format the figures of a record, by name."""
+    """Format the values of a record, by name."""
     return {name: _cell(record, name, written) for rows in SECTIONS.values() for _, name, written in rows}
 
 
@@ -126,7 +126,7 @@ def _cell(record: Record, name: str, written: Callable[[float], str]) -> str:
 
 
 def show_explanation(explanation: Explanation, console: Console) -> None:
-    """Print why a job fits or not: a sentence, and the best candidates with their scores."""
+    """Print whether a job fits and why: a sentence, and the best candidates with their scores."""
     from seaway.scheduling.explain import summary
 
     verdict = "was placed" if explanation.fits else "was refused"

@@ -12,11 +12,9 @@ import httpx
 from seaway.client.call import Call, Paged, decoded
 from seaway.client.calls import jobs as job_calls
 from seaway.client.config import Target
-from seaway.client.connection import content, request, settings
-from seaway.client.feed import Feed, LogFeed, Observation
-from seaway.client.following import Following, Stream, Until, Wait
+from seaway.client.connection import Pace, Retries, content, request, settings
+from seaway.client.feed import Feed, Following, LogFeed, Observation, Stream, Until, Wait
 from seaway.client.methods import Methods
-from seaway.client.retries import Pace, Retries
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut

@@ -10,15 +10,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.agents.settings import DdpgSettings
-from seaway.learning.baselines.settings import DdpgBaselineSettings, PpoSettings, SacSettings, Td3Settings
+from seaway.learning.baselines import DdpgBaselineSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.instances.instance import Instance
-from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.settings import DdpgSettings, PilotSettings, Run
 from seaway.learning.training.learner import Learner
-from seaway.learning.training.settings import Run
 
 OURS = "seaway.learning.training.ddpg"
-BASELINES = "seaway.learning.baselines.learner"
+BASELINES = "seaway.learning.baselines"
 
 NEEDED = ("gymnasium", "onnx", "onnxruntime", "onnxscript", "tensorboard", "torch")
 """Packages of seaway[learn] that every algorithm needs."""

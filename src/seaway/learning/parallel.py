@@ -1,4 +1,4 @@
-"""What spreads work, whatever does it."""
+"""Parallel execution over processes, or over machines with Ray. Results do not depend on it."""
 
 from __future__ import annotations
 

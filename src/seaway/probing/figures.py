@@ -1,4 +1,4 @@
-"""Figures of a link from a round of probes."""
+"""Figures of a link from a round of probes, and rates from the counters of interfaces."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from seaway.domain.units import figure_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
-from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.plain import scaled
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.remedies import Change, changes, combined_changes

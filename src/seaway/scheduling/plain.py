@@ -32,9 +32,9 @@ from seaway.scheduling.framework import (
     Status,
     Verdict,
 )
+from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
 from seaway.scheduling.kernels.queries import FitParams, best_of, nodes_that_fit
-from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.kernels.score_cache import MAX_ROWS, MIN_ROWS, resized, row_cache
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT

@@ -1,4 +1,4 @@
-"""Upper bound of the allocation on a trace, with full knowledge."""
+"""Upper bound of the allocation of a trace, with full knowledge, by a fluid relaxation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaying a trace: jobs arrive one after the other, no one leaves, what does not fit is lost.
+"""Replay of a trace in which jobs arrive one after the other and never end. Jobs that do not fit are lost.
 
 A policy may be let to put jobs back on their arrival: those are offered again after the last arrival.
 """
@@ -29,8 +29,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import Float64, at_hundred, use, used_shares
-from seaway.simulation.outcome import Curve, Outcome, Shares, count_outcomes
+from seaway.simulation.outcome import Curve, Float64, Outcome, Shares, at_hundred, count_outcomes, use, used_shares
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 
 MAX_BATCH = 512

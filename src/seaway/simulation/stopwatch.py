@@ -12,8 +12,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import quantile
-from seaway.simulation.outcome import Speed
+from seaway.simulation.outcome import Speed, quantile
 
 PolicyMaker = Callable[[], Profile | Policy]
 """Makes a policy that has seen nothing yet."""

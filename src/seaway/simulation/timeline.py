@@ -26,8 +26,19 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import Float64, quantile, use, used_shares
-from seaway.simulation.outcome import COMPLETE_POLICIES, Counts, Curve, Outcome, Shares, Waits, could_place
+from seaway.simulation.outcome import (
+    COMPLETE_POLICIES,
+    Counts,
+    Curve,
+    Float64,
+    Outcome,
+    Shares,
+    Waits,
+    could_place,
+    quantile,
+    use,
+    used_shares,
+)
 from seaway.simulation.replay import capacity_milli, last_of, percent, requested_milli
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 

@@ -1,1 +1,1 @@
-"""Terminal output: figures and events as text, and the live full-screen view, `seaway top`."""
+"""Terminal output: values and events as text, and the live full-screen view, `seaway top`."""

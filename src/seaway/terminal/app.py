@@ -29,7 +29,7 @@ from seaway.terminal.tree import DEVICE, NODE
 from seaway.terminal.words import Body, line, place
 
 PANES = ("fleet", "queue", "jobs", "links")
-"""Views of the main screen, by their numbers."""
+"""Views of the main screen, in the order of their numbers."""
 
 TICK_S = 1.0
 """Interval at which ages are drawn again, in seconds."""
@@ -38,7 +38,7 @@ TYPED_S = 0.25
 """Delay after the last key press before a search, in seconds."""
 
 ACTIONS = ("cancel", "suspend", "cordon", "drain", "find")
-"""Actions that are shown if they apply to the selected row."""
+"""Actions that are visible only if they apply to the selected row."""
 
 DARK, LIGHT = "textual-dark", "textual-light"
 CHANGES_JOBS = frozenset({"user", "operator", "admin"})
@@ -58,7 +58,7 @@ class Top(App[None]):
     who
         The caller, from `GET /me`.
     light
-        Whether to start with the light theme.
+        True to start with the light theme.
     """
 
     TITLE = "seaway top"
@@ -135,7 +135,7 @@ class Top(App[None]):
 
     @property
     def view(self) -> View:
-        """The visible view, or the one below a dialog."""
+        """Visible view, or the view below a dialog."""
         for screen in reversed(self.screen_stack[1:]):
             if isinstance(screen, View):
                 return screen
@@ -177,7 +177,7 @@ class Top(App[None]):
         self._offer()
 
     async def _listen(self) -> None:
-        """Follow events; refreshes report connection errors."""
+        """Follow events. Refreshes report connection errors."""
         after: int | None = None
         while True:
             with suppress(SeawayError):
@@ -255,7 +255,7 @@ class Top(App[None]):
             self.action_pane(PANES[(PANES.index(active) + by) % len(PANES)])
 
     def action_ask(self) -> None:
-        """Query the server immediately, even if it refused the token before."""
+        """Query the server immediately, even if it rejected the token before."""
         self.contact.refusal = ""
         self.due.at_once()
 
@@ -284,7 +284,7 @@ class Top(App[None]):
         self.set_timer(TYPED_S, lambda: self._find(message.value))
 
     def _find(self, text: str) -> None:
-        """Search for the typed text, unless the user has typed more."""
+        """Search for the typed text, unless the user has continued to type."""
         if text == self._typed and text.strip() != self._pane.text and self.query_one("#find").has_class("open"):
             self._pane.find(text)
 
@@ -306,7 +306,7 @@ class Top(App[None]):
     # Changes
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Allow an action if the token's role and the selection permit it."""
+        """Report whether the token's role and the selection permit an action."""
         role, view = self._who["role"], self.view if self.screen_stack and self.is_running else View()
         if action in {"cancel", "suspend"}:
             return role in CHANGES_JOBS and view.job is not None and view.job.get("state") not in OVER

@@ -32,7 +32,7 @@ KEYS = (
 
 
 class Dialog(ModalScreen[bool]):
-    """Dialog over the current screen."""
+    """Dialog above the current screen."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
@@ -44,7 +44,7 @@ class Dialog(ModalScreen[bool]):
 
 
 class Ask(Dialog):
-    """Confirmation of a change; only `y` confirms.
+    """Confirmation of a change. Only `y` confirms it.
 
     Parameters
     ----------

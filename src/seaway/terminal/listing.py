@@ -14,33 +14,33 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from seaway.terminal.columns import GAP, LEAST, Column, fitting
+from seaway.terminal.tables import GAP, LEAST, Column, fitting
 from seaway.terminal.words import Body
 
 if TYPE_CHECKING:
     from textual import events
 
 HEAD = 1
-"""Lines above the rows: the headings."""
+"""Number of lines above the rows, for the headings."""
 
 LOOKED_AT = 200
-"""First rows that contribute to the width of columns, in addition to the visible ones."""
+"""Number of first rows that determine the width of columns, in addition to the visible rows."""
 
 
 class Listing(ScrollView, can_focus=True):
     """Rows in columns, with a cursor.
 
-    The cursor stays on its row when rows are added or removed; until it moves, it stays at the top. Columns only
-    grow, so that changing figures do not move them. Columns that were never filled are omitted.
+    The cursor stays on its row when rows are added or removed. Before its first move, it stays at the top. Columns only
+    grow, so that changing values do not move them. Columns that were never filled are omitted.
 
     Parameters
     ----------
     columns
-        All columns. Wide ones are hidden, and those that do not fit are dropped by their priority.
+        All columns. Wide columns are hidden, and columns that do not fit are dropped by their priority.
     key
         Field that identifies rows.
     empty
-        Text without rows.
+        Text that is shown without rows.
     """
 
     DEFAULT_CSS = """
@@ -70,7 +70,7 @@ class Listing(ScrollView, can_focus=True):
 
         @property
         def control(self) -> Listing:
-            """The list of the row."""
+            """List that contains the row."""
             return self.listing
 
     class Moved(Message):
@@ -82,7 +82,7 @@ class Listing(ScrollView, can_focus=True):
 
         @property
         def control(self) -> Listing:
-            """The list of the cursor."""
+            """List that contains the cursor."""
             return self.listing
 
     def __init__(self, columns: Sequence[Column], *, key: str = "id", empty: str = "", id: str | None = None) -> None:  # noqa: A002  # from Textual
@@ -122,9 +122,9 @@ class Listing(ScrollView, can_focus=True):
         Parameters
         ----------
         empty
-            Text without rows; None retains the previous one.
+            Text that is shown without rows; None keeps the previous one.
         reset
-            Whether the rows are a new list, so that the cursor goes to the top.
+            True if the rows are a new list, so that the cursor moves to the top.
         """
         before, at = self.current, self._cursor
         self._rows = rows
@@ -145,7 +145,7 @@ class Listing(ScrollView, can_focus=True):
         self._move_to(self._found(key, self._cursor))
 
     def _found(self, key: object, at: int) -> int:
-        """Return the present index of a row; for a removed row, its previous index or the last one."""
+        """Return the current index of a row; for a removed row, return its previous index or the last one."""
         near = range(max(at - self._room, 0), min(at + self._room, len(self._rows)))
         for places in (near, range(len(self._rows))):
             for place in places:
@@ -192,7 +192,7 @@ class Listing(ScrollView, can_focus=True):
             self.post_message(self.Chosen(self, self.current))
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor to the clicked row; a double click opens it."""
+        """Move the cursor to the clicked row. A double click opens the row."""
         place = self.scroll_offset.y + event.y - HEAD
         if event.y >= HEAD and place < len(self._rows):
             self._move_to(place)
@@ -242,7 +242,7 @@ class Listing(ScrollView, can_focus=True):
         return line
 
     def _widths(self, width: int) -> list[tuple[int, int]]:
-        """Return the visible columns with their widths; extra width goes to truncated columns, from the first."""
+        """Return the visible columns with their widths. Truncated columns get the extra width, from the first one."""
         if self._fit[0] == width:
             return self._fit[1]
         room = width - 1

@@ -40,7 +40,7 @@ def wanted(text: str, states: tuple[str, ...] = LIVE) -> JobFilter:
     ----------
     text
         Words separated by blanks. ``queue:batch`` and similar words are filters. Any other word is a part of the name;
-        the last one counts.
+        the last one applies.
     states
         States to show if the text names none.
     """
@@ -68,22 +68,22 @@ def wanted(text: str, states: tuple[str, ...] = LIVE) -> JobFilter:
 
 
 NODES = 50
-"""Nodes on a page."""
+"""Number of nodes on a page."""
 
 FOUND = 100
-"""Limit of nodes in a search."""
+"""Maximum number of nodes in a search."""
 
 JOBS = 100
-"""Jobs to read at first, and with each scroll to the end of the list."""
+"""Number of jobs to read at first, and with each scroll to the end of the list."""
 
 MAX_JOBS = 500
-"""Limit of jobs in view. A sorted list of this length is incomplete."""
+"""Maximum number of jobs in the list. A sorted list of this length is incomplete."""
 
 SORTS = ("newest", "name", "state", "queue", "where")
 
 
 class Pane(Vertical, View):
-    """A list with a status line below it.
+    """List with a caption below it.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Pane(Vertical, View):
         self.listing.focus()
 
     def say(self, *parts: str) -> None:
-        """Write the caption."""
+        """Set the text of the caption."""
         self._caption.update(" · ".join(part for part in parts if part))
 
 
@@ -141,11 +141,11 @@ class FleetPane(Pane):
         self.fleet = Tree()
 
     def touched_by(self, event: Body) -> bool:
-        """Report whether an event can concern the fleet."""
+        """Report whether an event can change the fleet."""
         return event["kind"] in self.KINDS
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read the visible nodes, or those that match the search."""
+        """Read the visible nodes, or the nodes that match the search."""
         tree, text, reset = self.fleet, self.text, self.fleet.text != self.text
         tree.clusters = clusters
         if text:
@@ -213,7 +213,7 @@ class FleetPane(Pane):
 
 
 class QueuePane(Pane):
-    """Waiting jobs in the order of scheduling, with the reason why the selected one waits."""
+    """Waiting jobs in the order of scheduling, with the reason why the selected job waits."""
 
     hint = HINT
     DEFAULT_CSS = """
@@ -232,7 +232,7 @@ class QueuePane(Pane):
         yield self._caption
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
-        """Read the waiting jobs and the reason of the selected one."""
+        """Read the waiting jobs, and the reason why the selected job waits."""
         asked = wanted(self.text, QUEUED)
         page = await client.body(job_calls.jobs(limit=MAX_JOBS, **asked).first)
         rows = sorted(page["jobs"], key=lambda each: (-each["priority"], each["submitted_at"]))
@@ -267,7 +267,7 @@ class QueuePane(Pane):
 
 
 class JobsPane(Pane):
-    """Unfinished jobs, or those of the search; more load at the end of the list."""
+    """Unfinished jobs, or those that match the search. More jobs load at the end of the list."""
 
     hint = HINT
     BINDINGS: ClassVar[list[BindingType]] = [Binding("o", "sort", "Sort")]
@@ -327,7 +327,7 @@ class JobsPane(Pane):
 
 
 class LinksPane(Pane):
-    """Links between gateways, with the figures for decisions."""
+    """Links between gateways, with the figures that decisions use."""
 
     hint = "a part of a gateway's name"
     KINDS = frozenset({"network", "agent", "path", "slo_violated", "slo_recovered", "cluster"})
@@ -336,7 +336,7 @@ class LinksPane(Pane):
         super().__init__(Listing(LINK_COLUMNS, key="key", empty="no links"), due, id="links")
 
     def touched_by(self, event: Body) -> bool:
-        """Report whether an event can concern links."""
+        """Report whether an event can change links."""
         return event["kind"] in self.KINDS
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
@@ -350,7 +350,7 @@ class LinksPane(Pane):
 
 
 async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:
-    """Return the number of jobs; query it only if the page is incomplete."""
+    """Return the number of jobs. Query it only if the page is incomplete."""
     shown = len(page["jobs"])
     if page["next"] is None:
         return shown
@@ -359,10 +359,10 @@ async def total_of(client: AsyncClient, page: Body, asked: JobFilter) -> int:
 
 
 def of_all(shown: int, total: int, what: str, first: str = "first") -> str:
-    """Describe the number of entries in view, and the total if that is larger."""
+    """Describe the number of visible entries, and the total if it is larger."""
     return f"{total:,} {what}" if shown >= total else f"{first} {shown:,} of {total:,} {what}"
 
 
 def narrow_down(shown: int, total: int) -> str:
-    """Describe the search for entries that are not in view; empty if all are."""
+    """Return a hint to search for hidden entries; empty if all are visible."""
     return "/ finds others" if shown < total else ""

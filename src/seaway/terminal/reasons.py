@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from seaway.domain.units import figure_text
-from seaway.terminal.columns import Column, Rows
+from seaway.terminal.tables import Column, Rows
 from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
 
 
 def picture(body: Body, layers: int) -> RenderableType:
-    """Return a reason's summary with a number of layers below it."""
+    """Return the summary of a reason with a number of layers below it."""
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
     explanation = body["explanation"]
     if layers:
@@ -43,7 +43,7 @@ def _ahead(jobs: int) -> str:
 
 
 def refusals(explanation: Body) -> list[RenderableType]:
-    """List the number of nodes that each rule refuses."""
+    """Return the number of nodes that each rule refuses."""
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
     head = f"\n{fit or 'none'} of {nodes} could take a replica now"
@@ -60,7 +60,7 @@ def refusals(explanation: Body) -> list[RenderableType]:
 
 
 def remedies(explanation: Body) -> list[RenderableType]:
-    """List the smallest changes that admit a job."""
+    """Return the smallest changes that make a job admissible."""
     if not explanation["remedies"]:
         return []
     columns = (
@@ -73,7 +73,7 @@ def remedies(explanation: Body) -> list[RenderableType]:
 
 
 def scores(candidates: list[Body]) -> list[RenderableType]:
-    """List each plugin's scores of the candidates."""
+    """Return each plugin's scores of the candidates."""
     if not candidates:
         return []
     plugins = list(candidates[0]["scores"])

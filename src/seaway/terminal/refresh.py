@@ -1,4 +1,4 @@
-"""Times of refreshes: soon after a change, limited in frequency, and regularly without one."""
+"""Times of refreshes: soon after a change, limited in frequency, and regularly without a change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seaway.client.errors import ForbiddenError, RejectedError, SeawayError, Una
 from seaway.terminal.words import Body, seconds
 
 GAP_S = 0.4
-"""Least interval between refreshes, in seconds."""
+"""Minimum interval between refreshes, in seconds."""
 
 PERIOD_S = 5.0
-"""Interval of refreshes without events, in seconds; measurements cause no events."""
+"""Interval of refreshes without events, in seconds. Measurements cause no events."""
 
 REST = 2.0
-"""Pause after a refresh, as a multiple of its duration: a slow server is not queried all the time."""
+"""Pause after a refresh, as a multiple of its duration, so that a slow server is not queried permanently."""
 
 
 AGAIN_S = 1.0
@@ -31,7 +31,7 @@ class Due:
     Parameters
     ----------
     period_s
-        Longest interval in seconds.
+        Maximum interval in seconds.
     clock
         Monotonic clock in seconds.
     """
@@ -57,7 +57,7 @@ class Due:
         self.changed()
 
     def left_s(self) -> float:
-        """Return the seconds until the next refresh; 0 for now."""
+        """Return the seconds until the next refresh; 0 if it is due."""
         least = max(GAP_S, self._rest_s)
         wanted = least if self._changed else max(self._period_s, least)
         return max(self._began_s + wanted - self._clock(), 0.0)
@@ -69,7 +69,7 @@ class Due:
         return hurry
 
     def end(self, *, failed: bool = False) -> None:
-        """Record the end of a refresh; a failed one is due again soon."""
+        """Record the end of a refresh. A failed one is due again soon."""
         self._rest_s = max(REST * (self._clock() - self._began_s), AGAIN_S if failed else 0.0)
         self._changed |= failed
 
@@ -83,7 +83,7 @@ class Due:
 
 
 SLOW_S = 3.0
-"""Seconds without an answer after which the status line reports it."""
+"""Time without an answer after which the status line reports it, in seconds."""
 
 
 class Contact:
@@ -104,7 +104,7 @@ class Contact:
         self._asked_s: float | None = None
         self._silence = ""
         self.refusal = ""
-        """Reason why the server refuses this token; empty while it accepts it."""
+        """Reason why the server rejects this token; empty while it accepts the token."""
         self.objection = ""
         """Error message for the last request; empty after a success."""
 
@@ -133,7 +133,7 @@ class Contact:
         return bool(self._silence)
 
     def trouble(self) -> str:
-        """Describe the problem and its remedy; empty for none."""
+        """Describe the problem and its remedy; empty if there is none."""
         if self.refusal:
             return f"the token is refused: {self.refusal}. Sign in with `seaway login`, then press r"
         if self._silence:
@@ -144,10 +144,10 @@ class Contact:
 
 
 class View:
-    """Part of the screen with data of the server; the visible one is refreshed."""
+    """Part of the screen with data of the server. Only the visible view is refreshed."""
 
     hint = ""
-    """Hint for the text after `/`; empty without a search."""
+    """Hint for the text after `/`; empty if the view has no search."""
 
     async def look(self, client: AsyncClient, clusters: Sequence[Body]) -> None:
         """Query the server, and show the result.
@@ -155,12 +155,12 @@ class View:
         Parameters
         ----------
         clusters
-            All clusters, just queried.
+            All clusters, from a query just before.
 
         Raises
         ------
         SeawayError
-            When it does not answer, or answers with an error.
+            When the server does not answer, or answers with an error.
         """
 
     def touched_by(self, event: Body) -> bool:
@@ -168,11 +168,11 @@ class View:
         return True
 
     def find(self, text: str) -> None:
-        """Search for a text; empty shows all."""
+        """Search for a text; an empty text shows all entries."""
 
     @property
     def job(self) -> Body | None:
-        """Selected job with its `id` and, if known, `name` and `state`; None for none."""
+        """Selected job with its `id` and, if known, `name` and `state`; None if no job is selected."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""Screen of a job: description, events, reasons for its placement, and log."""
+"""Screens of a job and of a node."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as calls
 from seaway.client.errors import SeawayError, UnavailableError, UnknownError
 from seaway.domain.job_state import FINAL
-from seaway.terminal.columns import Rows, details
 from seaway.terminal.listing import Listing
 from seaway.terminal.reasons import picture
 from seaway.terminal.refresh import Due, View
 from seaway.terminal.summary import StatusLine
-from seaway.terminal.tables import ATTEMPT_COLUMNS, containers, facts
+from seaway.terminal.tables import ATTEMPT_COLUMNS, Rows, containers, details, facts
 from seaway.terminal.tree import FLEET_COLUMNS, NODE, Tree, condition
 from seaway.terminal.words import STYLES, Body, cordoned, cores, gib, level, line, models
 
@@ -38,13 +37,13 @@ if TYPE_CHECKING:
 
 TABS = ("about", "events", "why", "log")
 LAYERS = 2
-"""Level of detail of the explanation: all layers."""
+"""Number of layers of the explanation: all."""
 
 TAIL = 200
-"""Lines to read at first."""
+"""Number of log lines to read at first."""
 
 MAX_LINES = 5_000
-"""Limit of lines in view."""
+"""Maximum number of log lines in the view."""
 
 LOG_AGAIN_S = 3.0
 """Delay before a failed log is requested again, in seconds."""
@@ -113,7 +112,7 @@ class JobScreen(Screen[None], View):
 
     @property
     def job(self) -> Body | None:
-        """The job."""
+        """Job of the screen."""
         return self._body
 
     @property
@@ -177,7 +176,7 @@ class JobScreen(Screen[None], View):
         self._reader = self.run_worker(self._read_log(self._replica))
 
     async def _read_log(self, replica: int) -> None:
-        """Follow a replica's log until the job ends; start over after a connection loss."""
+        """Follow a replica's log until the job ends. Start over after a connection loss."""
         while True:
             self._lines.clear()
             self._lines.write_line(f"── replica {replica} ──")
@@ -211,7 +210,7 @@ class JobScreen(Screen[None], View):
             self._follow_log()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Allow the next replica in the log of a job that has several."""
+        """Report whether an action is allowed. The next replica requires an open log of a job with several replicas."""
         return action != "replica" or (self._tab == TABS[-1] and bool(self._body and self._body["replicas"] > 1))
 
     def action_back(self) -> None:
@@ -275,7 +274,7 @@ class NodeScreen(Screen[None], View):
 
     @property
     def place(self) -> Body | None:
-        """The node."""
+        """Node of the screen."""
         body = self._body
         return {"cluster": self._cluster, "node": self._node, "cordon": body["cordon"]} if body else None
 

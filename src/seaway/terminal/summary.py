@@ -14,16 +14,16 @@ from seaway.terminal.words import STYLES, Body, bar
 
 LONG_BAR = 20
 SHORT_BAR = 3
-"""Largest and smallest width of a bar, in blocks."""
+"""Maximum and minimum width of a bar, in blocks."""
 
 LARGE_MIB = 10 << 20
-"""Amount of memory from which the unit is Ti."""
+"""Amount of memory in MiB from which the unit is Ti."""
 
 STATES = ("up", "stale", "lost", "gone")
 ENDED = (JobState.FAILED, JobState.COMPLETED, JobState.CANCELLED)
 
 MAX_NAMED = 2
-"""Limit of unreachable clusters that are listed by name; more are counted."""
+"""Maximum number of unreachable clusters that are listed by name. More clusters are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Summary:
     clusters
         Number of clusters in each state.
     unreachable
-        Names of clusters that are not up. All sums omit them, since their present state is unknown.
+        Names of clusters that are not up. All sums omit them, because their current state is unknown.
     milli, memory_mib
-        Cores, in thousandths, and memory of GPUs.
+        GPU cores, in thousandths, and GPU memory.
     free_milli, free_memory_mib
-        Their free amounts on nodes that accept new jobs.
+        Free GPU cores and memory on nodes that accept new jobs.
     jobs
         Number of jobs in each state.
     """
@@ -64,7 +64,7 @@ class Summary:
 
     @classmethod
     def of(cls, clusters: Sequence[Body], jobs: dict[str, int]) -> Summary:
-        """Sum up clusters."""
+        """Return the sums over clusters."""
         states = [each["state"] for each in clusters]
         up = [each for each in clusters if each["state"] == "up"]
         taking = [each for each in up if not each["cordon"]]
@@ -91,7 +91,7 @@ class Summary:
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:
-        """Return the number of clusters by state, of nodes and GPUs, and the clusters that are not included."""
+        """Return a line with the number of clusters by state, of nodes and GPUs, and the clusters that are not included."""
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
@@ -139,7 +139,7 @@ def _sum(clusters: Sequence[Body], name: str) -> Amount:
 
 
 def _level(name: str, amount: Amount, there: int, unit_of: tuple[int, str], blocks: int) -> Text:
-    """Draw an amount with its free part. The unit is a pair: its size and its name."""
+    """Draw an amount with its free part. The unit is a pair of its size and its name."""
     one, unit = unit_of
     used, total, free = (_short(each / one) for each in (amount.used, amount.total, there))
     return Text.assemble(
@@ -162,7 +162,7 @@ def _short(number: float) -> str:
 
 GAP = 2
 LEAST = 8
-"""Gap between the fleet and the address, and least width of the address, in characters."""
+"""Gap between the fleet and the address, and minimum width of the address, in characters."""
 
 
 class Head(Static):
@@ -205,7 +205,7 @@ class Head(Static):
 
 
 def beside(left: Text, right: Text, width: int) -> Text:
-    """Place a text at the right end of another's line.
+    """Place the right text at the end of a line that begins with the left text.
 
     Truncate the right text first, and omit it below a width of `LEAST`. Truncate the left text only if it is wider than
     the line.

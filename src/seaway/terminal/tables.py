@@ -1,18 +1,19 @@
-"""Tables of jobs, attempts and containers."""
+"""Columns, and tables of jobs, attempts, containers and links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from seaway.terminal.columns import Column, Rows, details
 from seaway.terminal.words import (
     NONE,
     Body,
@@ -32,7 +33,108 @@ from seaway.terminal.words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+
+GAP = 2
+LEAST = 16
+"""Minimum width of a column that may be truncated, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Column of a table.
+
+    Attributes
+    ----------
+    title
+        Heading.
+    cell
+        Returns the text of a row's cell.
+    right
+        True to align right.
+    wide
+        True to show it only in wide output.
+    cut
+        True if its text may be truncated.
+    drop
+        Order in which columns are dropped from a narrow terminal, the highest first; 0 is never dropped.
+    """
+
+    title: str
+    cell: Callable[[Body], str | Text]
+    right: bool = False
+    wide: bool = False
+    cut: bool = False
+    drop: int = 0
+
+
+class Rows:
+    """Table that adapts to the width of the terminal when it is printed.
+
+    Parameters
+    ----------
+    columns
+        All columns.
+    rows
+        Rows, one per line.
+    wide
+        True to show wide columns.
+    """
+
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Body], *, wide: bool = False) -> None:
+        self._columns = [each for each in columns if wide or not each.wide]
+        self._cells = [[_text(column.cell(row)) for column in self._columns] for row in rows]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = fitting(self._columns, list(map(self._width, range(len(self._columns)))), options.max_width)
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+        for at in shown:
+            column = self._columns[at]
+            table.add_column(column.title, justify="right" if column.right else "left", no_wrap=not column.cut)
+        for row in self._cells:
+            table.add_row(*(_cut(row[at]) if self._columns[at].cut else row[at] for at in shown))
+        yield table
+
+    def _width(self, at: int) -> int:
+        return max([cell_len(self._columns[at].title), *(row[at].cell_len for row in self._cells)])
+
+
+def fitting(columns: Sequence[Column], widest: Sequence[int], room: int) -> list[int]:
+    """Return the indexes of the columns that fit a width.
+
+    Parameters
+    ----------
+    widest
+        Width of each column's widest text, in characters.
+    room
+        Available width in characters.
+    """
+    least = [GAP + (min(wide, LEAST) if column.cut else wide) for column, wide in zip(columns, widest, strict=True)]
+    shown = list(range(len(columns)))
+    while sum(least[at] for at in shown) > room and any(columns[at].drop for at in shown):
+        shown.remove(max(shown, key=lambda at: columns[at].drop))
+    return shown
+
+
+def details(pairs: Iterable[tuple[str, str | Text]]) -> Table:
+    """Return a table of names and values; omit empty values."""
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(name, _text(value))
+    return table
+
+
+def _text(value: str | Text) -> Text:
+    return Text(value) if isinstance(value, str) else value
+
+
+def _cut(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 JOB_COLUMNS = (
@@ -102,7 +204,7 @@ def facts(body: Body, workloads: Sequence[Body]) -> Table:
 
 
 def containers(workloads: Sequence[Body]) -> RenderableType:
-    """List the containers of a job's replicas with their pods."""
+    """Return a list of the containers of a job's replicas with their pods."""
     columns = (
         Column("REPLICA", lambda each: str(each["replica"]), right=True),
         Column("PHASE", lambda each: each["phase"]),
@@ -125,17 +227,17 @@ def containers(workloads: Sequence[Body]) -> RenderableType:
 
 
 def where_placed(placements: Sequence[Body]) -> list[str]:
-    """List the nodes of an attempt, each once."""
+    """Return the nodes of an attempt, each once."""
     return list(dict.fromkeys(f"{each['cluster']}/{each['node']}" for each in placements))
 
 
 STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "reported": ""}
-"""Colours of the states of links; the text is always visible too."""
+"""Colours of the states of links. The text of a state is always visible, too."""
 
 MUCH_LOSS_PPM = 10_000
 SPARKS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
-"""Characters of a sparkline."""
+"""Width of a sparkline, in characters."""
 
 
 class Figure(StrEnum):
@@ -148,14 +250,14 @@ class Figure(StrEnum):
 
 
 def _lost(ppm: int | None) -> Text:
-    """Format a loss: red above 1 %, yellow above 0."""
+    """Format a loss, in red above 1 %, and in yellow above 0."""
     if ppm is None:
         return Text(NONE, "dim")
     return Text(loss(ppm), "red" if ppm > MUCH_LOSS_PPM else "yellow" if ppm else "")
 
 
 def _time(ns: int | None, link: Body) -> Text:
-    """Format a time: red without an answer, dim if unknown."""
+    """Format a time, in red without an answer, and dim if it is unknown."""
     if ns is not None and link["loss_ppm"] is not None and link["latency_ns"] is not None:
         return Text(rtt(ns), "dim" if link["state"] == "stale" else "")
     return Text("dead", "red") if link["loss_ppm"] is not None else Text(NONE, "dim")
@@ -175,7 +277,7 @@ def _taken(link: Body) -> str | Text:
 
 
 def _shown(link: Body, *, raw: bool) -> Body:
-    """Return a link with the figures for decisions, or with those of the latest round."""
+    """Return a link with the figures for decisions or, with `raw`, with those of the latest round."""
     if not raw or link["raw"] is None:
         return link
     return {**link, **{name: link["raw"][name] for name in ("latency_ns", "jitter_ns", "loss_ppm")}}
@@ -233,7 +335,7 @@ def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:
 
 
 def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
-    """Return a sparkline for each figure of a link, oldest first; or a table of all samples."""
+    """Return a sparkline for each figure of a link, oldest first; in wide output, return a table of all samples."""
     from rich.table import Table
 
     if not samples:
@@ -263,7 +365,7 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
 
 
 def sparks(values: Sequence[int | None], width: int = WIDTH) -> str:
-    """Return a sparkline: each mark is the maximum of its part of the values, a blank means no answer.
+    """Return a sparkline. Each mark is the maximum of its part of the values; a blank means no answer.
 
     The lowest mark stands for 0, so that small variations look flat.
     """

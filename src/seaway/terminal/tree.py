@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from seaway.terminal.columns import Column
+from seaway.terminal.tables import Column
 from seaway.terminal.words import Body, bar, cordoned, cores, gib, models, seconds, small_bars, state
 
 CLUSTER, NODE, DEVICE, SLICE, MORE = "cluster", "node", "device", "slice", "more"
@@ -20,7 +20,7 @@ class Page:
     Attributes
     ----------
     after
-        Continuation token of the page; empty for the first one.
+        Continuation token of the page; empty for the first page.
     """
 
     after: str
@@ -36,7 +36,7 @@ class Nodes:
     pages
         Pages in the server's order.
     following
-        Continuation token of the next page; None for none, empty before the first page.
+        Continuation token of the next page; empty before the first page, None after the last page.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -64,9 +64,9 @@ class Tree:
     nodes
         Nodes of unfolded clusters, by cluster.
     text
-        Search; empty shows all.
+        Search text; an empty text shows all nodes.
     found
-        Nodes of the search.
+        Nodes that match the search.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Tree:
         )
 
     def asked(self, text: str) -> tuple[str, str]:
-        """Return the cluster of a search, empty for all, and the part of a node's name."""
+        """Return the cluster of a search, which is empty for all clusters, and the searched part of a node's name."""
         cluster, slash, node = text.partition("/")
         known = slash and any(each["name"] == cluster for each in self.clusters)
         return (cluster if known else "", node if slash else text)
@@ -175,7 +175,7 @@ class Tree:
                 yield from self.devices(node, str(line["key"]))
 
     def devices(self, node: Body, parent: str, depth: int = 2) -> Iterator[Body]:
-        """Return the lines of a node's devices, and of the slices of unfolded ones."""
+        """Yield the lines of a node's devices, and the lines of the slices of unfolded devices."""
         for device in node["devices"]:
             key = f"{DEVICE}/{device['cluster']}/{device['node']}/{device['uuid']}"
             line = self._line(device, DEVICE, key, parent, depth, holds=device["slices"])
@@ -193,7 +193,7 @@ BLOCKS = 8
 """Width of a bar in blocks."""
 
 MARKS = {True: "▾ ", False: "▸ ", None: "  "}
-"""Marks of unfolded lines, of folded ones, and of lines without children."""
+"""Marks of unfolded lines, folded lines, and lines without children."""
 
 
 def name(line: Body) -> Text:
@@ -212,12 +212,12 @@ def _named(line: Body) -> str:
 
 
 def _short(model: str) -> str:
-    """Remove the maker's name from a model."""
+    """Remove the vendor's name from a model."""
     return model.removeprefix("NVIDIA ")
 
 
 def condition(line: Body) -> Text:
-    """Describe whether a cluster, node or device accepts new work."""
+    """Report whether a cluster, node or device accepts new workloads, as text."""
     if line["kind"] == CLUSTER:
         return Text("cordoned", "yellow") if line["cordon"] and line["state"] == "up" else state(line["state"])
     if line["kind"] == NODE:
@@ -287,7 +287,7 @@ def jobs(line: Body) -> str:
 
 
 def note(line: Body) -> str:
-    """Describe why a line accepts no new work; for a slice, name its tenant."""
+    """Describe why a line accepts no new workloads; for a slice, return its tenant."""
     if line["kind"] == CLUSTER:
         return str(line.get("silence", "")).removeprefix(f"{line['name']}: ") or cordoned(line)
     if line["kind"] == NODE:

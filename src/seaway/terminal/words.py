@@ -30,7 +30,7 @@ STYLES = {
     "cancelled": "dim",
     "deleted": "dim",
 }
-"""Colours of states; the text is always visible too."""
+"""Colours of states. The text of a state is always visible, too."""
 
 NOWHERE = frozenset(state.value for state in JobState if state not in PLACED | FINAL)
 """States of jobs without a placement. Their clusters and nodes are those of the last attempt."""
@@ -59,7 +59,7 @@ def ago(text: str | None, now: datetime | None = None) -> str:
 
 
 def lasted(start: str | None, end: str | None, now: datetime | None = None) -> str:
-    """Format a duration, up to the present without an end."""
+    """Format a duration; without an end, up to the current time."""
     if not start:
         return NONE
     until = moment(end) if end else now or datetime.now(UTC)
@@ -93,7 +93,7 @@ def state(name: str) -> Text:
 
 
 def places(body: Body) -> str:
-    """Describe a job's present or last placement: its first node and the number of others, or its clusters."""
+    """Describe a job's current or last placement: its first node and the number of others, or its clusters."""
     nodes, clusters = body["nodes"], body["clusters"]
     if not nodes:
         return NONE
@@ -115,7 +115,7 @@ def gib(mib: int) -> str:
 
 
 def cores(milli: int) -> str:
-    """Format an amount in thousandths."""
+    """Format an amount given in thousandths."""
     return f"{milli / 1000:.1f}".removesuffix(".0")
 
 
@@ -150,7 +150,7 @@ def level(amount: Body, write: Callable[[int], str]) -> Text:
 
 
 def gpus(job: Body) -> str:
-    """Return the requested devices of each replica of a job, as written by the user."""
+    """Return the requested devices of each replica of a job, in the user's notation."""
     asked = job["spec"].get("resources", {})
     if not asked.get("gpus"):
         return NONE
@@ -159,7 +159,7 @@ def gpus(job: Body) -> str:
 
 
 def cordoned(thing: Body) -> str:
-    """Describe a cordon: author and reason; empty for none."""
+    """Describe a cordon with its author and reason; empty if there is none."""
     cordon = thing["cordon"]
     if not cordon:
         return ""
@@ -176,7 +176,7 @@ def models(devices: Sequence[Body]) -> str:
 
 
 def small_bars(devices: Sequence[Body]) -> str:
-    """Draw each device as one block; its height is the larger allocation of memory and cores."""
+    """Draw each device as one block. Its height is the larger allocation of memory and cores."""
     return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
 
 
@@ -189,7 +189,7 @@ def _eighths(device: Body) -> int:
 
 
 def need(job: Body) -> str:
-    """Describe the resources of each replica; omit those that are zero."""
+    """Describe the resources of each replica. Omit those that are zero."""
     from seaway.domain.units import cpu_text
 
     request = job["request"]
@@ -210,9 +210,9 @@ def line(event: Body, *, dated: bool = False, named: bool = False) -> Text:
     Parameters
     ----------
     dated
-        Whether to add the date before the time.
+        True to add the date before the time.
     named
-        Whether to add the job's ID, for lists of several jobs.
+        True to add the job's ID, for lists of several jobs.
     """
     what = event["state"] or event["kind"]
     text = Text.assemble((f"{day(event['at']) if dated else clock(event['at'])}  ", "dim"))

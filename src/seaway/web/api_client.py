@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from seaway.client.aio import AsyncClient
 from seaway.client.call import Call, Paged
 from seaway.client.config import Target
-from seaway.client.retries import Pace
+from seaway.client.connection import Pace
 
 T = TypeVar("T")
 

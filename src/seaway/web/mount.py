@@ -1,4 +1,4 @@
-"""Mount of the pages next to the API."""
+"""Mount of the pages next to the API, and limits of their web sockets."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
 from seaway.web import addresses, tabs
 from seaway.web.page import Page, Platform, TurnedAwayError, add_page
+from seaway.web.pages import settings
 from seaway.web.pages.fleet import fleet, node, overview
 from seaway.web.pages.jobs import job, submit
 from seaway.web.pages.jobs import list as jobs
 from seaway.web.pages.network import link, network
 from seaway.web.pages.policies import policies
 from seaway.web.pages.queues import queues
-from seaway.web.pages.settings import settings
 from seaway.web.pages.whatif import whatif
 from seaway.web.plain import ICON, broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.simulated.audit import read_journals, violations
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Refused, journal_path, read_journal
+from seaway.adapters.simulated.ledger import read_journals, violations
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import DeviceSlice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.api.http.finding import page_token
+from seaway.api.http.queries import page_token
 from seaway.application.changes import Change, Record
 from tests.fakes.records import shadow_result
 from tests.unit.api.rig import Rig

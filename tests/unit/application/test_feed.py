@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application import events as feeding
-from seaway.application.changes import Change
-from seaway.application.events import Feed
+from seaway.application import changes as feeding
+from seaway.application.changes import Change, Feed
 from tests.fakes.records import event_of, job_record
 
 

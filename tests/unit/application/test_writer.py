@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application import writer as writing
-from seaway.application.changes import Change, Outcome
-from seaway.application.events import Feed
+from seaway.application.changes import Change, Feed, Outcome
 from seaway.application.transitions import accepted, stepped
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, InvariantError, UnavailableError

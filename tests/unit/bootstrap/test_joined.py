@@ -10,10 +10,9 @@ import pytest
 from seaway.bootstrap.policies import policy_of, read_outline, read_outlines
 from seaway.bootstrap.trained_policies import Trained, own_folder
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile, pack, write_policy
 from seaway.learning.policies.library import FolderLibrary
-from seaway.learning.policies.monitor import Counts, Reason
+from seaway.learning.policies.monitor import Counts, Limits, Reason
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan

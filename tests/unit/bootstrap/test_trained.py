@@ -11,10 +11,9 @@ from seaway.bootstrap import trained_policies as module
 from seaway.bootstrap.policies import policy_of
 from seaway.bootstrap.trained_policies import Trained, own_folder
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile, write_policy
 from seaway.learning.policies.library import FolderLibrary
-from seaway.learning.policies.monitor import Counts
+from seaway.learning.policies.monitor import Counts, Limits
 from seaway.learning.policies.session import Session
 from seaway.scheduling.columns import NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide

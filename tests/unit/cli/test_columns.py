@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from seaway.terminal import words
-from seaway.terminal.columns import Column, Rows, details
+from seaway.terminal.tables import Column, Rows, details
 from seaway.terminal.words import line
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

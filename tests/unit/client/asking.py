@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from seaway import AsyncClient, Client
-from seaway.client.retries import Pace
+from seaway.client.connection import Pace
 
 SERVER = "http://127.0.0.1:1"
 TOKEN = "sw_1_secret"

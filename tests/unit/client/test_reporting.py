@@ -12,8 +12,8 @@ import pytest
 
 from seaway.application.ports.agent import Assignment, Report, Reported, Target
 from seaway.client.agent import HttpController
+from seaway.client.connection import Pace
 from seaway.client.errors import AnswerError, ConflictError, RejectedError, UnavailableError
-from seaway.client.retries import Pace
 from seaway.client.sync import Client
 from seaway.domain.gateways import Method, NetworkConfig, ProbeConfig
 from seaway.wire.network_in import network_text

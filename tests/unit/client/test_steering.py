@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from seaway.client.agent import HttpSteerer
+from seaway.client.connection import Pace
 from seaway.client.errors import AnswerError
-from seaway.client.retries import Pace
 from seaway.client.sync import Client
 from seaway.domain.gateways import Pair
 from seaway.wire.network_in import network_text

@@ -1,4 +1,4 @@
-"""What dashboards ask, read from what Grafana reads."""
+"""Queries of dashboards, read from their JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dashboards.language import Language
 
 @dataclass(frozen=True)
 class Asked:
-    """A query of a panel, and its legend; of a table the title of its column."""
+    """A query of a panel and its legend; for a table, the title of its column."""
 
     dashboard: str
     title: str
@@ -23,13 +23,13 @@ class Asked:
 
 
 def read(frame: Frame, language: Language = Language.ENGLISH) -> dict[str, Any]:
-    """Return a dashboard as Grafana reads it."""
+    """Return the JSON of a dashboard."""
     found: dict[str, Any] = json.loads(as_json(build(frame, language)))
     return found
 
 
 def panels(dashboard: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what it shows, without the lines between."""
+    """Return all panels without rows."""
     return [each for each in dashboard["panels"] if each["type"] != "row"]
 
 

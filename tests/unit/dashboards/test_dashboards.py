@@ -1,4 +1,4 @@
-"""Dashboards as Grafana reads them."""
+"""JSON of the dashboards."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.unit.dashboards.asked import asked, panels, read
 SHIPPED = Path(__file__).parents[3] / "deploy" / "grafana"
 
 WIDTH = 24
-GRAFANAS = {"__all", "__rate_interval", "__range", "datasource", "__url_time_range", "__data"}
-"""Variables that Grafana itself knows."""
+BUILT_IN_VARIABLES = {"__all", "__rate_interval", "__range", "datasource", "__url_time_range", "__data"}
+"""Variables of Grafana itself."""
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-KEPT_AS_THEY_ARE = {"vGPU", "Seaway", "CPU"}
+UNTRANSLATED = {"vGPU", "Seaway", "CPU"}
 
 
 def every(language: Language = Language.ENGLISH) -> list[tuple[str, dict[str, Any]]]:
@@ -36,19 +36,19 @@ def every(language: Language = Language.ENGLISH) -> list[tuple[str, dict[str, An
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
-def test_both_languages_ask_the_same(name: str) -> None:
-    """Only what people read differs: titles, descriptions, legends that are words."""
+def test_both_languages_have_the_same_queries(name: str) -> None:
+    """Only titles, descriptions and legends that are words differ."""
     english, chinese = (list(asked(name, DASHBOARDS[name](language))) for language in Language)
     assert [each.query for each in english] == [each.query for each in chinese]
 
 
 @pytest.mark.parametrize("language", Language)
-def test_every_panel_says_what_it_shows(language: Language) -> None:
-    """Each has a title and a description in its dashboard's language, a data source to choose, and a unit."""
+def test_every_panel_has_title_description_data_source_and_unit(language: Language) -> None:
+    """Texts are in the dashboard's language; users select the data source."""
     for _, dashboard in every(language):
         for panel in dashboard["panels"]:
             title = panel["title"]
-            chinese = bool(CHINESE.search(title)) or title in KEPT_AS_THEY_ARE
+            chinese = bool(CHINESE.search(title)) or title in UNTRANSLATED
             assert chinese if language is Language.CHINESE else not CHINESE.search(title), title
         for panel in panels(dashboard):
             assert bool(CHINESE.search(panel["description"])) is (language is Language.CHINESE), panel["title"]
@@ -57,23 +57,23 @@ def test_every_panel_says_what_it_shows(language: Language) -> None:
 
 
 @pytest.mark.parametrize("language", Language)
-def test_grafanas_own_types_know_all_that_is_written(language: Language) -> None:
-    """Read by them and written again, nothing is gone: no field is misspelt, or where no one looks for it."""
+def test_dashboards_survive_a_round_trip_through_grafana_types(language: Language) -> None:
+    """Grafana's types would drop a misspelt or misplaced field."""
     register_default_plugins()
     for name, dashboard in every(language):
         again = json.loads(as_json(Dashboard.from_json(dashboard)))
-        assert without_nothing(again) == without_nothing(dashboard), name
+        assert without_empty_objects(again) == without_empty_objects(dashboard), name
 
 
-def without_nothing(value: Any) -> Any:  # noqa: ANN401  # any JSON
-    """Return it without empty objects, which say nothing."""
+def without_empty_objects(value: Any) -> Any:  # noqa: ANN401  # any JSON
+    """Return the value without empty objects."""
     if isinstance(value, dict):
-        return {key: retained for key, each in value.items() if (retained := without_nothing(each)) != {}}
-    return [without_nothing(each) for each in value] if isinstance(value, list) else value
+        return {key: retained for key, each in value.items() if (retained := without_empty_objects(each)) != {}}
+    return [without_empty_objects(each) for each in value] if isinstance(value, list) else value
 
 
-def test_panels_do_not_lie_on_each_other() -> None:
-    """Nor beyond the edge, and each has a number of its own, by which links find it."""
+def test_panels_do_not_overlap() -> None:
+    """They stay within the width, and each has a unique ID for links."""
     for _, dashboard in every():
         numbers = [panel["id"] for panel in dashboard["panels"]]
         assert len(set(numbers)) == len(numbers)
@@ -85,18 +85,18 @@ def test_panels_do_not_lie_on_each_other() -> None:
             assert beside or below, (dashboard["title"], one, other)
 
 
-def test_variables_that_are_asked_for_are_there() -> None:
-    """Each that a query or a link names is Grafana's own or the dashboard's, which uses all that it has."""
+def test_dashboards_define_all_variables_of_queries_and_links() -> None:
+    """Other variables are Grafana's own; dashboards define no unused variable."""
     for name, dashboard in every():
         there = {each["name"] for each in dashboard["templating"]["list"]}
         named = set(re.findall(r"\$\{?(\w+)", as_json(dashboards(Language.ENGLISH)[name])))
-        assert named - GRAFANAS <= there, name
+        assert named - BUILT_IN_VARIABLES <= there, name
         assert there - {"datasource"} <= named, name
 
 
 @pytest.mark.parametrize("language", Language)
-def test_links_lead_to_dashboards_that_are_there(language: Language) -> None:
-    """From a row of a table to another dashboard of the same language, with variables that it has."""
+def test_links_point_to_existing_dashboards(language: Language) -> None:
+    """Rows of tables link to a dashboard of the same language and set variables that it defines."""
     variables = {
         dashboard["uid"]: {each["name"] for each in dashboard["templating"]["list"]} for _, dashboard in every(language)
     }
@@ -111,7 +111,7 @@ def test_links_lead_to_dashboards_that_are_there(language: Language) -> None:
 
 
 def links(dashboard: dict[str, Any]) -> Iterator[str]:
-    """Return where clicks in tables lead."""
+    """Return the links of tables."""
     for panel in panels(dashboard):
         for override in panel["fieldConfig"]["overrides"]:
             for each in override["properties"]:
@@ -119,8 +119,8 @@ def links(dashboard: dict[str, Any]) -> Iterator[str]:
                     yield from (link["url"] for link in each["value"])
 
 
-def test_columns_of_tables_have_titles() -> None:
-    """Each column that is asked for is named, and what overrides its looks goes by that name."""
+def test_table_columns_have_titles() -> None:
+    """Every queried column has a title, and overrides match titles."""
     for name, dashboard in every():
         for panel in panels(dashboard):
             if panel["type"] != "table":
@@ -132,24 +132,24 @@ def test_columns_of_tables_have_titles() -> None:
             assert all(each["instant"] and each["format"] == "table" for each in panel["targets"])
 
 
-def test_rates_are_taken_over_what_grafana_says() -> None:
-    """A window that is written down is too short for one Prometheus and too long for another; only an hour is said."""
+def test_range_windows_follow_grafana() -> None:
+    """A fixed window does not suit every scrape interval; only one hour is fixed."""
     for name, frame in DASHBOARDS.items():
         for each in asked(name, frame(Language.ENGLISH)):
             windows = re.findall(r"\[([^\]]+)\]", each.query)
             assert set(windows) <= {"$__rate_interval", "$__range", "1h"}, each
 
 
-COURSES = {"timeseries", "state-timeline"}
+GRAPHS = {"timeseries", "state-timeline"}
 MANY = re.compile(r"\bv?GPU\w+|\w+ToCluster\w+")
-"""Metrics with a series for each device, vGPU or link: too many to draw all."""
+"""Metrics with a series per device, vGPU or link: too many to draw all."""
 
 
-def test_courses_of_many_things_are_of_a_few_that_stay_the_same() -> None:
-    """What has thousands of series is summed up, or cut to those that are highest or lowest at the end."""
+def test_graphs_sum_many_series_or_show_a_fixed_top_few() -> None:
+    """Thousands of series are summed, or limited to the highest or lowest at the end of the range."""
     for name, dashboard in every():
         for panel in panels(dashboard):
-            if panel["type"] not in COURSES:
+            if panel["type"] not in GRAPHS:
                 continue
             for query in (target["expr"] for target in panel["targets"]):
                 few = "@ end()" in query
@@ -158,30 +158,30 @@ def test_courses_of_many_things_are_of_a_few_that_stay_the_same() -> None:
 
 
 ONCE = re.compile(r"max by \([^)]+\) \(\w+(\{[^}]*\})?\)")
-TOLD_BY_EACH = re.compile(r"\b(seaway_gateway_\w+_mbps|seaway_agent_silent|seaway_cluster_silent|ClusterGPU)\w*")
-"""Figures of gateways, agents and clusters, which every process tells."""
+REPORTED_BY_EACH = re.compile(r"\b(seaway_gateway_\w+_mbps|seaway_agent_silent|seaway_cluster_silent|ClusterGPU)\w*")
+"""Metrics of gateways, agents and clusters, which every replica exports."""
 
 
-def test_a_failover_breaks_no_panel_and_draws_nothing_twice() -> None:
-    """While one process takes over from another, both tell of the same: that must be one line, and one match."""
+def test_queries_count_series_of_two_replicas_once() -> None:
+    """During a failover both replicas export the same series: graphs need one line, and joins one match."""
     every_query = [each for name, frame in DASHBOARDS.items() for each in asked(name, frame(Language.ENGLISH))]
-    assert len([each for each in every_query if TOLD_BY_EACH.search(each.query)]) > 5
-    assert [each for each in every_query if TOLD_BY_EACH.search(ONCE.sub("", each.query))] == []
+    assert len([each for each in every_query if REPORTED_BY_EACH.search(each.query)]) > 5
+    assert [each for each in every_query if REPORTED_BY_EACH.search(ONCE.sub("", each.query))] == []
 
 
-def test_legends_say_what_tells_series_apart() -> None:
-    """Two clusters may call a node the same, and one container may hold two devices: no two lines have one name."""
+def test_legends_identify_series() -> None:
+    """Nodes of two clusters may have one name, and a container may hold two devices."""
     of_device = {"cluster", "nodeid", "deviceidx"}
     of_vgpu = of_device | {"namespace", "pod", "container"}
     for name, apart in (("device", of_device), ("vgpu", of_vgpu)):
         legends = {each.legend for each in asked(name, DASHBOARDS[name](Language.ENGLISH)) if "{{" in each.legend}
-        said = [set(re.findall(r"{{(\w+)}}", each)) for each in legends]
-        assert apart in said
-        assert [each for each in said if each != apart and not each < {"cluster", "nodeid", "namespace"}] == []
+        labels = [set(re.findall(r"{{(\w+)}}", each)) for each in legends]
+        assert apart in labels
+        assert [each for each in labels if each != apart and not each < {"cluster", "nodeid", "namespace"}] == []
 
 
-def test_what_can_be_chosen_goes_by_what_is_chosen_before() -> None:
-    """A cluster's nodes, their devices, and the namespaces on these; the gateways of links to a cluster."""
+def test_variables_depend_on_the_variables_before() -> None:
+    """A cluster narrows its nodes, devices and namespaces, and the gateways of its links."""
     chains = {
         ("vgpu", "namespace"): {"cluster", "node", "device"},
         ("device", "device"): {"cluster", "node"},
@@ -193,14 +193,14 @@ def test_what_can_be_chosen_goes_by_what_is_chosen_before() -> None:
         assert set(re.findall(r"\$(\w+)", variable.series)) == before
 
 
-def test_what_is_good_news_is_green_everywhere() -> None:
-    """A state has one colour on all dashboards."""
+def test_states_have_one_colour_on_all_dashboards() -> None:
+    """Good states are green and bad ones red."""
     assert {STEADY[state] for state in ("running", "completed", "answered", "up")} == {"green"}
     assert {STEADY[state] for state in ("failed", "refused", "lost", "unanswered")} == {"red"}
 
 
-def test_the_same_is_written_each_time(tmp_path: Path) -> None:
-    """So that a change of a file is a change of a dashboard; each language has a folder, and links of its own."""
+def test_output_is_deterministic(tmp_path: Path) -> None:
+    """Files change only with their dashboard; each language has its own folder and unique IDs."""
     first = {path.relative_to(tmp_path / "a"): path.read_text() for path in write_folders(tmp_path / "a", Language)}
     again = {path.relative_to(tmp_path / "b"): path.read_text() for path in write_folders(tmp_path / "b", Language)}
     assert first == again
@@ -208,11 +208,11 @@ def test_the_same_is_written_each_time(tmp_path: Path) -> None:
     assert len(first) == 2 * len(DASHBOARDS)
     uids = [dashboard["uid"] for language in Language for _, dashboard in every(language)]
     assert len(set(uids)) == len(uids)
-    assert max(map(len, uids)) <= 40  # Grafana takes no longer ones
+    assert max(map(len, uids)) <= 40  # limit of Grafana
 
 
-def test_config_maps_are_what_the_sidecar_looks_for(tmp_path: Path) -> None:
-    """One for each dashboard, small enough for an object, with the label, the folder, and a key for each language."""
+def test_config_maps_have_the_labels_of_the_sidecar(tmp_path: Path) -> None:
+    """Each dashboard has one within the size limit of objects, with label, folder and a key for the language."""
     (written,) = write_config_maps(tmp_path, [Language.CHINESE], "watching")
     maps = list(yaml.safe_load_all(written.read_text(encoding="utf-8")))
     assert len(maps) == len(DASHBOARDS)
@@ -226,8 +226,8 @@ def test_config_maps_are_what_the_sidecar_looks_for(tmp_path: Path) -> None:
         assert re.fullmatch(r"[a-z0-9-]+", each["metadata"]["name"])
 
 
-def test_what_is_provisioned_is_what_is_written() -> None:
-    """The provider follows the folders that are written, and the data source is one that dashboards offer."""
+def test_provisioning_uses_the_written_folders() -> None:
+    """The data source is of the type that dashboards offer."""
     (provider,) = yaml.safe_load((SHIPPED / "provisioning/dashboards/seaway.yml").read_text())["providers"]
     assert provider["type"] == "file"
     assert provider["options"]["foldersFromFilesStructure"] is True
@@ -237,17 +237,17 @@ def test_what_is_provisioned_is_what_is_written() -> None:
 
 
 @pytest.mark.parametrize("language", Language)
-def test_a_share_of_nothing_is_said_in_words(language: Language) -> None:
-    """Where no job ended there is no completion rate, and the panel says so."""
+def test_completion_rate_without_jobs_has_a_text(language: Language) -> None:
+    """There is no completion rate without finished jobs."""
     (dashboard,) = [each for name, each in every(language) if name == "jobs"]
     (panel,) = [each for each in panels(dashboard) if "> 0)" in each["targets"][0]["expr"]]
-    said = panel["fieldConfig"]["defaults"]["noValue"]
-    assert bool(CHINESE.search(said)) is (language is Language.CHINESE)
-    assert said
+    text = panel["fieldConfig"]["defaults"]["noValue"]
+    assert bool(CHINESE.search(text)) is (language is Language.CHINESE)
+    assert text
 
 
-def test_idle_means_one_thing() -> None:
-    """A device is idle where no one holds anything of it, be it memory alone: in sums, tables and spreads alike."""
+def test_idle_has_one_definition() -> None:
+    """A device is idle without any allocation, also of memory alone, in sums, tables and distributions."""
     idle = [
         each
         for each in asked("fleet", DASHBOARDS["fleet"](Language.ENGLISH))

@@ -1,4 +1,4 @@
-"""`script/dashboards`."""
+"""Output of `script/dashboards`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = {"fleet", "device", "vgpu", "network", "scheduler", "jobs"}
 
 
 def test_dashboards_are_written_in_both_languages_or_in_one(tmp_path: Path) -> None:
-    """A folder for each language that is asked for, both without a word, and a file for each dashboard."""
+    """Each requested language has a folder, by default both, and each dashboard a file."""
     done = CliRunner().invoke(make_app(), ["--out", str(tmp_path / "both")])
     assert done.exit_code == 0, done.output
     assert {each.name for each in (tmp_path / "both").iterdir()} == {"Seaway", "Seaway 中文"}
@@ -26,16 +26,15 @@ def test_dashboards_are_written_in_both_languages_or_in_one(tmp_path: Path) -> N
     assert all(json.loads(each.read_text(encoding="utf-8"))["panels"] for each in files)
 
 
-def test_config_maps_go_into_one_file_for_each_language(tmp_path: Path) -> None:
-    """As kubectl takes them."""
+def test_config_maps_are_in_one_file_per_language(tmp_path: Path) -> None:
     done = CliRunner().invoke(make_app(), ["--out", str(tmp_path), "--config-maps", "-n", "watching"])
     assert done.exit_code == 0, done.output
     assert {each.name for each in tmp_path.iterdir()} == {"dashboards-en.yaml", "dashboards-zh.yaml"}
 
 
 @pytest.mark.slow
-def test_it_is_said_what_to_install_and_where_nothing_can_be_written(tmp_path: Path) -> None:
-    """Without the package the last line names it; a file in the way of a folder is named too."""
+def test_missing_package_and_unwritable_folder_are_reported(tmp_path: Path) -> None:
+    """The last line names the missing package, or the file that has the name of a folder."""
     done = run("grafana_foundation_sdk", "--out there", tmp_path, "dashboards.__main__")
     assert done.returncode == 2
     assert "script/bootstrap --with grafana" in done.stderr.splitlines()[-1]

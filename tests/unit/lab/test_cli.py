@@ -1,4 +1,4 @@
-"""What `script/lab` says where there can be no lab."""
+"""Errors of `script/lab` on machines that cannot run a lab."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lab.__main__ import main
 from seaway.cli.errors import BAD_INPUT
 
 
-def test_addresses_in_examples_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    """No part of one is taken for the name of a picture, as ``:a:`` is."""
+def test_addresses_in_examples_contain_no_emoji_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich would replace a part such as ``:a:`` with an emoji."""
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
@@ -20,10 +20,10 @@ def test_addresses_in_examples_can_be_typed(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("command", [["up"], ["down"], ["show"], ["link", "gw-1"], ["exec", "gw-1", "true"]])
-def test_who_is_not_root_is_told_so(
+def test_commands_report_missing_root_privileges(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every command says in one line what to do about it."""
+    """Every command prints the remedy in one line."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(SystemExit) as caught:
         main([*command])
@@ -31,10 +31,10 @@ def test_who_is_not_root_is_told_so(
     assert "a lab needs root" in capsys.readouterr().err
 
 
-def test_a_kernel_without_segment_routing_is_told_of(
+def test_kernel_without_segment_routing_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the kernel lacks is named before anything is made."""
+    """The missing feature is reported before anything is created."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name, **_: f"/bin/{name}")
     monkeypatch.setattr("lab.lab.SEG6", tmp_path / "seg6_enabled")
@@ -44,8 +44,8 @@ def test_a_kernel_without_segment_routing_is_told_of(
     assert "a lab needs a kernel with segment routing" in capsys.readouterr().err
 
 
-def test_a_missing_program_is_told_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program that is missing is named with the package that has it."""
+def test_missing_program_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the missing program and its package."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda _, **__: None)
     with pytest.raises(SystemExit) as caught:
@@ -54,8 +54,8 @@ def test_a_missing_program_is_told_of(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "apt-get install util-linux" in capsys.readouterr().err
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who installed Seaway without what gateways need is told how to add it."""
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error tells users how to install the packages that gateways need."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SystemExit) as caught:
         main(["show"])

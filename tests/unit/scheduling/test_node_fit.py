@@ -12,7 +12,7 @@ from seaway.domain.placement import Placement
 from seaway.scheduling.allocations import allocate_all
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.plugins.node_filters import NodeLabels, TaintToleration
+from seaway.scheduling.plugins.nodes import NodeLabels, TaintToleration
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.plugins import cluster, gpu, job, node

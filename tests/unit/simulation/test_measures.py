@@ -13,7 +13,7 @@ from seaway.scheduling.columns import (
     CLUSTER_MEMORY_FREE,
     CLUSTER_ROWS,
 )
-from seaway.simulation.measures import at_hundred, quantile, use, used_shares
+from seaway.simulation.outcome import at_hundred, quantile, use, used_shares
 
 
 def clusters(*used: tuple[int, int, int, int]) -> Int64:

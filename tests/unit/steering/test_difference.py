@@ -7,8 +7,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Pair
 from seaway.steering.desired import desired
-from seaway.steering.difference import Add, Remove, Replace, Set, commands, difference
-from seaway.steering.obstacles import losses, notes
+from seaway.steering.difference import Add, Remove, Replace, Set, commands, difference, losses, notes
 from seaway.steering.state import (
     FORWARDING,
     NOTHING,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from seaway import AsyncClient
-from seaway.client.retries import Pace
+from seaway.client.connection import Pace
 from seaway.terminal.words import Body
 from tests.unit.terminal.bodies import cluster, job, node, piece
 

@@ -13,7 +13,7 @@ from nicegui import Client, ui
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.tenancy import NAME
 from seaway.web.pages.jobs.job import priority_of
-from seaway.web.pages.settings.settings import unready
+from seaway.web.pages.settings import unready
 from seaway.web.parts.form import Field, Form, dialog, name_like
 from seaway.web.visit import Visit
 from seaway.web.words import words_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from threading import Lock
 
-from seaway.adapters.kubernetes.cluster import KubernetesCluster
+from seaway.adapters.kubernetes.cluster import ClusterOptions, KubernetesCluster
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.informers import sources
 from seaway.adapters.kubernetes.collect.owned import kinds_of
@@ -26,7 +26,6 @@ from seaway.adapters.kubernetes.deploy.deployer import DirectDeployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.core import Item
 from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_body
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.application.clusters import ClusterNames
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link

@@ -9,7 +9,7 @@ from random import Random
 from threading import Lock
 from time import monotonic, sleep
 
-from seaway.adapters.kubernetes.cluster import CLOSE_S, KubernetesCluster
+from seaway.adapters.kubernetes.cluster import CLOSE_S, ClusterOptions, KubernetesCluster
 from seaway.adapters.kubernetes.collect.health import SOURCE, Health, ping
 from seaway.adapters.kubernetes.collect.informers import PINGS, KindInformers, KindSink, kind_sources, sources
 from seaway.adapters.kubernetes.collect.owned import (
@@ -33,7 +33,6 @@ from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link

@@ -13,8 +13,7 @@ from threading import Lock
 
 from seaway.adapters.probes.channel import Channel, ProbePath, SocketChannel, probe_path
 from seaway.adapters.probes.connections import ConnectionChannel
-from seaway.adapters.probes.namespace import Namespaced, open_namespace
-from seaway.adapters.probes.sockets import Address, open_icmp, open_udp
+from seaway.adapters.probes.sockets import Address, Namespaced, open_icmp, open_namespace, open_udp
 from seaway.application.ports.agent import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing import packets

@@ -1,7 +1,7 @@
 """Journal of a cluster: an append-only file of JSON lines with all events.
 
 A cluster restores its state from it after a restart. Tests read it to verify the executed workloads independently of
-the control plane (`seaway.adapters.simulated.audit`).
+the control plane (`seaway.adapters.simulated.ledger`).
 """
 
 from __future__ import annotations

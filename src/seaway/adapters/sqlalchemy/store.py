@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Select, Table, and_, func, or_, select, tuple_
 
-from seaway.adapters.sqlalchemy import codec, pruning
+from seaway.adapters.sqlalchemy import codec
+from seaway.adapters.sqlalchemy import maintenance as pruning
 from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines
 from seaway.adapters.sqlalchemy.schema import bring_up

@@ -25,7 +25,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
-from seaway.simulation.measures import use, used_shares
+from seaway.simulation.outcome import use, used_shares
 
 ASKED = "asked-"
 """Prefix of the names of jobs in a question; no ID has a hyphen."""
@@ -90,7 +90,7 @@ class Sums:
     allocation_percent
         Allocated share of the GPU cores on nodes that accept new work; None without GPUs.
     fragmentation
-        See `seaway.simulation.measures.Use`.
+        See `seaway.simulation.outcome.Use`.
     """
 
     placed: int

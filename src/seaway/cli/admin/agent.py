@@ -24,7 +24,7 @@ from seaway.application.ports.agent import Reported
 from seaway.cli.output import console
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
-from seaway.terminal.columns import Column, Rows
+from seaway.terminal.tables import Column, Rows
 from seaway.terminal.words import NONE, loss, rtt
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def results_table(results: Sequence[Reported]) -> Rows:
 
 
 def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
-    """Describe the state of reports, and the age of the results in view.
+    """Describe the state of reports, and the age of the displayed results.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
 
 
 class LiveTable:
-    """Live table of the last round; log messages scroll above it."""
+    """Live table of the last round. Log messages scroll above it."""
 
     def __init__(self) -> None:
         self._live = Live(console=console(), auto_refresh=False)
@@ -124,7 +124,7 @@ class _Above:
             self._live.console.print(Text(text.rstrip("\n"), "dim"), soft_wrap=True)
 
     def flush(self) -> None:
-        """Do nothing: there is no buffer."""
+        """Do nothing, because there is no buffer."""
 
 
 def _latency(each: dict[str, Any]) -> Text:
@@ -137,7 +137,7 @@ def _loss(each: dict[str, Any]) -> Text:
 
 
 ONCE_SPREAD_S = 2.0
-"""Duration over which the probes of a single round are spread."""
+"""Time over which the probes of a single round are spread, in seconds."""
 
 
 class Format(StrEnum):
@@ -195,7 +195,7 @@ def agent(  # one parameter for each option
 
       [cyan]seaway agent --gateway gw-1 -f network.yaml --once -o json[/cyan]
 
-    From within a network namespace of a lab:
+    In a network namespace of a lab:
 
       [cyan]seaway agent --gateway gw-1 --netns seaway-lab-gw-1 --server http://127.0.0.1:8080[/cyan]
     """
@@ -306,7 +306,7 @@ def _print_lines(results: Sequence[Reported]) -> None:
 
 
 def _show_nothing(_: Sequence[Reported]) -> None:
-    """Print no results; rounds are logged."""
+    """Print no results, because rounds are logged."""
 
 
 def _log_plainly() -> None:

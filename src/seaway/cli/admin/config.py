@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PASSWORD = re.compile(r"(://[^:/@\s]*:).*@")
-"""Password in a URL, up to the last @, since users may not escape an @ in it as %40."""
+"""Pattern of a password in a URL, up to the last @, because users may not escape an @ in it as %40."""
 PASSWORD_PARAMETER = re.compile(r"((?:password|passwd|secret|token)=)[^&\s]*", re.IGNORECASE)
 
 
@@ -30,7 +30,7 @@ def show_server_settings(output: Output, config: Path | None, data: Path | None)
     Raises
     ------
     RejectedError
-        When settings are invalid, with the messages of `seaway up`.
+        When settings are invalid. The messages are those of `seaway up`.
     """
     from seaway.bootstrap.settings import KINDS, trace_settings
     from seaway.client.config import data_folder
@@ -64,7 +64,7 @@ def without_passwords(value: object) -> object:
 
 
 def _picture(rows: list[dict[str, Any]]) -> RenderableType:
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     columns = (
         Column("SETTING", lambda each: each["name"]),
@@ -84,7 +84,7 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 OURS = re.compile(r"(sw_[^_]+)_.+")
-"""Pattern of Seaway's own tokens. The part before the secret identifies the token, and may be shown."""
+"""Pattern of Seaway's own tokens. The part before the secret identifies the token, and is not secret."""
 
 
 @app.callback()
@@ -184,7 +184,7 @@ def masked(token: str) -> str:
 
 
 def write_profile(name: str, profile: dict[str, str]) -> None:
-    """Write a profile to the file as the default one; only its owner can read the file.
+    """Write a profile to the file and make it the default. Only the owner can read the file.
 
     Raises
     ------
@@ -210,14 +210,14 @@ def write_profile(name: str, profile: dict[str, str]) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text for TOML; JSON strings are valid in TOML."""
+    """Quote a text for TOML. JSON strings are valid in TOML."""
     import json
 
     return json.dumps(text, ensure_ascii=False)
 
 
 def _settings_picture(body: dict[str, Any]) -> Any:  # noqa: ANN401  # a renderable of rich
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     rows = [{"name": name, **setting} for name, setting in body["settings"].items()]
     columns = (

@@ -30,7 +30,7 @@ def db(context: typer.Context) -> None:
 Progress = Callable[[int, int], None]
 
 MAX_NAMED = 20
-"""Limit of tokens that are listed after a restore."""
+"""Maximum number of tokens that are listed after a restore."""
 
 Database = Annotated[
     str | None,
@@ -47,7 +47,7 @@ def url_of(database: str | None, data: Path | None) -> str:
     Raises
     ------
     RejectedError
-        When the data folder has no database, or the SQLite file of the URL does not exist; neither is created.
+        When the data folder has no database, or the SQLite file of the URL does not exist. Neither is created.
     """
     from seaway.domain.errors import RejectedError
 
@@ -106,7 +106,7 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace the contents of the database.")] = False,
     revoke_tokens: Annotated[bool, typer.Option("--revoke-tokens", help="Revoke all tokens of the backup.")] = False,
 ) -> None:
-    """Restore a backup, completely or not at all. A server that still writes to the database is stopped.
+    """Restore a backup completely, or change nothing. A server that still writes to the database is stopped.
 
     Tokens that were revoked in this database stay revoked. In another database, tokens that were revoked after the
     backup become valid again.
@@ -133,7 +133,7 @@ def restore(
 @app.command()
 def check(database: Database = None, data: Data = None) -> None:
     """Check the integrity of the database; exit with 1 if it is damaged."""
-    from seaway.adapters.sqlalchemy.checks import check as look
+    from seaway.adapters.sqlalchemy.maintenance import check as look
 
     with progress_bar("Checking") as progress:
         findings = look(url_of(database, data), progress)

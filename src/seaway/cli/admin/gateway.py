@@ -15,8 +15,7 @@ from seaway.cli.admin.gateway_follow import follow
 from seaway.cli.errors import note
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.domain.gateways import MAIN_TABLE, NetworkConfig
-from seaway.steering.difference import Add, Change, Remove, Replace, Set, commands, setting_order
-from seaway.steering.obstacles import setting_text
+from seaway.steering.difference import Add, Change, Remove, Replace, Set, commands, setting_order, setting_text
 from seaway.steering.state import CurrentState, Hop, Route, SidRoute, UnknownRoute
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def gateway() -> None:
     """Configure this machine as an SRv6 gateway: SIDs, routes with segment lists, and kernel settings.
 
     One file describes all gateways; each machine uses its part. Seaway marks its
-    routes with protocol 151 and changes no others. It stores the previous kernel
+    routes with protocol 151 and changes no other routes. It stores the previous kernel
     settings, and [cyan]remove[/cyan] restores them. A change of path replaces a route
     atomically, without packet loss.
 
@@ -77,7 +76,7 @@ def gateway() -> None:
 def check(
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="Network file; - reads standard input.")],
 ) -> None:
-    """Check locators, SIDs, paths, loops and MTU of a file, and print all errors with their lines. Needs no root.
+    """Check locators, SIDs, paths, loops and MTU of a file, and print all errors with their lines. Requires no root.
 
     [bold]Example[/bold]
 
@@ -163,9 +162,9 @@ def remove(
     state: State = STATE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Remove all routes and SIDs of Seaway, and restore the kernel settings. Other routes stay.
+    """Remove all routes and SIDs of Seaway, and restore the kernel settings. Other routes remain.
 
-    A setting that another program changed in the meantime stays. A setting that
+    A setting that another program changed in the meantime remains. A setting that
     cannot be restored, such as that of a renamed interface, is reported.
 
     [bold]Example[/bold]
@@ -217,7 +216,7 @@ def _machine(netns: str, state: Path) -> Machine:
 
 
 def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str, output: Output) -> None:
-    from seaway.steering.obstacles import losses
+    from seaway.steering.difference import losses
 
     changes = found.changes
     if output is Output.JSON:
@@ -234,7 +233,7 @@ def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str
 
 
 def _note(goal: Wanted, netns: str, state: Path) -> None:
-    from seaway.steering.obstacles import notes
+    from seaway.steering.difference import notes
 
     for each in notes(goal.config, goal.name, goal.active, _machine(netns, state).read()):
         note(f"note: {each}")

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Steering:
-    """Machine to reconcile; implements `seaway.application.ports.steering.Steered`."""
+    """Machine that is reconciled; implements `seaway.application.ports.steering.Steered`."""
 
     def __init__(self, gateway: str, machine: Machine) -> None:
         self._gateway = gateway
@@ -31,7 +31,7 @@ class Steering:
     def reach(self, wanted: Wanted) -> int:
         """Apply a configuration; return the number of changes."""
         from seaway.steering.desired import desired
-        from seaway.steering.obstacles import losses
+        from seaway.steering.difference import losses
 
         found = self._machine.converge(desired(wanted.config, self._gateway, wanted.active))
         for each in losses(found.lost):
@@ -60,10 +60,10 @@ def follow(
 
     Every five seconds it fetches the configuration, applies changes such as a new
     path, repairs changes by other programs, and confirms the result. While the
-    control plane does not answer, and after the end, everything stays as it is.
+    control plane does not answer, and after the command ends, the machine stays unchanged.
 
-    It uses the settings and the token of `seaway agent`, but runs as a process of its
-    own, since the agent has no privileges.
+    It uses the settings and the token of `seaway agent`, but runs as a separate
+    process, because the agent has no privileges.
 
     [bold]Example[/bold]
 

@@ -22,9 +22,9 @@ class Wanted:
     Attributes
     ----------
     config
-        The network.
+        Configuration of the network.
     name
-        The gateway.
+        Name of the gateway.
     active
         Selected paths, by target.
     """
@@ -47,7 +47,7 @@ def read_network(file: str) -> NetworkConfig:
     Raises
     ------
     RejectedError
-        When it is invalid; it reports all errors with their lines.
+        When the file is invalid, with all errors and their lines.
     """
     from seaway.cli.admin.network import read_network_file
     from seaway.wire.network_in import NetworkConfigIn
@@ -61,7 +61,7 @@ def read_network(file: str) -> NetworkConfig:
 
 
 def wanted(context: typer.Context, file: str | None, gateway: str | None, via: list[str]) -> Wanted:
-    """Return the configuration from a file, or else from the server.
+    """Return the configuration from the file, or from the server if no file is given.
 
     Raises
     ------

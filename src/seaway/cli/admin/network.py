@@ -22,7 +22,7 @@ def read_network_file(file: str) -> Written:
     Raises
     ------
     RejectedError
-        When it cannot be read, or does not have exactly one document.
+        When the file cannot be read, or does not have exactly one document.
     """
     from seaway.wire.network_in import MAX_VALUES
 
@@ -105,7 +105,7 @@ def put_network(
 
 @app.command("delete")
 def delete_network(context: typer.Context, force: Force = False) -> None:
-    """Remove the network: measurements stop, and links that clusters report are used again."""
+    """Remove the network. Measurements stop, and links that clusters report are used again."""
     from seaway.client.calls.network import delete_network as call
 
     with connect(context) as client:
@@ -117,7 +117,7 @@ def delete_network(context: typer.Context, force: Force = False) -> None:
 def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List the agents of all gateways, with their state and the number of their reports."""
     from seaway.client.calls.network import agents as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import NONE, ago
 
     with connect(context) as client:

@@ -25,7 +25,7 @@ def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     if context.invoked_subcommand:
         return
     from seaway.client.calls.tenancy import pools as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     with connect(context) as client:
         body = client.body(call())

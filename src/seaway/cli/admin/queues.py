@@ -38,7 +38,7 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     if context.invoked_subcommand:
         return
     from seaway.client.calls.tenancy import queues as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import NONE
 
     with connect(context) as client:
@@ -129,11 +129,11 @@ def shadows(
 ) -> None:
     """Compare the decisions of shadow policies with those of the live policies.
 
-    DECIDED is the number of jobs that the shadow policy decided itself, FELL BACK the number that the fallback decided
-    in its place. A trained policy does not decide about jobs that fit nowhere.
+    DECIDED is the number of jobs that the shadow policy decided itself. FELL BACK is the number that the fallback
+    decided instead. A trained policy does not decide about jobs that fit on no node.
     """
     from seaway.client.calls.tenancy import shadows as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import day
 
     with connect(context) as client:

@@ -14,7 +14,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 @app.callback(invoke_without_command=True)
 def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List, set and remove tenants, the owners of jobs. Viewers and users see their own tenant only.
+    """List, set and remove tenants, the owners of jobs. Viewers and users see only their own tenant.
 
     [bold]Examples[/bold]
 
@@ -24,7 +24,7 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
     if context.invoked_subcommand:
         return
     from seaway.client.calls.tenancy import tenants as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     with connect(context) as client:
         body = client.body(call())

@@ -18,7 +18,7 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 
 class Role(StrEnum):
-    """Permissions of a token. Each role includes those before it, except the agent's."""
+    """Permissions of a token. Each role includes the previous ones, except the agent's role."""
 
     AGENT = "agent"
     VIEWER = "viewer"
@@ -84,7 +84,7 @@ def create(
 def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List all tokens, including revoked ones. Secrets are not stored."""
     from seaway.client.calls.service import tokens as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import NONE, day
 
     with connect(context) as client:
@@ -132,7 +132,7 @@ def audit(
       [cyan]seaway audit --limit 1000 -o json | jq '.entries[] | select(.status >= 400)'[/cyan]
     """
     from seaway.client.calls.service import audit as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import day
 
     with connect(context) as client:

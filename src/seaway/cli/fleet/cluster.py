@@ -63,7 +63,7 @@ def join(
 ) -> None:
     """Join a cluster: check its connection and GPUs, and store its kubeconfig.
 
-    The stored kubeconfig embeds certificates. Token files and exec plugins stay in their place.
+    The stored kubeconfig embeds certificates. Token files and exec plugins remain at their paths.
 
     [bold]Examples[/bold]
 
@@ -86,7 +86,7 @@ def join(
 def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
     """List the joined clusters of this machine; `seaway fleet` shows their state."""
     from seaway.bootstrap.cluster_join import joined
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     names = joined(data or data_folder())
     if not names:
@@ -98,7 +98,7 @@ def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
 
 @app.command()
 def leave(name: Annotated[str, typer.Argument(help="Name of the cluster.")], data: Data = None) -> None:
-    """Leave a cluster: remove its kubeconfig. Running jobs continue there; drain it first to move them."""
+    """Leave a cluster: remove its kubeconfig. Running jobs continue there. To move them, drain the cluster first."""
     from seaway.bootstrap.cluster_join import joined
     from seaway.bootstrap.cluster_join import leave as do
 
@@ -144,7 +144,7 @@ def remove_cluster(
 ) -> None:
     """Remove a cluster that left the fleet, and release the resources of its jobs.
 
-    Its jobs are placed elsewhere immediately. Seaway does not manage the workloads in it any more: make sure that the
+    Its jobs are placed elsewhere immediately. Seaway no longer manages the workloads in it: make sure that the
     cluster is switched off or empty.
 
     [bold]Example[/bold]

@@ -40,7 +40,7 @@ def cordon(
             typer.echo(f"{place} is cordoned: it gets no new jobs; running jobs continue")
             return
         body = client.body(calls.cordons())
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import day
     from seaway.terminal.words import place as named
 
@@ -73,7 +73,7 @@ def uncordon(context: typer.Context, place: Place) -> None:
 def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:
     """Mark a cluster or node as unschedulable, and move its jobs elsewhere.
 
-    To see the effect first: [cyan]seaway whatif --drain PLACE[/cyan].
+    To preview the effect: [cyan]seaway whatif --drain PLACE[/cyan].
 
     [bold]Example[/bold]
 

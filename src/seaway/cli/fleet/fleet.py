@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seaway.terminal.columns import Column
+    from seaway.terminal.tables import Column
 
 
 app = typer.Typer(rich_markup_mode="rich")
@@ -131,7 +131,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
 
     columns = (
@@ -158,14 +158,14 @@ def table(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _silence(cluster: Body) -> str:
-    """Return why a cluster does not answer, without its name; empty from old servers."""
+    """Return the reason why a cluster does not answer, without the cluster's name; empty from old servers."""
     return str(cluster.get("silence", "")).removeprefix(f"{cluster['name']}: ")
 
 
 def _nodes(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.terminal.columns import Column
+    from seaway.terminal.tables import Column
     from seaway.terminal.words import cordoned, cores, gib, level, models, small_bars
 
     columns = (
@@ -186,14 +186,14 @@ def _nodes(body: Body, *, wide: bool) -> RenderableType:
 def _with_reasons(
     columns: tuple[Column, ...], things: list[Body], name: Callable[[Body], str], *, wide: bool
 ) -> RenderableType:
-    """Return a table with reasons why entries accept no new work.
+    """Return a table with reasons why entries accept no new workloads.
 
-    They are in a column, or below a wide table with each full reason once. Old servers do not send reasons.
+    The reasons are in a column or, for a wide table, in full below the table, each once. Old servers send no reasons.
     """
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     named: dict[str, list[str]] = {}
     for each in things:
@@ -210,7 +210,7 @@ def _with_reasons(
 
 
 def _pods(node: Body) -> str:
-    """Describe the pods of a node and their limit; old servers and nodes without a limit do not report them."""
+    """Describe the number of pods of a node and its limit. Old servers and nodes without a limit do not report them."""
     from seaway.terminal.words import NONE
 
     pods = node.get("pods")
@@ -220,7 +220,7 @@ def _pods(node: Body) -> str:
 def _devices(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
-    from seaway.terminal.columns import Column
+    from seaway.terminal.tables import Column
     from seaway.terminal.words import cores, gib, level
 
     columns = (
@@ -244,7 +244,7 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _used_columns() -> tuple[Column, ...]:
-    from seaway.terminal.columns import Column
+    from seaway.terminal.tables import Column
     from seaway.terminal.words import NONE, cores, gib
 
     def figure(device: Body, name: str, write: Callable[[int], str]) -> str:
@@ -258,7 +258,7 @@ def _used_columns() -> tuple[Column, ...]:
 
 
 def _slices(body: Body, *, wide: bool) -> RenderableType:
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import cores, gib
 
     columns = (
@@ -300,7 +300,7 @@ def metrics(
 
 
 def _table(body: Body, *, wide: bool) -> RenderableType:
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import place
 
     columns = (

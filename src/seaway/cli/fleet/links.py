@@ -39,7 +39,7 @@ def links(  # one parameter for each option
 ) -> None:
     """Show links between gateways: round-trip time, jitter, loss, bandwidth and age.
 
-    Decisions use smoothed figures that change only by significant amounts; [bold]--raw[/bold] shows the latest round.
+    Decisions use smoothed figures that change only by significant amounts. [bold]--raw[/bold] shows the latest round.
 
     [bold]Examples[/bold]
 
@@ -96,7 +96,7 @@ def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
       [cyan]seaway gateways -o name[/cyan]
     """
     from seaway.client.calls.fleet import gateways as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     with connect(context) as client:
         body = client.body(call())

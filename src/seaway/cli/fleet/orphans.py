@@ -23,7 +23,7 @@ def orphans(
 ) -> None:
     """List and remove orphaned workloads, for example after an older backup was restored.
 
-    Their resources stay allocated until they are removed. Finished ones are removed automatically.
+    Their resources stay allocated until they are removed. Finished orphans are removed automatically.
 
     [bold]Examples[/bold]
 
@@ -34,7 +34,7 @@ def orphans(
     if context.invoked_subcommand:
         return
     from seaway.client.calls.fleet import orphans as call
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import cores, gib, state
 
     with connect(context) as client:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seaway.client.sync import Client
 
 MOST = 20
-"""Limit of waiting jobs, and of other jobs, in the output of `--once`."""
+"""Maximum number of waiting jobs, and of other jobs, in the output of `--once`."""
 
 
 def top(
@@ -57,7 +57,7 @@ async def _watch(context: typer.Context, who: Body, *, light: bool) -> None:
 
 
 def picture(client: Client) -> RenderableType:
-    """Return tables of the present state: sums, clusters, waiting jobs, and placed jobs."""
+    """Return tables of the current state: sums, clusters, waiting jobs, and placed jobs."""
     from rich.console import Group
 
     from seaway.cli.fleet.fleet import table as clusters_table

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST = 20
-"""Limit of jobs, except in wide output."""
+"""Maximum number of jobs, except in wide output."""
 
 
 def whatif(
@@ -47,7 +47,7 @@ def whatif(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the effect of a change on a copy of the present fleet and its queues. Nothing changes.
+    """Show the effect of a change on a copy of the current fleet and its queues. Nothing changes.
 
     All options apply together. Requires the operator role.
 
@@ -91,7 +91,7 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     figures = [
         {"name": name.replace("_", " "), "before": body["before"].get(name), "after": after}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cancel(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
-    """Cancel jobs. Their records stay.
+    """Cancel jobs. Their records remain.
 
     [bold]Examples[/bold]
 

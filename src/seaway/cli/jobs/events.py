@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 TAIL = 20
-"""Number of last log lines of a failed job."""
+"""Number of log lines to print from the end of a failed job's log."""
 
 
 def attach(client: Client, job: Body, *, after: int = 0) -> int:
-    """Follow a job until it ends or, for a service, until it runs.
+    """Follow a job until it ends, or until it runs if it is a service.
 
     Returns
     -------
@@ -56,14 +56,14 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
 
 
 def _live(out: Console, job: Body) -> AbstractContextManager[Any]:
-    """Return a status line with the state of the job; none without a terminal."""
+    """Return a status line with the state of the job; without a terminal, it has no effect."""
     from rich.markup import escape
 
     return out.status(escape(f"{job['name']}: {job['state']}")) if out.is_terminal else nullcontext()
 
 
 def _said(out: Console, status: Any, job: Body, event: Body) -> str:  # noqa: ANN401  # a status line or None
-    """Print an event; return the job's state after it, empty if the event has none."""
+    """Print an event; return the job's state after it, or an empty text if the event has none."""
     from rich.markup import escape
 
     from seaway.terminal.words import line

@@ -23,11 +23,11 @@ class Kind:
     Attributes
     ----------
     name
-        Its name in errors.
+        Its name in error messages.
     example
-        An example line.
+        Example of a line.
     most
-        Maximum number of fields, with expanded aliases.
+        Maximum number of fields, including expanded aliases.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Written:
     source
         Name of the file; empty for options.
     lines
-        Line of each field, by path like ``resources.gpus``; from 1.
+        Line of each field, from 1, by path like ``resources.gpus``.
     options
         Option of each field, by path.
     """
@@ -60,7 +60,7 @@ class Written:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def placed(self, error: RejectedError) -> RejectedError:
-        """Return an error with its place in the file or options."""
+        """Return an error with its position in the file or options."""
         others = tuple(self.placed(each) for each in error.also)
         return type(error)(error.message, where=self._where(error.where), also=others)
 
@@ -85,7 +85,7 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
     Raises
     ------
     RejectedError
-        When the file cannot be read, is not YAML, or a document has the wrong kind; it reports the line.
+        When the file cannot be read, is not YAML, or a document has the wrong type. The error contains the line.
     """
     source = "stdin" if file == STDIN else file
     try:
@@ -98,7 +98,7 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
 
 
 def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two objects field by field; lists are replaced."""
+    """Merge two objects field by field. Lists are replaced."""
     result = dict(base)
     for name, value in above.items():
         there = result.get(name)
@@ -126,7 +126,7 @@ def _written(document: Document, source: str, kind: Kind) -> Written:
 
 
 def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # any value of YAML
-    """Convert a value to JSON types; dates become text again."""
+    """Convert a value to JSON types. Dates become text."""
     if isinstance(value, dict):
         return {str(key): _plain(each, source, line) for key, each in value.items()}
     if isinstance(value, list):
@@ -177,12 +177,12 @@ def option_of(path: str) -> str:
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str] | None:
-    """Parse ``NAME=VALUE``.
+    """Parse texts of the form ``NAME=VALUE``.
 
     Raises
     ------
     RejectedError
-        When there is no ``=``.
+        When a text has no ``=``.
     """
     if not texts:
         return None

@@ -50,7 +50,7 @@ def jobs(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List jobs, newest first, with their nodes and reasons. Exits with 1 if none matches.
+    """List jobs, newest first, with their nodes and reasons. Exits with 1 if no job matches.
 
     [bold]Examples[/bold]
 
@@ -90,8 +90,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     """Return the table of jobs."""
     from rich.console import Group
 
-    from seaway.terminal.columns import Rows
-    from seaway.terminal.tables import JOB_COLUMNS
+    from seaway.terminal.tables import JOB_COLUMNS, Rows
 
     if not body["jobs"]:
         return "no jobs"

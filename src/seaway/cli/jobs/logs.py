@@ -11,10 +11,10 @@ from seaway.cli.arguments import Job
 from seaway.cli.output import Output, OutputOption
 
 PAGE = 1_000
-"""Objects in a page of manifests."""
+"""Number of objects in a page of manifests."""
 
 MAX_LINES = 10_000
-"""Limit of log lines in an answer of the server."""
+"""Maximum number of log lines in an answer of the server."""
 
 
 def logs(
@@ -33,7 +33,7 @@ def logs(
         typer.Option("--prefix/--no-prefix", help="Prefix each line with its source. Default: only for several logs."),
     ] = None,
 ) -> None:
-    """Show the logs of a job: of its first replica, of others, or of all.
+    """Show the logs of a job: those of its first replica by default, of other replicas, or of all.
 
     [bold]Examples[/bold]
 

@@ -17,7 +17,7 @@ from seaway.client.sync import Client
 from seaway.domain.errors import RejectedError, SeawayError
 
 MAX_FOLLOWED = 16
-"""Limit of followed logs; a server follows at most 24 of a cluster for all users."""
+"""Maximum number of followed logs. A server follows at most 24 logs of a cluster for all users."""
 
 
 COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
@@ -25,7 +25,7 @@ COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Log of a replica's container; an empty name is the first one."""
+    """Log of a replica's container. An empty name means the first container."""
 
     replica: int
     container: str = ""
@@ -43,9 +43,9 @@ class Wanted:
     Attributes
     ----------
     replicas
-        Their numbers; empty for all.
+        Indexes of the replicas; empty for all.
     containers
-        Their containers, where an empty name is the first; empty for all.
+        Names of the containers, where an empty name is the first container; empty for all.
     """
 
     replicas: tuple[int, ...]
@@ -58,7 +58,7 @@ class Wanted:
         Raises
         ------
         RejectedError
-            When they exclude each other.
+            When options exclude each other.
         """
         if every and replicas:
             raise RejectedError("either all replicas or some", where="--all")
@@ -77,12 +77,12 @@ class Wanted:
 
 
 def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[str, list[Source]]:
-    """Return a job's id, or the given name if that is sufficient, and the requested logs.
+    """Return a job's ID, or the given name if it is sufficient, and the requested logs.
 
     Raises
     ------
     RejectedError
-        When they are too many to follow.
+        When there are too many logs to follow.
     """
     from seaway.client.calls import jobs as calls
 
@@ -99,7 +99,7 @@ def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[s
 
 
 def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]]:
-    """Return the containers of each replica; they are known once the job runs."""
+    """Return the containers of each replica. They are known when the job runs."""
     from seaway.client.calls.jobs import attempts
 
     if wait and job["state"] != "running":
@@ -119,7 +119,7 @@ class Printer:
     Parameters
     ----------
     labelled
-        Whether lines have a label; None for a label only with several logs.
+        True to label lines; None to label them only if there are several logs.
     """
 
     def __init__(self, sources: Sequence[Source], *, labelled: bool | None) -> None:
@@ -162,7 +162,7 @@ def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, pri
 
 
 async def follow_all(client: AsyncClient, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
-    """Print new lines as they arrive; the end or an error of one log does not affect the others."""
+    """Print new lines as they arrive. The end or an error of one log does not affect the others."""
 
     async def follow(source: Source) -> None:
         lines = client.follow_log(job, replica=source.replica, container=source.container, tail=tail)

@@ -55,8 +55,7 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.columns import Rows
-    from seaway.terminal.tables import ATTEMPT_COLUMNS, containers, facts
+    from seaway.terminal.tables import ATTEMPT_COLUMNS, Rows, containers, facts
 
     shown: list[RenderableType] = [facts(body, workloads)]
     if attempts:

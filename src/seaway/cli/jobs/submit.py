@@ -17,8 +17,8 @@ from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import OnViolation
-from seaway.terminal.columns import Column, Rows
 from seaway.terminal.reasons import refusals, remedies, scores
+from seaway.terminal.tables import Column, Rows
 from seaway.terminal.words import NONE, rate, rtt
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST = 8
-"""Limit of candidates, except in wide output; the chosen one is always included."""
+"""Maximum number of candidates, except in wide output. The chosen one is always included."""
 
 
 def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
@@ -65,7 +65,7 @@ def _bandwidth(link: Body | None) -> str:
 T = TypeVar("T")
 
 LEAST = 5
-"""Least number of items for a progress bar."""
+"""Minimum number of items for a progress bar."""
 
 
 def progress(things: Sequence[T], doing: str) -> Iterator[T]:
@@ -188,7 +188,7 @@ def submit(
 ) -> None:
     r"""Submit jobs: show the candidate nodes, submit, and follow the job until it ends.
 
-    Options override the file. Ctrl-C detaches; the job continues. Several jobs, or another output than a table, detach
+    Options override the file. Ctrl-C detaches; the job continues. Several jobs, or output other than a table, detach
     immediately. Exits with 1 if the job does not complete.
 
     [bold]Examples[/bold]
@@ -262,7 +262,7 @@ def try_out(client: Client, jobs: list[Written]) -> list[Body]:
     Raises
     ------
     RejectedError
-        When any job is invalid; it reports all errors of all jobs with their places.
+        When any job is invalid, with all errors of all jobs and their positions.
     """
     from seaway.client.calls.jobs import dry_run as call_dry_run
 

@@ -85,12 +85,12 @@ def update(
 
 
 def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
-    """Return a patch from a file and options; options override the file.
+    """Return a patch from a file and options. Options override the file.
 
     Raises
     ------
     RejectedError
-        When it is empty, or an option is not a field with a value.
+        When the patch is empty, or an option is not a field with a value.
     """
     from seaway.cli.jobs.file import merged, read_jobs
 
@@ -108,7 +108,7 @@ def patch_of(file: str | None, given: list[str]) -> dict[str, Any]:
 
 
 def differences(spec: Mapping[str, Any], patch: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """List the changes of a patch: path, present value and new value of each field; None for no value."""
+    """Yield the changes of a patch: path, current value and new value of each field; None for no value."""
     for name, value in patch.items():
         there, where = spec.get(name), f"{path}{name}"
         if isinstance(value, Mapping):
@@ -130,7 +130,7 @@ def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType
 
 
 def _field(text: str) -> dict[str, Any]:
-    """Parse ``resources.gpus=2``; the value is YAML."""
+    """Parse a text like ``resources.gpus=2``. The value is YAML."""
     import yaml
 
     path, sign, value = text.partition("=")

@@ -27,12 +27,12 @@ MAX_SEEDS = 10_000
 
 
 def contestants(text: str | None, level: Level) -> list[Contestant]:
-    """Return the policies to evaluate, in the order of their names; all available ones without a text.
+    """Return the policies to evaluate, in the order of their names; without a text, all available ones.
 
     Raises
     ------
     RejectedError
-        When one is unknown or unusable; it names the policy.
+        When a policy is unknown or unusable. The error names the policy.
     """
     if text is None:
         return [*heuristics(), *_shipped()]
@@ -45,7 +45,7 @@ def contestants(text: str | None, level: Level) -> list[Contestant]:
 
 
 def _shipped() -> list[Contestant]:
-    """Return the built-in trained policies; none, with a note, if they cannot run here."""
+    """Return the built-in trained policies. If they cannot run on this machine, print a note and return none."""
     library, found = ShippedLibrary(), []
     for name in library.names():
         try:
@@ -97,7 +97,7 @@ def _of_engine(name: str, level: Level) -> Contestant:
 
 
 def _check_in_subprocess(found: list[Contestant]) -> None:
-    """Reject duplicate names, since their rows could not be distinguished."""
+    """Reject duplicate names, because their rows could not be distinguished."""
     names = [(each.name, each.level) for each in found if not each.own_only]
     for name, level in names:
         if names.count((name, level)) > 1:

@@ -23,7 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 
 CLOSE_UP_PCT = (70.0, 130.0)
-"""Range of arrivals in the close-up; policies hardly differ before."""
+"""Range of arrivals in the close-up, in percent. Policies hardly differ below it."""
 
 SECONDS_PER_HOUR = 3600
 
@@ -65,12 +65,12 @@ def _rows(curve: Curve) -> list[tuple[str, ...]]:
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw allocated over requested GPU cores, with a close-up of their differences; or over time with departures.
+    """Draw allocated over requested GPU cores, with a close-up of their differences; with departures, draw over time.
 
     Raises
     ------
     RejectedError
-        When the file cannot be written, or there is nothing to draw.
+        When the file cannot be written, or there are no data.
     """
     if not any(np.nan_to_num(outcome.curve.arrived_pct).any() for outcome in outcomes):
         raise RejectedError("no GPUs are requested or available: nothing to plot", where="--plot")

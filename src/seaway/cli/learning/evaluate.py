@@ -159,7 +159,7 @@ def evaluate(
     A job counts as [italic]refused[/italic] if no node could hold it.
     If a node could, an unplaced job counts as [italic]failed[/italic].
     [italic]right[/italic] is placed plus refused. [italic]ratio[/italic] is placed divided by the best known packing.
-    Policies decide jobs in order and do not see later ones. A deferred job is offered once more after the last arrival.
+    Policies decide jobs in order and do not see later jobs. A deferred job is offered once more after the last arrival.
     Trained policies of the published kind run as published: an illegal choice loses the job.
 
     [bold]Examples[/bold]
@@ -225,7 +225,7 @@ def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list
 
 
 def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
-    """Search the best packing of each instance; retain a better known one."""
+    """Search for the best packing of each instance; keep a known packing that is better."""
     from seaway.cli.learning.tables import watched
     from seaway.learning.packing.search import best_packing
 
@@ -239,7 +239,7 @@ def packed(instances: Sequence[Instance], seconds: float) -> list[Instance]:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder of charts before any measurement."""
+    """Create the folder of charts before the first measurement."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

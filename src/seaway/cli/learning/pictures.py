@@ -15,7 +15,7 @@ from seaway.learning.evaluation.measure import Trial
 from seaway.learning.evaluation.statistics import Band, Course, Estimate, course_of
 from seaway.learning.evaluation.summary import Summary, summarise
 from seaway.learning.instances.instance import Instance
-from seaway.simulation.measures import CPU, GPU_CORE, GPU_MEMORY, MEMORY, Float64
+from seaway.simulation.outcome import CPU, GPU_CORE, GPU_MEMORY, MEMORY, Float64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ BARS = (
 RESOURCES = ((GPU_MEMORY, "GPU memory"), (GPU_CORE, "GPU cores"), (CPU, "CPU"), (MEMORY, "memory"))
 ROW_INCHES = 0.32
 ROOM = 0.28
-"""Free space for figures, as a share of the longest bar."""
+"""Free space for figures, as a fraction of the longest bar."""
 
 
 def draw_all(
@@ -99,7 +99,10 @@ def _bars(axes: Axes, figures: Sequence[Estimate | None], colours: Sequence[str]
 
 
 def use_of(trials: Sequence[Trial], instance: str, lines: Sequence[Summary]) -> dict[str, Float64]:
-    """Return the shares in use at the end, shape (4, C), by policy in the order of `lines`; means over seeds."""
+    """Return the shares in use at the end, shape (4, C), by policy in the order of `lines`.
+
+    Values are means over seeds.
+    """
     found: dict[tuple[str, str], list[Float64]] = {}
     for trial in trials:
         if trial.row.instance == instance and trial.used is not None:
@@ -138,7 +141,7 @@ def training(found: Mapping[str, Course]) -> Figure:
 
 
 def plot_band(axes: Axes, across: Float64, band: Band, name: str, number: int) -> None:
-    """Draw a named curve and the band of its runs, in the colour of a number."""
+    """Draw a named curve and the band of its runs, in the colour of an index."""
     colour = COLOURS[number % len(COLOURS)]
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     axes.plot(across, band.mean, label=name, linewidth=1.6, color=colour, linestyle=dash)

@@ -154,7 +154,7 @@ def sign(
     """Sign a policy file for servers that trust the key.
 
     The command prints the line for [bold]trusted_keys[/bold] of the servers. Each policy file includes its SHA-256
-    digest in any case.
+    digest, with or without a signature.
     """
     from seaway.cli.errors import note
     from seaway.learning.policies.file import pack
@@ -209,7 +209,7 @@ def remove(context: typer.Context, name: Name, remote: Remote = False) -> None:
 
 
 def _list(context: typer.Context, remote: bool, output: Output) -> None:
-    from seaway.terminal.columns import Column, Rows
+    from seaway.terminal.tables import Column, Rows
 
     with store_of(context, remote=remote) as store:
         body = store.listed()
@@ -231,7 +231,7 @@ def _list(context: typer.Context, remote: bool, output: Output) -> None:
 def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
     from rich.console import Group
 
-    from seaway.terminal.columns import details
+    from seaway.terminal.tables import details
 
     said = body["trained"]
     about = {"policy": body["name"], "does": body["description"], "from": body["source"]}
@@ -278,7 +278,7 @@ def _written(value: object) -> str:
 def _read(path: Path, *, untried: bool = False) -> PolicyFile:
     """Read a user's policy file, after a test run in a subprocess.
 
-    With `untried`, the test run is omitted if networks cannot run here.
+    With `untried`, omit the test run if networks cannot run on this machine.
     """
     from seaway.cli.learning.policy_store import can_try, not_tried
     from seaway.learning.policies.check import read_policy, try_in_subprocess
@@ -308,7 +308,7 @@ def _renamed(file: PolicyFile, name: str) -> PolicyFile:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file atomically: readers see the old or the new content."""
+    """Write a file atomically. Readers see the old or the new content."""
     from seaway.learning.policies.file import write_beside
 
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARED = 1_000
-"""Limit of comparisons to search."""
+"""Maximum number of comparisons to search."""
 
 
 class PolicyStore(Protocol):
@@ -31,7 +31,7 @@ class PolicyStore(Protocol):
         """Return all policies, in the form of the API."""
 
     def shown(self, name: str) -> Body:
-        """Return the facts about a policy, in the form of the API."""
+        """Return the properties of a policy, in the form of the API."""
 
     def compared(self, body: Body) -> list[Body]:
         """Return comparisons with a trained policy as the shadow, newest first."""
@@ -40,7 +40,7 @@ class PolicyStore(Protocol):
         """Return the file of a policy."""
 
     def bring(self, file: PolicyFile) -> str:
-        """Store a policy; return its location, for people."""
+        """Store a policy; return its location as text for people."""
 
     def remove(self, name: str) -> None:
         """Remove an imported policy."""
@@ -131,7 +131,7 @@ class HereStore:
         return shown_file(_loaded(name))
 
     def compared(self, body: Body) -> list[Body]:
-        """Return none: this machine has no queues."""
+        """Return no comparisons, because this machine has no queues."""
         return []
 
     def content(self, name: str) -> bytes:
@@ -199,14 +199,14 @@ def library() -> JoinedLibrary:
 
 
 def folder() -> Path:
-    """Return the folder of imported policies; it need not exist."""
+    """Return the folder of imported policies. It may not exist yet."""
     from seaway.client.config import data_folder
 
     return data_folder() / "policies"
 
 
 def can_try() -> bool:
-    """Report whether networks can run here."""
+    """Report whether networks can run on this machine."""
     return find_spec("onnxruntime") is not None
 
 
@@ -232,7 +232,7 @@ def _loaded(name: str) -> PolicyFile:
 
 
 def _is_model(title: str, body: Body) -> bool:
-    """Report whether a comparison names the model of a policy, like `pilot@3f2a9c1b2d4e`."""
+    """Report whether the title in a comparison is the model of a policy, like `pilot@3f2a9c1b2d4e`."""
     name, _, digits = title.partition("@")
     return bool(digits) and name == body["name"] and body["trained"]["model_sha256"].startswith(digits)
 

@@ -241,7 +241,7 @@ def policy_list(text: str) -> list[str]:
     Raises
     ------
     RejectedError
-        When there is none, or one is duplicated.
+        When a name is missing or duplicated.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(names):
@@ -264,7 +264,7 @@ def check_policies(names: list[str], options: PolicyOptions) -> None:
 
 
 def check_numbers(arrived: float | None, seed: int) -> None:
-    """Check the range of numbers."""
+    """Check that numbers are in their range."""
     if arrived is not None and not arrived > 0:
         raise RejectedError(f"{arrived} is not more than 0", where="--arrived")
     if not 0 <= seed < 2**63:
@@ -290,7 +290,7 @@ def check_times(jobs: Sequence[Job], path: Path) -> None:
 
 
 def check_writable(path: Path, option: str) -> None:
-    """Check that a file can be written, before the replay."""
+    """Check before the replay that a file can be written."""
     folder = path.parent
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise RejectedError(f"{str(path)!r} cannot be written", where=option)

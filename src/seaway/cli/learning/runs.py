@@ -23,8 +23,8 @@ from seaway.learning.runs.assemble import new_run, option
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.options import unused
 from seaway.learning.runs.run import resume, train
+from seaway.learning.settings import Run
 from seaway.learning.training.listener import Listener, NullListener, Reached
-from seaway.learning.training.settings import Run
 
 RUNS = Path("runs")
 """Default folder of runs."""
@@ -37,11 +37,11 @@ class TrainingRequest:
     Attributes
     ----------
     algo
-        None if omitted.
+        Name of the algorithm; None if omitted.
     instances, draw
         Folders, and kinds of generated instances.
     named, pairs
-        Settings with options of their own, and those of ``--set``, by name.
+        Settings with their own options, and those of ``--set``, by name.
     out
         The run's folder; None if omitted.
     """
@@ -60,7 +60,7 @@ class TrainingRequest:
         Raises
         ------
         RejectedError
-            When one was given twice.
+            When a setting is given twice.
         """
         for name in self.pairs:
             if name in self.named:
@@ -78,7 +78,7 @@ class TrainingRequest:
         return new_run(self.algo, self.instances, self.draw, self.given, self.where)
 
     def idle(self, run: Run) -> list[str]:
-        """Describe settings without effect in the run, and the condition for each."""
+        """Describe settings without effect in the run, and the condition for each setting."""
         return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
 
@@ -98,7 +98,7 @@ def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) 
 
 
 def go_on(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
-    """Continue a run; without one, begin it as `begin` does if its options are given."""
+    """Continue a run. If there is none, begin it as `begin` does if its options are given."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
@@ -149,16 +149,16 @@ class Came:
 
 
 def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
-    """List the runs for all algorithms, instances and seeds.
+    """Return the runs for all algorithms, instances and seeds.
 
     Parameters
     ----------
     asked
         Arguments; `algo` can have several names, separated by commas, and `out` is the parent folder of all runs.
     seeds
-        None for the seed in `asked`.
+        Seeds of the runs; None for the seed in `asked`.
     each
-        Whether each instance has its own run, instead of one run for all.
+        True if each instance has its own run, instead of one run for all.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def learn(errand: Errand) -> Came:
 
 
 def sweep(runs: Sequence[Errand], spread: Spread) -> int:
-    """Train all runs, and print the result of each as it ends; return the number of unfinished runs."""
+    """Train all runs, and print the result of each when it ends; return the number of unfinished runs."""
     unfinished = len(runs)
     with _interrupted_by_sigterm(), closing(spread.map(learn, runs)) as results:  # type: ignore[type-var]
         for at, came in watched(results, len(runs), "training"):
@@ -236,11 +236,11 @@ def said(came: Came) -> str:
 
 
 def _unsaid(_: str) -> None:
-    """Print nothing: options without effect are reported once, before the runs."""
+    """Print nothing, because options without effect are reported once, before the runs."""
 
 
 class _Quiet(NullListener):
-    """Listener without output that stops the run with the process."""
+    """Listener without output that stops the run when the process is stopped."""
 
     def __init__(self, ended: Ended) -> None:
         self._ended = ended
@@ -255,7 +255,7 @@ class _Quiet(NullListener):
 def _ended_quietly() -> Iterator[_Quiet]:
     """Stop the run at a checkpoint when the process is stopped.
 
-    A worker leaves Ctrl-C to its parent.
+    A worker does not handle Ctrl-C; its parent does.
     """
     ended = Ended()
 

@@ -12,7 +12,7 @@ import typer
 from seaway.cli.output import as_json, console
 from seaway.learning.evaluation.statistics import Estimate
 from seaway.learning.evaluation.summary import COLUMNS, METHOD, Cell, Row, Summary, by_instance, summarise, text_of
-from seaway.terminal.columns import Column, Rows
+from seaway.terminal.tables import Column, Rows
 
 UNKNOWN = "–"
 
@@ -115,14 +115,14 @@ T = TypeVar("T")
 
 
 class Shown:
-    """Printer of rows: CSV row by row, JSON and tables at the end.
+    """Printer of rows. It prints CSV row by row, and JSON and tables at the end.
 
     Parameters
     ----------
     output
         ``table``, ``csv`` or ``json``.
     summary
-        Whether CSV and JSON have one row per policy.
+        True if CSV and JSON have one row per policy.
     """
 
     def __init__(self, output: str, *, summary: bool) -> None:
@@ -130,7 +130,7 @@ class Shown:
         self._taken: dict[int, Row] = {}
 
     def take(self, number: int, row: Row) -> None:
-        """Accept a row with its index among all."""
+        """Accept a row with its index among all rows."""
         if self._streams:
             if not self._taken:
                 _csv(COLUMNS)

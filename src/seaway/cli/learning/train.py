@@ -139,9 +139,9 @@ def train(
     """Train a policy with an algorithm.
 
     A run is a folder with its settings, checkpoints, a table of episodes, TensorBoard curves, and the best policy as a
-    file. The best policy placed most jobs in an evaluation without noise; ties go to the lowest GPU load variance.
+    file. The best policy placed most jobs in an evaluation without noise. On a tie, the lowest GPU load variance wins.
 
-    Ctrl-C stops the run, and [bold]--resume[/bold] continues it, also after a kill, from the last checkpoint. With one
+    Ctrl-C stops the run. [bold]--resume[/bold] continues it from the last checkpoint, also after a kill. With one
     thread, the default, the result equals that of an uninterrupted run.
 
     [bold]Examples[/bold]

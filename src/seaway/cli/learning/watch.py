@@ -26,7 +26,7 @@ ENDING_SOON = "stopping after this episode, with a checkpoint; a second signal s
 LAST = "the run has ended and writes its policy file; a second signal stops immediately"
 
 QUIET_INTERVAL_S = 60.0
-"""Seconds between progress lines without a progress bar, besides one per new best."""
+"""Seconds between progress lines without a progress bar. Each new best result has an additional line."""
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class Ended:
     Attributes
     ----------
     signal
-        Number of the signal; 0 before.
+        Number of the signal; 0 before it.
     over
-        Whether all episodes are played, and only the policy file is being written.
+        True if all episodes are played and only the policy file remains to be written.
     """
 
     signal: int = 0
@@ -47,7 +47,7 @@ class Ended:
 
 @contextmanager
 def ended_by_signals(ended: Ended) -> Iterator[None]:
-    """Record the first Ctrl-C or SIGTERM; the second one ends the process."""
+    """Record the first Ctrl-C or SIGTERM. The second one ends the process."""
 
     def noted(number: int, _: object) -> None:
         ended.signal = number
@@ -64,7 +64,7 @@ def ended_by_signals(ended: Ended) -> Iterator[None]:
 
 
 class RunWatch:
-    """Progress bar with the figures of the last episode, or occasional lines; both on standard error.
+    """Progress bar with the results of the last episode, or occasional lines, on standard error.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ class RunWatch:
             self._bar.stop()
 
     def doing(self, text: str) -> None:
-        """Show the present activity instead of the algorithm.
+        """Show the current activity instead of the algorithm.
 
-        After the first episode, only the end of a run has one.
+        After the first episode, activities occur only at the end of a run.
         """
         self._ended.over = self._plan is not None
         if self._bar:
@@ -143,7 +143,7 @@ class RunWatch:
         """Print nothing for a checkpoint."""
 
     def ends(self, reached: Reached) -> None:
-        """Print nothing: `announce` prints the result after the bar is gone."""
+        """Print nothing, because `announce` prints the result after the bar is removed."""
 
 
 def announce(folder: Path, reached: Reached) -> None:

@@ -1,4 +1,4 @@
-"""Leadership of the control plane: always with one process, or by leader election with a Lease."""
+"""Leadership of the control plane: permanent for a single process, or by leader election with a Lease."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from queue import SimpleQueue
 
 from rich.console import Console
 
-from seaway.api.http.standby import Standby
+from seaway.api.http.health import Standby
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.ports.clock import Clock
-from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.leader_election import FencedThreads, Leadership
+from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.settings import Settings
 
 NEWS, END = "news", "end"
@@ -33,11 +33,14 @@ class LeaderSession:
 
     @property
     def lost(self) -> str:
-        """Reason why the leadership ended; empty before."""
+        """Reason why the leadership ended; empty if it has not ended."""
         return ""
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Register a function to call, from any thread, when the leadership ends; immediately if it has ended."""
+        """Register a function to call, from any thread, when the leadership ends.
+
+        If it has ended, call it immediately.
+        """
 
     def begin(self) -> None:
         """Report that the server accepts requests from now on."""
@@ -50,12 +53,12 @@ class LeaderSession:
 class LedSession(LeaderSession):
     """Leadership of the process that holds the Lease.
 
-    SIGTERM and Ctrl-C end the waiting. After that, the server handles them.
+    SIGTERM and Ctrl-C end the wait. After the wait, the server handles them.
 
     Parameters
     ----------
     settings
-        The Lease, and the address for health checks while waiting.
+        The Lease, and the address for health checks during the wait.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -91,13 +94,13 @@ class LedSession(LeaderSession):
         self._standby.stop()
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Register a function to call when the Lease is lost; immediately if it is."""
+        """Register a function to call when the Lease is lost. If it is lost already, call it immediately."""
         self._calls.append(call)
         if self.lost:
             call()
 
     def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
-        """Return a dispatcher that makes no calls without the Lease."""
+        """Return a dispatcher that sends no calls without the Lease."""
         return FencedThreads(clock, stale_after_s, lambda: self._leadership.holds)
 
     def close(self) -> None:

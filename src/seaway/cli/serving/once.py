@@ -1,4 +1,4 @@
-"""The demo of `seaway up --once`: a workload on simulated clusters and a simulated clock, and its summary."""
+"""Demo of `seaway up --once`: a workload on simulated clusters and a simulated clock, and its summary."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MIN_JOBS = 30
 
 
 JOBS_PER_GPU = 2.7
-"""Number of jobs per GPU that request about as much as a fleet has."""
+"""Number of jobs per GPU at which the requests are about as large as the fleet."""
 
 
 MAX_REASONS = 3
-"""Maximum number of printed reasons of rejections."""
+"""Maximum number of rejection reasons to print."""
 
 
 def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:
-    """Run the demo on a fleet, and print the result; output for programs has no explanations.
+    """Run the demo on a fleet, and print the result. Output for programs has no explanations.
 
     Raises
     ------

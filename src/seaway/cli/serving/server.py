@@ -1,4 +1,4 @@
-"""Server process from settings to shutdown."""
+"""Server process, from its settings to its shutdown."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from seaway.application.maintenance import Maintenance
 from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
-from seaway.bootstrap.compilation import warm_up
 from seaway.bootstrap.control_plane import ControlPlane, make_bearer, make_plane
 from seaway.bootstrap.data import DataFolder
+from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.scheduled_tasks import duties
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.cli.serving.leader import LeaderSession, LedSession
@@ -41,12 +41,12 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
 
 SWITCH_S = 0.001
-"""Switch interval of threads: short, so that requests are answered during decisions."""
+"""Switch interval of threads in seconds. It is short, so that requests are answered during decisions."""
 
 BACKLOG = 2048
 
 HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
-"""First job, which simulated and real clusters both accept."""
+"""Command for a first job, which simulated and real clusters both accept."""
 
 JOIN = "seaway cluster join --kubeconfig FILE"
 """Command that adds the first cluster."""
@@ -127,7 +127,7 @@ def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
 
 @contextmanager
 def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
-    """Wait until this process is the leader; answer health checks during that time."""
+    """Wait until this process is the leader, and answer health checks in the meantime."""
     if not settings.leader.lease:
         yield LeaderSession()
         return
@@ -145,7 +145,7 @@ class _Greeting(Server):
     Parameters
     ----------
     greet
-        Called once the server accepts connections.
+        Called when the server accepts connections.
     """
 
     def __init__(self, config: uvicorn.Config, greet: Callable[[], None]) -> None:
@@ -153,23 +153,23 @@ class _Greeting(Server):
         self._greet = greet
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and report it."""
+        """Start the server, and report the start."""
         await super().startup(sockets)
         if self.started:
             self._greet()
 
     def end(self) -> None:
-        """Request a shutdown; may be called from any thread."""
+        """Request a shutdown. Any thread may call it."""
         self.should_exit = True
 
 
 def _require_tls(server: ServerSettings) -> None:
-    """Check that the certificate and the key exist and match, before anything starts.
+    """Check that the certificate and the key exist and match, before other components start.
 
     Raises
     ------
     RejectedError
-        When they do not.
+        When they do not exist or do not match.
     """
     if not server.tls_certificate:
         return
@@ -222,7 +222,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
 
 @contextmanager
 def _listening(server: ServerSettings) -> Iterator[socket.socket]:
-    """Bind the port before anything else starts."""
+    """Bind the port before other components start."""
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -240,9 +240,9 @@ def _listening(server: ServerSettings) -> Iterator[socket.socket]:
 
 @contextmanager
 def _ending_by_itself() -> Iterator[None]:
-    """Let the server handle SIGTERM and Ctrl-C, and the rest of the shutdown complete.
+    """Let the server handle SIGTERM and Ctrl-C, and let the rest of the shutdown complete.
 
-    After its shutdown the server raises the signal again, which would end the process by default.
+    After its shutdown, the server raises the signal again, which would end the process by default.
     """
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -288,7 +288,7 @@ def _ready_after(waited_s: float) -> str:
 def age_s() -> float:
     """Return the age of this process in seconds, including its own start.
 
-    Only the system knows it. Without that information, the time counts from the import of this module.
+    Only the operating system reports it. Otherwise, the time counts from the import of this module.
 
     References
     ----------

@@ -50,7 +50,7 @@ def serve(
 ) -> None:
     """Serve simulated clusters until Ctrl-C, in a process separate from the control plane.
 
-    The clusters account for their own resources, and reject deployments that exceed a device or node. With --data they
+    The clusters account for their own resources, and reject deployments that exceed a device or node. With --data, they
     write a journal, and continue from it after a restart.
 
     Probabilities for --fault, from 0 to 1: [bold]refused slow start_fails run_fails vanishes request_lost
@@ -166,7 +166,7 @@ def audit(
 
       seaway simulate audit --data /tmp/clusters
     """
-    from seaway.adapters.simulated.audit import read_journals, violations
+    from seaway.adapters.simulated.ledger import read_journals, violations
     from seaway.bootstrap.clusters import read_fleet
 
     read = read_fleet(fleet)
@@ -193,12 +193,12 @@ def remote(url: str) -> Iterator[RemoteSimulatedBackends]:
 
 
 def read_faults(seed: int, figures: list[str]) -> Faults:
-    """Return rates of random faults: defaults of all kinds with a seed, overridden by figures.
+    """Return rates of random faults. A seed sets the defaults of all kinds, and `figures` override them.
 
     Raises
     ------
     RejectedError
-        When a figure is invalid or its name is unknown.
+        When a rate is invalid or its name is unknown.
     """
     from seaway.adapters.simulated.faults import NO_FAULTS
     from seaway.bootstrap.clusters import some_faults

@@ -97,7 +97,7 @@ def _require_unused(flags: Mapping[tuple[str, str], object]) -> None:
     Raises
     ------
     RejectedError
-        When there are any; it lists all.
+        When such options are given; the error lists all of them.
     """
     words = {("database", "url"): "--database", ("clusters", "simulated_url"): "--simulated"}
     given = [words.get(key, f"--{key[1].replace('_', '-')}") for key, value in flags.items() if value is not None]

@@ -13,7 +13,7 @@ from torch import Tensor
 from seaway.learning.agents.networks import MIN_VALUE, Actor, Chooser, Critic
 from seaway.learning.agents.passes import Adam, Passes, lay_flat, make_room
 from seaway.learning.agents.replay import Floats, Pool, Replay
-from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.settings import DdpgSettings
 
 
 class Choosing:

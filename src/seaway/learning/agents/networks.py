@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from seaway.learning.agents.replay import Floats
-from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.observing.clusters import action_of
+from seaway.learning.settings import DdpgSettings
 
 FIRST_WEIGHTS = 0.1
 """Factor of torch's initial weights: heads start with equal attention to all tokens."""

@@ -1,4 +1,4 @@
-"""Choosing among clusters: the environment of the study of EADE-DDPG."""
+"""Environment of the cluster level, as in the study of EADE-DDPG, with its rewards."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.framework import Cycle, Mask, Scores
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes, fitting_nodes
+from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
-from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.encode import LOG_LENGTH
 from seaway.scheduling.snapshot.snapshot import Snapshot

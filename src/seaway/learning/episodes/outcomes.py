@@ -24,8 +24,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import quantile, use, used_shares
-from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, Waits
+from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, Waits, quantile, use, used_shares
 from seaway.simulation.replay import allocated_milli, capacity_milli, last_of, percent, requested_milli, shares_of
 from seaway.simulation.timeline import mean_over_time
 

@@ -11,7 +11,7 @@ from seaway.learning.evaluation.summary import Row
 from seaway.learning.instances.instance import Instance
 from seaway.learning.parallel import Spread
 from seaway.learning.runs.instances import digest_of
-from seaway.simulation.measures import Float64
+from seaway.simulation.outcome import Float64
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 import numpy as np
 
 from seaway.learning.runs.table import read_rows
-from seaway.simulation.measures import Float64
+from seaway.simulation.outcome import Float64
 
 CONFIDENCE = 0.95
 

@@ -34,7 +34,7 @@ class Row:
     right
         Placed or infeasible.
     fragmentation, gpu_load_variance, gpu_memory_pct and so on
-        See `seaway.simulation.measures.Use`.
+        See `seaway.simulation.outcome.Use`.
     p50_us, p99_us
         Median and 99th percentile of the time of a single decision, microseconds.
     best_known

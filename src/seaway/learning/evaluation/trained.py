@@ -17,19 +17,17 @@ from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played
 from seaway.learning.evaluation.seen import Seen, seen_by
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import choice_of, observer
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.make import make_learned
 from seaway.learning.policies.manifest import Level, Tensors
-from seaway.learning.policies.monitor import Reason
+from seaway.learning.policies.monitor import Limits, Reason
 from seaway.learning.policies.session import Session
 from seaway.learning.runs.folder import RunFolder
 from seaway.scheduling.arrays import Float32
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
-from seaway.simulation.measures import quantile
-from seaway.simulation.outcome import Outcome, Speed
+from seaway.simulation.outcome import Outcome, Speed, quantile
 from seaway.simulation.replay import replay
 
 

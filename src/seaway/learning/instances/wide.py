@@ -1,4 +1,4 @@
-"""Drawn instances of every kind of fleet and load, so that what is learned on them does not depend on one of them."""
+"""Random instances of many kinds of fleets and loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching for a packing: some nodes are emptied and packed again, again and again.
+"""Search of the best packing, and an upper bound.
 
 References
 ----------

@@ -23,7 +23,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.score_cache import row_cache
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_episode
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import use, used_shares
+from seaway.simulation.outcome import use, used_shares
 from seaway.simulation.replay import arrivals_until_requested
 
 ASKED = 1.05

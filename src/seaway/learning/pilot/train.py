@@ -15,11 +15,10 @@ from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.imitation import Lesson, imitate, lessons
 from seaway.learning.pilot.network import PilotNetwork, changed, changing, first_weights, moving
-from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
+from seaway.learning.settings import PilotSettings, Run
 from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play
-from seaway.learning.training.settings import Run
 from seaway.scheduling.arrays import Float64
 from seaway.scheduling.framework import Mask
 from seaway.scheduling.job_queue import JobQueue
@@ -41,7 +40,7 @@ class Evolution:
     start
         The weights at first, in units that are worth a step.
     pairs, spread, rate, average
-        As in `seaway.learning.pilot.settings.PilotSettings`.
+        As in `seaway.learning.settings.PilotSettings`.
     seed
         Seed of the candidates; they depend on it and on the number of the generation alone.
     moving

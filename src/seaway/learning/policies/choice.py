@@ -8,9 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.learning.policies.budget import Guard, NoAnswerError
 from seaway.learning.policies.manifest import Tensors
-from seaway.learning.policies.monitor import Reason
+from seaway.learning.policies.monitor import Guard, NoAnswerError, Reason
 from seaway.learning.policies.session import StoppedError
 from seaway.scheduling.compiled import CompiledPlacer
 from seaway.scheduling.engine import placer_for

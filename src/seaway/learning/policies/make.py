@@ -1,4 +1,4 @@
-"""Trained policies as profiles: the rules of fit, and a trained score with a heuristic behind it."""
+"""Trained policies as profiles, at the level of clusters or of nodes, with a heuristic as fallback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from seaway.learning.observing import clusters as clusters_shown
 from seaway.learning.observing import nodes as nodes_shown
 from seaway.learning.observing.clusters import choice_of, observer
 from seaway.learning.observing.nodes import NodeObserver
-from seaway.learning.policies.budget import Guard, Limits, NoAnswerError
 from seaway.learning.policies.choice import (
     Answer,
     FallBack,
@@ -27,7 +26,7 @@ from seaway.learning.policies.choice import (
 )
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.manifest import Level, Manifest
-from seaway.learning.policies.monitor import Reason, Watch
+from seaway.learning.policies.monitor import Guard, Limits, NoAnswerError, Reason, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.columns import NODE_CLUSTER, NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.framework import Cycle, DeviceScore, Scores

@@ -1,4 +1,4 @@
-"""Running a model: onnxruntime on one thread, with bounded memory."""
+"""Execution of a model: ONNX Runtime on one thread, with bounded memory, and the shapes of its inputs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.algos import Algo, algo_of
 from seaway.learning.episodes.episode import EpisodeOptions
 from seaway.learning.runs.options import changed, names_of, odds_in, unknown
-from seaway.learning.training.settings import Run
+from seaway.learning.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")
 """Settings that a run may go on with others of: how long it goes, and how often it is written down."""

@@ -14,9 +14,9 @@ from seaway.learning.policies.file import write_policy
 from seaway.learning.policies.manifest import Manifest, Point
 from seaway.learning.runs.assemble import command_of, record_of
 from seaway.learning.runs.instances import MIX
+from seaway.learning.settings import Run
 from seaway.learning.training.learner import Decider
 from seaway.learning.training.listener import Evaluated
-from seaway.learning.training.settings import Run
 
 LONGEST_NAME = 63
 

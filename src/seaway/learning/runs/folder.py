@@ -16,8 +16,8 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.runs import checkpoint
 from seaway.learning.runs.assemble import command_of, record_of, run_of
 from seaway.learning.runs.table import stored_rows
+from seaway.learning.settings import Run
 from seaway.learning.training.learner import State
-from seaway.learning.training.settings import Run
 
 FORMAT = 1
 """Of `config.json`; others are refused."""

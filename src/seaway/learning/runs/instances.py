@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.instances.folder import read_instances
 from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.kinds import drawn
-from seaway.learning.training.settings import Run
+from seaway.learning.settings import Run
 
 
 def read_all(run: Run) -> Sequence[Instance]:

@@ -9,9 +9,8 @@ from math import isfinite
 from typing import Any, TypeVar, get_type_hints
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.agents.settings import DdpgSettings
-from seaway.learning.baselines.settings import PpoSettings
-from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.baselines import PpoSettings
+from seaway.learning.settings import DdpgSettings, PilotSettings
 
 S = TypeVar("S")
 

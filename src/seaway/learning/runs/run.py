@@ -1,4 +1,4 @@
-"""A run: an algorithm learns in a folder, from the beginning or from where it was stopped."""
+"""A run: an algorithm learns in a folder, from the beginning or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_saved
 from seaway.learning.runs.instances import MIX, digest_of, digest_of_mix, read_all
 from seaway.learning.runs.table import EpisodeTable, read_rows
+from seaway.learning.settings import Run
 from seaway.learning.training.learner import Learner, State
 from seaway.learning.training.listener import Evaluated, Listener, NullListener, Plan, Play, Reached, Row, Together
-from seaway.learning.training.settings import Run
 
 
 class Events(NullListener):

@@ -12,9 +12,9 @@ from seaway.learning.environments.cluster_env import ClusterEnv
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import VERSION, observation_size
 from seaway.learning.policies.manifest import Level
+from seaway.learning.settings import Run
 from seaway.learning.training.learner import Decider, check_finite
 from seaway.learning.training.listener import Play
-from seaway.learning.training.settings import Run
 from seaway.scheduling.arrays import Float32
 from seaway.simulation.outcome import Outcome
 

@@ -11,13 +11,12 @@ from typing import cast
 import numpy as np
 
 from seaway.learning.agents.eade import EadeDdpg, Losses
-from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import FIGURES, NETWORK_FIGURES
+from seaway.learning.settings import DdpgSettings, Run
 from seaway.learning.training.clusters import Clusters, play_of
 from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play
-from seaway.learning.training.settings import Run
 
 
 def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:

@@ -22,7 +22,7 @@ class Play:
         How many came; how many were placed; not placed when nothing could have held them; not placed although
         something could have.
     fragmentation, gpu_load_variance
-        At the end, as `seaway.simulation.measures` has them; None for a fleet without such resources.
+        At the end, as `seaway.simulation.outcome` has them; None for a fleet without such resources.
     seconds
         How long it took, learning included.
     figures

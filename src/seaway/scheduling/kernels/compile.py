@@ -1,4 +1,4 @@
-"""The one way in which kernels are compiled and cached.
+"""Compilation and caching of kernels, and their random numbers.
 
 numba keys its cache by the file of the compiled function alone, so that a change in a function
 which is called from another file goes unnoticed. The cache therefore lies in a folder named by a
@@ -15,6 +15,7 @@ from tempfile import gettempdir
 from typing import TypeVar, cast
 
 import numba
+import numpy as np
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -65,3 +66,21 @@ def specialises(stub: Callable[..., object], params: type) -> Callable[[F], F]:
         return function
 
     return register
+
+
+@compiled
+def mixed(seed: int, first: int, second: int) -> int:
+    """Mix three numbers into 63 random bits.
+
+    References
+    ----------
+    Steele, Lea, Flood: Fast splittable pseudorandom number generators. OOPSLA 2014,
+    doi:10.1145/2660193.2660195 (the finaliser of SplitMix64, applied after each number).
+    """
+    bits = np.uint64(seed)
+    for number in (np.uint64(first), np.uint64(second)):  # of one type, whatever integers they came as
+        bits = (bits ^ number) + np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        bits ^= bits >> np.uint64(31)
+    return int(np.int64(bits >> np.uint64(1)))

@@ -37,11 +37,10 @@ from seaway.scheduling.columns import (
     SLICE_DEVICE,
 )
 from seaway.scheduling.kernels.allocate import allocate_node, log_change, release_range, reserve_bandwidth, take_slice
-from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.compile import compiled, mixed, specialises
 from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
 from seaway.scheduling.kernels.network import has_bandwidth
 from seaway.scheduling.kernels.policy_stubs import device_key, search
-from seaway.scheduling.kernels.random_bits import mixed
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 

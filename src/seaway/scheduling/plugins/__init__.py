@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from seaway.scheduling.framework import Filter
 from seaway.scheduling.plugins.clusters import ClusterRules
-from seaway.scheduling.plugins.device_fit import DeviceFit
 from seaway.scheduling.plugins.network import Network
-from seaway.scheduling.plugins.node_filters import Avoidance, NodeLabels, NodeReady, NodeResources, TaintToleration
+from seaway.scheduling.plugins.nodes import Avoidance, DeviceFit, NodeLabels, NodeReady, NodeResources, TaintToleration
 
 
 def rules_of_fit() -> tuple[Filter, ...]:

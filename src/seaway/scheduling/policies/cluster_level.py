@@ -32,12 +32,18 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
 )
 from seaway.scheduling.framework import Cycle, Scores
-from seaway.scheduling.kernels.compile import compiled, specialises
+from seaway.scheduling.kernels.compile import compiled, mixed, specialises
 from seaway.scheduling.kernels.fit import WHOLE_PERCENT
-from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
-from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.policy_stubs import (
+    device_key,
+    key_column,
+    left_bound,
+    node_score,
+    prepare,
+    score_column,
+    search,
+)
 from seaway.scheduling.kernels.scan import scan
-from seaway.scheduling.kernels.score_columns import key_column, score_column
 from seaway.scheduling.policies.utilization import share_ppm
 from seaway.scheduling.snapshot.snapshot import Snapshot
 

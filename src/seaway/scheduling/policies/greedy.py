@@ -7,9 +7,16 @@ from typing import NamedTuple
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import specialises
-from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
+from seaway.scheduling.kernels.policy_stubs import (
+    device_key,
+    key_column,
+    left_bound,
+    node_score,
+    prepare,
+    score_column,
+    search,
+)
 from seaway.scheduling.kernels.scan import scan
-from seaway.scheduling.kernels.score_columns import key_column, score_column
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 

@@ -6,11 +6,18 @@ from typing import NamedTuple
 
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 from seaway.scheduling.framework import Cycle, Scores
-from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, device_key, left_bound, node_score, prepare, search
-from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.compile import compiled, mixed, specialises
+from seaway.scheduling.kernels.policy_stubs import (
+    ANY_SCORE,
+    device_key,
+    key_column,
+    left_bound,
+    node_score,
+    prepare,
+    score_column,
+    search,
+)
 from seaway.scheduling.kernels.scan import scan
-from seaway.scheduling.kernels.score_columns import key_column, score_column
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 OF_NODE = 0

@@ -22,9 +22,17 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import memory_requested
-from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, device_key, left_bound, node_score, prepare, search
+from seaway.scheduling.kernels.policy_stubs import (
+    ANY_SCORE,
+    device_key,
+    key_column,
+    left_bound,
+    node_score,
+    prepare,
+    score_column,
+    search,
+)
 from seaway.scheduling.kernels.scan import scan
-from seaway.scheduling.kernels.score_columns import key_column, score_column
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 WHOLE_PPM = 1_000_000

@@ -11,6 +11,8 @@ from seaway.scheduling.snapshot.demands import FleetVersion
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Rules = TypeVar("Rules", bound=Hashable)
+
+
 Tables = TypeVar("Tables")
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from seaway.adapters.kubernetes.backends import IDENTITY_PATH, KubernetesBackends
-from seaway.adapters.kubernetes.options import ClusterOptions
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.application.changes import Change
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.backend import Removal

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 
 from seaway.learning.agents.eade import EadeDdpg  # noqa: E402  # where torch is
-from seaway.learning.agents.settings import DdpgSettings  # noqa: E402
+from seaway.learning.settings import DdpgSettings  # noqa: E402
 from tests.unit.learning.agents import plain  # noqa: E402
 
 SIZE = 12

@@ -1,6 +1,6 @@
 import pytest
 
-from seaway.learning.agents.settings import DdpgSettings
+from seaway.learning.settings import DdpgSettings
 from seaway.learning.training.ddpg import noise_at
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 
 from seaway.learning.agents.networks import Actor, Critic  # noqa: E402  # where torch is
 from seaway.learning.agents.passes import Passes, lay_flat, make_room  # noqa: E402
-from seaway.learning.agents.settings import DdpgSettings  # noqa: E402
+from seaway.learning.settings import DdpgSettings  # noqa: E402
 from tests.unit.learning.agents import plain  # noqa: E402
 
 SIZE, BATCH = 12, 9

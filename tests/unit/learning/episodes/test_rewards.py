@@ -7,7 +7,7 @@ from seaway.learning.environments.cluster_env import PUBLISHED, Rewards, cluster
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.kinds import drawn
-from seaway.simulation.measures import used_shares
+from seaway.simulation.outcome import used_shares
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.learning.episodes.playing import begun, halves
 

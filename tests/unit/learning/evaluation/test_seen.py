@@ -19,7 +19,7 @@ from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run, record_of
 from seaway.learning.runs.export import MAX_DIGESTS, learned_on
 from seaway.learning.runs.instances import MIX, digest_of
-from seaway.learning.training.settings import Run
+from seaway.learning.settings import Run
 from tests.unit.learning.runs.small import small_run, write_instance
 
 

@@ -10,8 +10,7 @@ from seaway.learning.evaluation.seen import Seen
 from seaway.learning.instances.instance import Instance
 from seaway.learning.parallel import Serial
 from seaway.learning.runs.instances import digest_of
-from seaway.simulation.measures import use
-from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed
+from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, use
 from seaway.testing.plugins import fleet, gpu, job, node
 
 USED = np.full((4, 1), 0.5)

@@ -10,7 +10,7 @@ from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
 from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.imitation import UNLISTED, Lesson, lessons
 from seaway.learning.pilot.network import first_weights
-from seaway.learning.pilot.settings import PilotSettings
+from seaway.learning.settings import PilotSettings
 from seaway.learning.training.listener import NullListener
 from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network

@@ -9,8 +9,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.instances.kinds import drawn
-from seaway.learning.pilot.settings import PilotSettings
 from seaway.learning.policies.manifest import Level
+from seaway.learning.settings import PilotSettings
 from seaway.testing.plugins import job
 
 pytest.importorskip("torch", reason="needs seaway[learn]")

@@ -10,10 +10,9 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.observing import nodes as nodes_shown
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.file import PolicyFile
 from seaway.learning.policies.make import make_learned
-from seaway.learning.policies.monitor import Counts, Reason
+from seaway.learning.policies.monitor import Counts, Limits, Reason
 from seaway.learning.policies.session import StoppedError
 from seaway.scheduling.arrays import Float64
 from seaway.scheduling.engine import decide

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
-from seaway.learning.baselines.learner import BaselineLearner, actor_of  # noqa: E402  # where torch is
+from seaway.learning.baselines import BaselineLearner, actor_of  # noqa: E402  # where torch is
 from seaway.learning.runs.instances import read_all  # noqa: E402
 from seaway.learning.training.clusters import Clusters  # noqa: E402
 from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E402

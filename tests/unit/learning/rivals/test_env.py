@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # where torch is
-from seaway.learning.baselines.learner import BaselineEnv, BaselineLearner
+from seaway.learning.baselines import BaselineEnv, BaselineLearner
 from seaway.learning.runs.instances import read_all
 from seaway.learning.training.clusters import Clusters
 from tests.unit.learning.runs.small import small_run, write_instance

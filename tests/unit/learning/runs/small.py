@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seaway.learning.runs.assemble import new_run
+from seaway.learning.settings import Run
 from seaway.learning.training.listener import Evaluated, NullListener, Plan, Play, Reached, Row
-from seaway.learning.training.settings import Run
 
 NODES = """cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib
 a,a-0,8000,32768,1,T4,16384

@@ -11,10 +11,10 @@ from typing import get_type_hints
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.agents.settings import DdpgSettings
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
 from seaway.learning.runs.options import RANGES, unused
+from seaway.learning.settings import DdpgSettings
 
 
 def test_settings_reach_the_part_they_are_of() -> None:

@@ -10,7 +10,7 @@ import pytest
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.kernels.random_bits import mixed
+from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node

@@ -1,4 +1,4 @@
-"""Device shares of pods, including shares known only by number and shares in resource claims."""
+"""Device shares of pods, also those known only by number, in resource claims, or of pods that ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Informers of a cluster. They update its view with all objects that Seaway reads."""
+"""Informers of a cluster. They update its view with all objects that Seaway reads, and with Events of its pods."""
 
 from __future__ import annotations
 

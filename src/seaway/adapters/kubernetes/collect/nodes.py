@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 
-from seaway.adapters.kubernetes.collect.problems import Problems
+from seaway.adapters.kubernetes.collect.changes import Problems
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem, ProblemKind
 from seaway.adapters.kubernetes.objects.core import Meta, NodeObject

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Gate, ObjectKey
-from seaway.adapters.kubernetes.collect.changes import ChangeNotifier, Limits
+from seaway.adapters.kubernetes.collect.changes import ChangeNotifier, Limits, Problems
 from seaway.adapters.kubernetes.collect.device_shares import DeviceShares
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, NodeChange, Nodes, is_same
 from seaway.adapters.kubernetes.collect.owned import attempt_of, broken_labels
 from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
-from seaway.adapters.kubernetes.collect.problems import Problems
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, WorkloadPart, read_workload
 from seaway.adapters.kubernetes.device_plugins.pods import node_of

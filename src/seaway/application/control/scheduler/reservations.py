@@ -1,4 +1,4 @@
-"""Reservations: the first job of a queue that does not fit is not starved by smaller jobs behind it.
+"""Reservations for the first job of a queue, and deferral of other jobs.
 
 The place where it will fit first is computed from the end of running jobs, and the free capacity there is reserved.
 Other jobs can use the rest, and jobs that end in time can use all of it. If the end of the running jobs is unknown, the
@@ -8,12 +8,13 @@ end are not considered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from seaway.application.control.fleet import Key
-from seaway.application.control.pending import Entry
+from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
 from seaway.domain.placement import Placement
 from seaway.scheduling.allocations import Allocation, allocate
@@ -256,3 +257,82 @@ def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
         return False
     usable = snapshot.arrays.clusters_open[CLUSTERS_ALLOWED, snapshot.arrays.nodes[NODE_CLUSTER, n]]
     return bool(usable and snapshot.arrays.nodes[NODE_OPEN, n])
+
+
+AGAIN_NS = 5_000_000_000
+"""Time after which deferred jobs are tried again without a change, since the reason may have ended."""
+
+
+class Deferral:
+    """Start of the deferral of each job, by its policy or behind an equal job that is deferred.
+
+    The limit counts from then until the job is placed or leaves the queue. Events in between do not extend it. While a
+    job is overdue, no equal job before it is deferred either, since that would block it. There is one deadline per
+    waiting job, checked every `AGAIN_NS`.
+
+    Parameters
+    ----------
+    now_ns
+        Monotonic clock.
+    longest_s
+        Maximum deferral of a job; 0 disables deferral.
+    """
+
+    def __init__(self, now_ns: Callable[[], int], longest_s: float) -> None:
+        self._now_ns = now_ns
+        self._longest_ns = int(longest_s * NS_PER_S)
+        self._why: dict[Kind, str] = {}
+        self._since_ns: dict[str, int] = {}
+        self._overdue: defaultdict[Kind, set[str]] = defaultdict(set)
+        self._again_ns: int | None = None
+
+    def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
+        """Return the indices of the jobs of a batch that must not be deferred any longer."""
+        if not self._longest_ns:
+            return frozenset(range(len(batch)))
+        found, met = set(), Counter[Kind]()
+        for at, entry in enumerate(batch):
+            late = self._overdue.get(entry.kind, ())
+            if len(late) > met[entry.kind]:
+                found.add(at)
+                met[entry.kind] += entry.record.id in late
+        return frozenset(found)
+
+    def note(self, batch: Sequence[Entry], held: Mapping[int, str]) -> None:
+        """Record which jobs of a batch were deferred, and why."""
+        now_ns = self._now_ns()
+        for entry in batch:
+            self._why.pop(entry.kind, None)
+        for at, why in held.items():
+            self._why[batch[at].kind] = why
+            self._since_ns.setdefault(batch[at].record.id, now_ns)
+        if held and self._again_ns is None:
+            self._again_ns = now_ns + AGAIN_NS
+
+    def placed(self, entry: Entry) -> None:
+        """Record that a job was placed: its deferral ends, and it blocks no other."""
+        self._since_ns.pop(entry.record.id, None)
+        self._overdue.get(entry.kind, set()).discard(entry.record.id)
+
+    def why(self, kind: Kind) -> str:
+        """Return why jobs of a kind are deferred; empty if they are not."""
+        return self._why.get(kind, "")
+
+    def due(self, waiting: Iterable[Entry]) -> bool:
+        """Report whether deferred jobs are tried again now; drop the state of jobs that do not wait."""
+        now_ns = self._now_ns()
+        if self._again_ns is None or now_ns < self._again_ns:
+            return False
+        known, why = self._since_ns, self._why
+        self._since_ns, self._why, self._overdue = {}, {}, defaultdict(set)
+        for entry in waiting:
+            job_id, kind = entry.record.id, entry.kind
+            if kind in why:
+                self._why[kind] = why[kind]
+            elif job_id not in known:
+                continue
+            since_ns = self._since_ns[job_id] = known.get(job_id, now_ns)
+            if now_ns - since_ns >= self._longest_ns:
+                self._overdue[kind].add(job_id)
+        self._again_ns = now_ns + AGAIN_NS if self._since_ns else None
+        return bool(self._why)

@@ -11,8 +11,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
-from seaway.application.control.scheduler.deferral import Deferral
-from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
@@ -24,9 +23,8 @@ from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.units import rate_text
-from seaway.learning.policies.budget import Limits
 from seaway.learning.policies.make import make_unusable
-from seaway.learning.policies.monitor import Unwatched
+from seaway.learning.policies.monitor import Limits, Unwatched
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.data_locality import data_text

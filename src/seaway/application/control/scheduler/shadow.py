@@ -17,7 +17,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.measures import use, used_shares
+from seaway.simulation.outcome import use, used_shares
 
 MAX_STORED = 1000
 """Maximum number of comparisons that wait for storage. Older ones are dropped if the database is unavailable for long.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from seaway.adapters.kubernetes.collect.changes import Problems
 from seaway.adapters.kubernetes.collect.nodes import Nodes
-from seaway.adapters.kubernetes.collect.problems import Problems
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
 from seaway.domain.cluster import Cluster

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import pytest
 
 from seaway.adapters.kubernetes.backends import KubernetesBackends
+from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, read_item
-from seaway.adapters.kubernetes.options import ClusterOptions
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, WorkloadPhase
 from seaway.domain.errors import UnavailableError

@@ -1,1 +1,0 @@
-"""The published baselines of EADE-DDPG, from Stable-Baselines3, in the same environment."""

@@ -1,1 +1,0 @@
-"""Pages about settings: tokens, clusters, gateways, the audit log and the server."""
