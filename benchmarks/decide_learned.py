@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.data import ORDERS, openb
 from benchmarks.record import Result, SkippedError
 from seaway.bootstrap.trained_policies import Trained, own_library
+from seaway.learning.policies.file import Level
 from seaway.learning.policies.library import Library
-from seaway.learning.policies.manifest import Level
 from seaway.learning.policies.monitor import Counts, Limits
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue

@@ -26,7 +26,7 @@ from seaway.adapters.srv6.machine import FOLDER as REMEMBERED
 from seaway.adapters.srv6.machine import Machine
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.network import Ends
-from seaway.steering.desired import desired
+from seaway.steering.state import desired
 from seaway.wire.network_in import network_text
 
 FOLDER = Path("/run/seaway/labs")

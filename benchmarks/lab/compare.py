@@ -11,7 +11,7 @@ from statistics import fmean
 from benchmarks.lab.world import Account
 from seaway.application.ports.agent import Reported
 from seaway.domain.network import Ends
-from seaway.probing.figures import Figures, Round, figures
+from seaway.probing.rounds import Figures, Round, figures
 
 
 @dataclass(slots=True)

@@ -121,7 +121,7 @@ def _theirs(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401 
 
 def _env(seed: int) -> Any:  # noqa: ANN401  # the type needs gymnasium
     from seaway.learning.environments.cluster_env import ClusterEnv
-    from seaway.learning.instances.kinds import drawn
+    from seaway.learning.instances.wide import drawn
 
     return ClusterEnv(drawn("placement", 1, seed), fitting=True)
 

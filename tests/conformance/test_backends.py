@@ -5,8 +5,8 @@ from __future__ import annotations
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.fault_commands import Trouble
 from seaway.adapters.simulated.faults import Options
+from seaway.adapters.simulated.messages import Trouble
 from seaway.adapters.simulated.server import Server
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import deployment_name

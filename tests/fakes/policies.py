@@ -14,8 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from seaway.learning.policies.file import PolicyFile
-from seaway.learning.policies.manifest import Level, Manifest, Trial
+from seaway.learning.policies.file import Level, Manifest, PolicyFile, Trial
 from seaway.learning.policies.onnx_message import model_class
 from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Shapes, shapes_of
 

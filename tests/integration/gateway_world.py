@@ -19,7 +19,7 @@ from lab.plan import CORE, LabPlan
 from seaway.adapters.srv6.machine import Machine, inside
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
-from seaway.steering.desired import desired
+from seaway.steering.state import desired
 
 AT_ONCE = {"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}
 FORWARDS = {"ipv6/conf/all/forwarding": "1"}

@@ -21,9 +21,8 @@ from seaway.adapters.srv6.machine import Machine, inside
 from seaway.cli.errors import NOT_ALLOWED
 from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Path, Sid
-from seaway.steering.desired import desired
 from seaway.steering.difference import commands, difference
-from seaway.steering.state import NOTHING, mtu
+from seaway.steering.state import NOTHING, desired, mtu
 from tests.fakes.gateways import make_network, make_path
 from tests.integration.gateway_world import Ping, Seen, World, answered, capture, everything
 from tests.missing import skip_or_fail

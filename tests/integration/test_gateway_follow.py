@@ -16,8 +16,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Pair
-from seaway.steering.desired import desired
 from seaway.steering.difference import difference
+from seaway.steering.state import desired
 from seaway.wire.network_in import network_text
 from tests.fakes.gateways import make_network, make_path
 from tests.integration.gateway_world import World

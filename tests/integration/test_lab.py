@@ -23,7 +23,7 @@ from lab.holding import Counts
 from lab.plan import LabPlan
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
 from seaway.domain.network import Ends
-from seaway.probing.figures import Round, figures
+from seaway.probing.rounds import Round, figures
 from tests.missing import skip_or_fail
 from tests.servers.lab import lab
 
@@ -57,7 +57,7 @@ def made() -> Iterator[labs.Lab]:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class SteerablePair:
     """Packets that crossed a link one way: latency and arrival time of each that arrived, by its number."""
 
     took_ns: Mapping[int, int]
@@ -79,7 +79,7 @@ def counts(found: labs.Lab, ends: Ends) -> Counts:
     return next((each.counts for each in found.emulation.read().links if each.ends == ends), Counts())
 
 
-def cross(found: labs.Lab, ends: Ends, packets: int, gap_s: float = 0.002, octets: int = 40) -> Crossing:
+def cross(found: labs.Lab, ends: Ends, packets: int, gap_s: float = 0.002, octets: int = 40) -> SteerablePair:
     """Send packets over a link, and return their outcome."""
     source, target = (PLAN.spots[int(end.removeprefix("gw-")) - 1] for end in ends)
     before = counts(found, ends)
@@ -97,7 +97,7 @@ def cross(found: labs.Lab, ends: Ends, packets: int, gap_s: float = 0.002, octet
     sent_on = after.released - before.released
     holds = [held for _, held in found.emulation.holds(ends)]
     took = {number: when - sent for number, sent, when in came}
-    return Crossing(
+    return SteerablePair(
         took, {number: when for number, _, when in came}, holds[len(holds) - sent_on :], less(after, before)
     )
 

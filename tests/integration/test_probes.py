@@ -28,7 +28,7 @@ from seaway.application.ports.agent import Target
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing import packets
-from seaway.probing.figures import Round
+from seaway.probing.rounds import Round
 from tests.missing import skip_or_fail
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

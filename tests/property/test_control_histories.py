@@ -44,7 +44,7 @@ COMMON = st.one_of(
 OUTAGE = st.tuples(st.just("trouble"), st.sampled_from(OUTAGES), WHICH, st.sampled_from([10, 50, 100, 300]))
 
 
-def some_faults(seed: int, *, outages: bool) -> Faults:
+def make_faults(seed: int, *, outages: bool) -> Faults:
     """Return rare faults of every kind."""
     return Faults(
         seed=seed,
@@ -92,7 +92,7 @@ def test_nothing_is_lost_or_doubled_while_clusters_answer(
     That is valid for any actions, failures, crashes and outages; after them, every feasible job has run, and none of
     its objects is left.
     """
-    world = World(some_faults(seed, outages=False) if seed else NO_FAULTS, reserve=reserve)
+    world = World(make_faults(seed, outages=False) if seed else NO_FAULTS, reserve=reserve)
     for step in steps:
         live_through(world, step)
     world.end_well()
@@ -105,7 +105,7 @@ def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[o
 
     Only workloads that were given up with their cluster run beside it, until the cluster returns.
     """
-    world = World(some_faults(seed, outages=True) if seed else NO_FAULTS)
+    world = World(make_faults(seed, outages=True) if seed else NO_FAULTS)
     world.cuts = True
     for step in steps:
         live_through(world, step)
@@ -118,7 +118,7 @@ def test_long_histories_end_well(seed: int) -> None:
     """The same is valid over many more steps, with a seed instead of a search."""
     random = Random(seed)
     outages = seed % 2 == 0
-    world = World(some_faults(seed, outages=outages) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
+    world = World(make_faults(seed, outages=outages) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
     world.cuts = outages
     for _ in range(120):
         live_through(world, draw(random, outages=outages))

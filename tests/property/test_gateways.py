@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.gateways import NetworkConfig
-from seaway.steering.desired import desired
 from seaway.steering.difference import Add, Set, difference
-from seaway.steering.state import NOTHING, TUNNEL_SOURCE, CurrentState, GatewayState, Setting
+from seaway.steering.state import NOTHING, TUNNEL_SOURCE, CurrentState, GatewayState, Setting, desired
 from tests.fakes.kernel import carried_out, make_present
 from tests.property.networks import networks
 

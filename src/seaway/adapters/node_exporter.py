@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Pages, Reading
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import NS_PER_S, Counters, rates, speed_mbps
+from seaway.probing.rounds import NS_PER_S, Counters, rates, speed_mbps
 
 RECEIVED = "node_network_receive_bytes_total"
 TRANSMITTED = "node_network_transmit_bytes_total"
@@ -68,7 +68,7 @@ def read_counters(page: bytes, interface: str) -> Counted:
 
 def _read_line(line: bytes, name: str, interface: str, found: dict[str, float]) -> None:
     """Add the value of a line to `found`, if it belongs to the interface."""
-    if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # parsing the line takes a hundred times as long
+    if _ESCAPES.sub(rb"\\\g<0>", interface.encode()) not in line:  # parsing takes a hundred times as long as this check
         return
     if len(line) > LONGEST_LINE or line.count(b"\\") > MAX_ESCAPES:
         raise ValueError("a line is too long")

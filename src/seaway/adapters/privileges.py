@@ -150,7 +150,7 @@ def drop_privileges(account: Account, other_threads: Iterable[Callable[[Callable
     for run in other_threads:
         run(partial(_clear_capabilities, libc))
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    _require_gone(account if was_root else None)
+    _require_dropped(account if was_root else None)
 
 
 def _clear_capabilities(libc: ctypes.CDLL) -> None:
@@ -159,7 +159,7 @@ def _clear_capabilities(libc: ctypes.CDLL) -> None:
     libc.capset(header, (ctypes.c_uint32 * 6)())
 
 
-def _require_gone(account: Account | None) -> None:
+def _require_dropped(account: Account | None) -> None:
     """Check the kernel's status of every thread, and that the process cannot become root again."""
     left = [problem for thread in threads() for problem in _remaining(read_status(thread), account)]
     with suppress(PermissionError):

@@ -13,7 +13,7 @@ import msgspec
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Pages, Reading
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import BITS, PER_MBIT, Rates, speed_mbps
+from seaway.probing.rounds import BITS, PER_MBIT, Rates, speed_mbps
 
 FIGURE = "seaway_figure"
 """Label that separates the four parts of an answer."""

@@ -28,12 +28,11 @@ from seaway.api import (
     whatif,
 )
 from seaway.api.http import health
-from seaway.api.http.errors import answer_http
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
 from seaway.api.http.openapi import describe, page
 from seaway.api.http.pipeline import INSIDE, RequestPipeline
-from seaway.api.http.replies import json_reply
+from seaway.api.http.replies import answer_http, json_reply
 from seaway.api.hub import Hub
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError

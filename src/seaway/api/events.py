@@ -14,7 +14,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.http.pipeline import who_of
+from seaway.api.http.pipeline import caller_of
 from seaway.api.http.queries import Word, find, tenant_asked
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import Hub, Listener, Subscription
@@ -42,7 +42,7 @@ async def follow_events(
 
     The data of each event is an `EventOut`. Comments between events keep the connection open.
     """
-    who = who_of(request)
+    who = caller_of(request)
     job_id = (await find(request, job)).id if job else ""
     subscription = Subscription(tenant_asked(who, tenant), job_id, bool(who.tenant))
     begin = _last_event(request)

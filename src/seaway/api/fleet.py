@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
-from seaway.api.http.pipeline import pipeline_of, who_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import FleetQuery, Moment, Word, number_after, page_token, sample_after, sample_token
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
@@ -88,7 +88,7 @@ async def remove_cluster(request: Request, cluster: str) -> Response:
     Workloads in the cluster continue to run, unmanaged by Seaway. Make sure that the cluster is switched off or empty.
     """
     pipeline = pipeline_of(request)
-    await pipeline.threads.write(pipeline.plane.cluster_removal.remove, cluster, who_of(request).name)
+    await pipeline.threads.write(pipeline.plane.cluster_removal.remove, cluster, caller_of(request).name)
     return nothing()
 
 
@@ -174,7 +174,7 @@ async def list_link_steps(
 
 def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
     """Return the fields of a cluster that are visible to the caller."""
-    return cluster_fields(replace(view, orphans=()) if who_of(request).tenant else view)
+    return cluster_fields(replace(view, orphans=()) if caller_of(request).tenant else view)
 
 
 async def _samples(request: Request, read: Callable[[Store], Sequence[Thing]]) -> Sequence[Thing]:
@@ -191,7 +191,7 @@ def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
     found = overview.find_nodes(query.wanted)
     at = found.nodes[first : first + query.limit].tolist()
     return {
-        "nodes": [node_fields(each, who_of(request).tenant) for each in overview.look_at(found, at)],
+        "nodes": [node_fields(each, caller_of(request).tenant) for each in overview.look_at(found, at)],
         "next": _following(first + query.limit, len(found.nodes)),
         "first": first,
         "found": found_fields(found),
@@ -203,7 +203,7 @@ def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
     found = overview.find_nodes(query.wanted)
     devices = overview.look_at_devices(found, found.devices[first : first + query.limit].tolist())
     return {
-        "devices": [device_fields(each, who_of(request).tenant) for each in devices],
+        "devices": [device_fields(each, caller_of(request).tenant) for each in devices],
         "next": _following(first + query.limit, len(found.devices)),
         "first": first,
         "found": found_fields(found),
@@ -219,7 +219,7 @@ def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for device in devices:
         room = query.limit - len(rows)
-        rows += [placed_slice_fields(each, device, who_of(request).tenant) for each in device.slices[skip:][:room]]
+        rows += [placed_slice_fields(each, device, caller_of(request).tenant) for each in device.slices[skip:][:room]]
         if len(device.slices) - skip > room:
             skip += room
             break
@@ -260,6 +260,6 @@ async def remove_orphans(
     """
     pipeline = pipeline_of(request)
     removed = await pipeline.threads.write(
-        pipeline.plane.operations.remove_orphans, cluster, who_of(request).name, name
+        pipeline.plane.operations.remove_orphans, cluster, caller_of(request).name, name
     )
     return json_reply({"removed": removed}, 202)

@@ -12,10 +12,9 @@ import orjson
 from fastapi import Path, Query, Request, Response
 
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
-from seaway.api.http.errors import BadRequestError
-from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, header_of, pipeline_of, plane_of, who_of
+from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
 from seaway.api.http.queries import JobQuery, find, page_after, page_token, tenant_asked
-from seaway.api.http.replies import is_known, job_reply, json_reply, nothing, tag, tags_in
+from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable
 from seaway.application.records import JobRecord, Role
@@ -58,7 +57,7 @@ MESSAGES.add(DryRunOut)
 
 async def submit(request: Request) -> Response:
     """Submit a job on the fast path, without the framework."""
-    who, plane = who_of(request), plane_of(request)
+    who, plane = caller_of(request), plane_of(request)
     given, body = await read_either(request, JobIn)
     spec = _own(request, given)
     key = _key(request, body)
@@ -98,7 +97,7 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
 async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs by page, newest first, without deleted ones."""
     pipeline = pipeline_of(request)
-    wanted = query.filter(tenant_asked(who_of(request), query.tenant), page_after(query.after))
+    wanted = query.filter(tenant_asked(caller_of(request), query.tenant), page_after(query.after))
     rows = await pipeline.threads.read(pipeline.plane.store.jobs, wanted, query.limit)
     following = page_token(rows[-1].id) if len(rows) == query.limit else None
     return json_reply({"jobs": [job_fields(row) for row in rows], "next": following})
@@ -108,7 +107,7 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
 async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
     """Count jobs by state."""
     pipeline = pipeline_of(request)
-    wanted = query.filter(tenant_asked(who_of(request), query.tenant), "")
+    wanted = query.filter(tenant_asked(caller_of(request), query.tenant), "")
     return json_reply(count_fields(await pipeline.threads.read(pipeline.plane.store.count_jobs, wanted)))
 
 
@@ -176,7 +175,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
 
 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     spec = pipeline.plane.admission.with_template_traits(given.spec(job.spec.tenant))
     require_changeable(job, spec)
     await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant, job.spec)
@@ -193,7 +192,7 @@ def _own(request: Request, given: JobIn) -> JobSpec:
     ForbiddenError
         If its tenant is not visible to the caller.
     """
-    who = who_of(request)
+    who = caller_of(request)
     spec = given.spec(who.tenant or DEFAULT)
     if not who.may_see(spec.tenant):
         raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
@@ -202,7 +201,7 @@ def _own(request: Request, given: JobIn) -> JobSpec:
 
 async def _admit(request: Request, spec: JobSpec) -> None:
     """Check a job by admission; a long check does not block other requests."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     if not pipeline.plane.admission.admits_at_once(spec, who.tenant):
         await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
 
@@ -306,4 +305,4 @@ async def _take(request: Request, job: str, step: Step) -> JobRecord:
     version = version_meant(request, found)
     has_body = request.method != "DELETE" and await request.body()
     reason = (await read(request, ActionIn)).reason if has_body else ""
-    return await pipeline_of(request).threads.write(step, found.id, who_of(request).name, reason, version)
+    return await pipeline_of(request).threads.write(step, found.id, caller_of(request).name, reason, version)

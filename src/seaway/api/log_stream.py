@@ -19,7 +19,7 @@ from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from seaway.api.events import MEDIA_TYPE, RETRY
-from seaway.api.http.pipeline import RequestPipeline, header_of, pipeline_of, who_of
+from seaway.api.http.pipeline import RequestPipeline, caller_of, header_of, pipeline_of
 from seaway.api.http.queries import find
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import HEARTBEAT, Hub, Listener, Subscription
@@ -65,7 +65,7 @@ async def follow_log(
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
     await pipeline.threads.read(pipeline.plane.overview.log, found, replica, container)
-    listener = Listener(who_of(request), Subscription("", found.id, confined=True))
+    listener = Listener(caller_of(request), Subscription("", found.id, confined=True))
     hub: Hub = request.app.state.hub
     await hub.join(listener)
     return LogStream(pipeline, hub, listener, _LogRequest(found.id, replica, container, tail), place)
@@ -163,7 +163,7 @@ class LogStream(Response):
         leaving = asyncio.create_task(self._watch(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._say(RETRY)
+            await self._send_chunk(RETRY)
             await self._run()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -206,7 +206,7 @@ class LogStream(Response):
 
     async def _end(self, why: str) -> None:
         """Send the last event, with the reason if there was no log."""
-        await self._say(b"event: end\ndata: %b\n\n" % orjson.dumps({"reason": why} if why else {}))
+        await self._send_chunk(b"event: end\ndata: %b\n\n" % orjson.dumps({"reason": why} if why else {}))
 
     async def _read(self, log: Log) -> None:
         """Send the lines of an attempt's log, and follow it if the cluster can stream logs."""
@@ -250,7 +250,7 @@ class LogStream(Response):
     async def _tell(self, lines: Sequence[LogLine]) -> None:
         if lines:
             self._pause_s = PAUSE_S
-            await self._say(self._place.encode(lines))
+            await self._send_chunk(self._place.encode(lines))
 
     async def _wait(self) -> None:
         """Wait for the delay, or until an event of the job."""
@@ -268,7 +268,7 @@ class LogStream(Response):
             self._listener.catch_up(self._hub.last)
         said = self._listener.take()
         if HEARTBEAT in said:
-            await self._say(HEARTBEAT)
+            await self._send_chunk(HEARTBEAT)
         return bool(said) and said != HEARTBEAT
 
     async def _watch(self, receive: Receive) -> None:
@@ -276,7 +276,7 @@ class LogStream(Response):
             pass
         self._listener.close()
 
-    async def _say(self, body: bytes) -> None:
+    async def _send_chunk(self, body: bytes) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
 

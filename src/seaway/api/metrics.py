@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from seaway.api.http.meter import MEDIA_TYPE, Meter
-from seaway.api.http.pipeline import pipeline_of, plane_of, who_of
+from seaway.api.http.pipeline import caller_of, pipeline_of, plane_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import in_pieces
 from seaway.api.http.routes import operation, router
@@ -183,7 +183,7 @@ async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = ""
     asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)
     of_links = as_text(asked.links, asked.sides, asked.link_metrics, asked.cluster)
-    of_gpus = prometheus(asked.uses, asked.metrics, who_of(request).tenant)
+    of_gpus = prometheus(asked.uses, asked.metrics, caller_of(request).tenant)
     return in_pieces(request, chain([own], of_gpus, of_links), MEDIA_TYPE)
 
 
@@ -195,7 +195,7 @@ async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster
     """
     asked = await _asked(request, metric, cluster)
     of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
-    series = as_json(asked.uses, asked.metrics, who_of(request).tenant, of_links)
+    series = as_json(asked.uses, asked.metrics, caller_of(request).tenant, of_links)
     return in_pieces(request, series, "application/json")
 
 
@@ -217,5 +217,5 @@ async def _asked(request: Request, metric: str, cluster: str) -> MetricsQuery:
 async def _own(request: Request) -> bytes:
     pipeline, meter = pipeline_of(request), request.app.state.meter
     assert isinstance(meter, Meter)
-    listeners, by_queue = len(request.app.state.hub), not who_of(request).tenant
+    listeners, by_queue = len(request.app.state.hub), not caller_of(request).tenant
     return await pipeline.threads.read(meter.text, pipeline.plane, pipeline.audit, listeners, by_queue=by_queue)

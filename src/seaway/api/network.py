@@ -9,7 +9,7 @@ import orjson
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import IF_MEANT, YAML, meant_by, read, read_at_most, read_large, read_reply
-from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, pipeline_of, plane_of, who_of
+from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, caller_of, pipeline_of, plane_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
@@ -87,7 +87,7 @@ async def put_network(
     known = pipeline.plane.network.configuration
     if dry_run:
         return json_reply(plan_fields(await pipeline.threads.read(known.plan, config, meant)))
-    plan = await pipeline.threads.write(known.put, config, who_of(request).name, meant, force=force)
+    plan = await pipeline.threads.write(known.put, config, caller_of(request).name, meant, force=force)
     return json_reply(plan_fields(plan), headers={"etag": f'"{plan.version}"'})
 
 
@@ -99,7 +99,9 @@ async def delete_network(request: Request, force: Force = False) -> Response:
     """
     pipeline = pipeline_of(request)
     meant = meant_by(request, _version)
-    await pipeline.threads.write(pipeline.plane.network.configuration.delete, who_of(request).name, meant, force=force)
+    await pipeline.threads.write(
+        pipeline.plane.network.configuration.delete, caller_of(request).name, meant, force=force
+    )
     return nothing()
 
 
@@ -134,7 +136,7 @@ async def submit_report(request: Request) -> Response:
 
     If `started_ns` and `number` are not above those of the last accepted report, it is a repetition: 409.
     """
-    plane, who = plane_of(request), who_of(request)
+    plane, who = plane_of(request), caller_of(request)
     if not plane.access.everybody and who.role is not Role.AGENT:
         raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
     try:
@@ -168,7 +170,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     _require_own(request, gateway, Role.VIEWER)
     there, active = _configured(request), plane_of(request).network.active
     wanted = active.of(gateway)
-    if who_of(request).speaks_for(gateway):
+    if caller_of(request).speaks_for(gateway):
         active.asked(gateway)
     fields = wanted_fields(gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway))
     reported = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
@@ -186,7 +188,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
 )
 async def confirm_applied(request: Request, gateway: str) -> Response:
     """Record the paths that a gateway has applied. For the agent of that gateway only."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     if who.gateway:
         pipeline.plane.network.reports.admit(who.gateway)
     _require_own(request, gateway)
@@ -218,7 +220,7 @@ def _require_own(request: Request, gateway: str, others: Role | None = None) -> 
     ForbiddenError
         If neither is true.
     """
-    who = who_of(request)
+    who = caller_of(request)
     if plane_of(request).access.everybody or who.speaks_for(gateway) or (others is not None and who.may(others)):
         return
     whose = f"of {who.gateway}" if who.role is Role.AGENT else who.role.value

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import IF_MEANT, meant_by, read, read_reply, tagged_reply
-from seaway.api.http.pipeline import pipeline_of, who_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import After, Word, number_after, page_token
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
@@ -61,7 +61,7 @@ async def cordon(request: Request) -> Response:
         pipeline.plane.operations.cordon,
         given.cluster,
         given.node,
-        who_of(request).name,
+        caller_of(request).name,
         given.reason,
         drain=given.drain,
     )
@@ -82,7 +82,7 @@ async def uncordon(
 @operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
 async def list_queues(request: Request) -> Response:
     """List queues, without those of other tenants."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.queues)
     return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
 
@@ -149,7 +149,7 @@ async def delete_pool(request: Request, name: str) -> Response:
 @operation(tenants, "GET", "/tenants", Role.VIEWER, {200: TenantList})
 async def list_tenants(request: Request) -> Response:
     """List tenants; viewers and users see only their own."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     rows = await pipeline.threads.read(pipeline.plane.store.tenants)
     return json_reply({"tenants": [tenant_fields(row) for row in rows if who.may_see(row.name)]})
 
@@ -196,7 +196,7 @@ async def list_shadows(
 async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
     """Run one of the `Operations` in the caller's name."""
     pipeline = pipeline_of(request)
-    return await pipeline.threads.write(act, pipeline.plane.operations, *given, who_of(request).name, **more)
+    return await pipeline.threads.write(act, pipeline.plane.operations, *given, caller_of(request).name, **more)
 
 
 async def _named(
@@ -209,7 +209,7 @@ async def _named(
     UnknownError
         If there is none, or its tenant is not visible to the caller.
     """
-    who = who_of(request)
+    who = caller_of(request)
     for row in await pipeline_of(request).threads.read(ask):
         if row.name == name and who.may_see(tenant_of(row)):
             return row
@@ -225,7 +225,7 @@ contents = router("queues")
 @operation(contents, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
 async def list_queue_usage(request: Request) -> Response:
     """List allocations and numbers of waiting jobs, by queue and tenant, without those of other tenants."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     rows = await pipeline.threads.read(pipeline.plane.overview.queue_usage)
     return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
 
@@ -238,7 +238,7 @@ async def list_waiting(
 
     Tenants take turns. Jobs of other tenants are omitted.
     """
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     queues = await pipeline.threads.read(pipeline.plane.store.queues)
     if not any(row.name == name and who.may_see(row.tenant) for row in queues):
         raise UnknownError(f"queue {name[:63]!r} not found")

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 
 from seaway.api.http.bodies import meant_by, read, read_reply, require_kind
-from seaway.api.http.pipeline import MADE, pipeline_of, who_of
+from seaway.api.http.pipeline import MADE, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
-from seaway.application.policies import Brought, Policies
+from seaway.application.policies import ImportedPolicy, Policies
 from seaway.application.records import Role
 from seaway.application.views import TRAINED, PolicyView
 from seaway.domain.errors import ConflictError, UnknownError
@@ -74,7 +74,7 @@ async def import_policy(request: Request) -> Response:
     """
     require_kind(request, FILE, ZIP)
     pipeline, content = pipeline_of(request), await request.body()
-    brought, new = await pipeline.threads.heavy(pipeline.plane.policies.bring, content, who_of(request).name)
+    brought, new = await pipeline.threads.heavy(pipeline.plane.policies.bring, content, caller_of(request).name)
     request.scope[MADE] = brought.name
     fields = _unused(pipeline.plane.policies, brought)
     return json_reply(fields, 201 if new else 200, {"etag": f'"{fields["version"]}"'})
@@ -115,7 +115,7 @@ async def delete_policy(request: Request, name: str) -> Response:
     """Remove a trained policy that no queue uses, live or as its shadow, and that is not built in."""
     pipeline = pipeline_of(request)
     meant = meant_by(request, partial(_unused, pipeline.plane.policies))
-    await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, who_of(request).name, meant)
+    await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, caller_of(request).name, meant)
     return nothing()
 
 
@@ -135,14 +135,14 @@ async def activate_policy(request: Request, name: str) -> Response:
     shadow only: the live policy does not change, and `left` has the remaining condition for activation.
     """
     pipeline, given = pipeline_of(request), await read(request, ActivateIn)
-    act, who = pipeline.plane.operations.activate_policy, who_of(request).name
+    act, who = pipeline.plane.operations.activate_policy, caller_of(request).name
     queue, left = await pipeline.threads.write(act, name, given.queue, who, shadow=given.shadow)
     return json_reply({"queue": queue_fields(queue), "left": left})
 
 
 async def _queues_seen(request: Request) -> set[str]:
     """Return the queues that are visible to the caller."""
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     return {row.name for row in await pipeline.threads.read(pipeline.plane.store.queues) if who.may_see(row.tenant)}
 
 
@@ -161,7 +161,7 @@ async def _view(request: Request, name: str) -> PolicyView:
     raise UnknownError(f"policy {name[:63]!r} not found")
 
 
-def _unused(policies: Policies, brought: Brought) -> dict[str, Any]:
+def _unused(policies: Policies, brought: ImportedPolicy) -> dict[str, Any]:
     """Return the fields of a trained policy that no queue uses: a new one, or one to remove."""
     return detail_fields(PolicyView(brought.name, policies.says(brought.name), (), TRAINED), (), brought)
 
@@ -206,7 +206,7 @@ async def put_evaluation(request: Request, name: Called) -> Response:
     pipeline, content, kind = pipeline_of(request), await request.body(), require_kind(request, JSON, CSV)
 
     def keep() -> tuple[dict[str, object], bool]:
-        record, new = pipeline.plane.evaluations.keep(name, read_rows(content, kind), who_of(request).name)
+        record, new = pipeline.plane.evaluations.keep(name, read_rows(content, kind), caller_of(request).name)
         return evaluation_fields(record, lines=True), new
 
     fields, new = await pipeline.threads.heavy(keep)
@@ -217,5 +217,5 @@ async def put_evaluation(request: Request, name: Called) -> Response:
 async def delete_evaluation(request: Request, name: Called) -> Response:
     """Remove an evaluation."""
     pipeline = pipeline_of(request)
-    await pipeline.threads.write(pipeline.plane.evaluations.remove, name, who_of(request).name)
+    await pipeline.threads.write(pipeline.plane.evaluations.remove, name, caller_of(request).name)
     return nothing()

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import read
-from seaway.api.http.pipeline import MADE, pipeline_of, who_of
+from seaway.api.http.pipeline import MADE, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.job_views import LARGEST_ID
@@ -32,7 +32,7 @@ routes = router("access")
 @operation(routes, "GET", "/me", Role.VIEWER, {200: CallerOut})
 async def who_am_i(request: Request) -> Response:
     """Return the caller and the maximum sizes of its request bodies."""
-    who, settings = who_of(request), pipeline_of(request).plane.settings
+    who, settings = caller_of(request), pipeline_of(request).plane.settings
     reported = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
     return json_reply({**reported, "max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)})
@@ -56,7 +56,7 @@ async def create_token(request: Request) -> Response:
         Role(given.role),
         given.tenant,
         None if given.expires_in is None else fields.limit_s(given.expires_in),
-        who_of(request).name,
+        caller_of(request).name,
         gateway=given.gateway,
     )
     request.scope[MADE] = token.id

@@ -115,7 +115,7 @@ class ClusterRemoval:
         UnavailableError
             If the list of clusters is not known yet.
         """
-        self._require_gone(cluster)
+        self._require_removed(cluster)
         seen: set[tuple[str, int]] = set()
         for _ in range(TRIES):
             changes = self._changes(cluster, actor)
@@ -135,7 +135,7 @@ class ClusterRemoval:
         self._writer.require(Change(insert=[event], delete=[*names]))
         return len(seen)
 
-    def _require_gone(self, cluster: str) -> None:
+    def _require_removed(self, cluster: str) -> None:
         with self._controller.lock:
             fleet = self._controller.live.fleet
             met, there = fleet.met, cluster in fleet.clusters

@@ -197,7 +197,7 @@ class Operations:
         StaleError
             If another user changed the queue at the same time.
         """
-        if not self._is_there(name):
+        if not self._policy_exists(name):
             raise UnknownError(f"policy {name[:63]!r} not found; bring it first")
         there = _named(self._store.queues(), queue, "queue")
         if there.policy == name:
@@ -232,13 +232,13 @@ class Operations:
             return str(error)
         return ""
 
-    def _is_there(self, policy: str) -> bool:
+    def _policy_exists(self, policy: str) -> bool:
         return policy in policy_names() or policy in self.policies.names() or policy in self.policies.profiles
 
     def _require_policies(self, queue: Queue) -> None:
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
-            if name and not self._is_there(name):
+            if name and not self._policy_exists(name):
                 raise RejectedError(f"policy {name!r} not found any more", where=field)
 
     def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:

@@ -27,7 +27,7 @@ MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportedPolicy:
     """Trained policy with its origin.
 
     Attributes
@@ -51,7 +51,7 @@ class Brought:
         return self.file.manifest.name
 
 
-Meant = Callable[[Brought | None], bool]
+Meant = Callable[[ImportedPolicy | None], bool]
 """Check that the present policy, None for none, is the one that a change is based on."""
 
 
@@ -157,16 +157,16 @@ class Policies:
 
     # Operations.
 
-    def look_up(self, name: str) -> Brought:
+    def look_up(self, name: str) -> ImportedPolicy:
         """Return a policy; raises as `load`, except for untrusted keys."""
         record = self._records().get(name)
         if record is None:
             file = self._shipped.load(name)
-            return Brought(file, signer(file))
+            return ImportedPolicy(file, signer(file))
         file = self._file(record)
-        return Brought(file, signer(file), record.actor, record.at_ns)
+        return ImportedPolicy(file, signer(file), record.actor, record.at_ns)
 
-    def bring(self, content: bytes, actor: str) -> tuple[Brought, bool]:
+    def bring(self, content: bytes, actor: str) -> tuple[ImportedPolicy, bool]:
         """Store an uploaded policy file. The same file again changes at most its signature.
 
         Returns
@@ -201,7 +201,7 @@ class Policies:
             text = f"policy {name} {verb}: {file.manifest.algo}, of level {file.manifest.level}"
             self._store_with_event(name, Change(put=[record]), text, actor)
             self._records()[name] = record
-            self._tell_of(name)
+            self._notify(name)
         return self.look_up(name), there is None
 
     def remove(self, name: str, actor: str, meant: Meant | None = None) -> None:
@@ -229,9 +229,9 @@ class Policies:
             self._store_with_event(name, Change(delete=[record]), f"policy {name} removed", actor)
             del self._records()[name]
             self._files.pop(name, None)
-            self._tell_of(name)
+            self._notify(name)
 
-    def _reported(self, record: PolicyRecord) -> Brought | None:
+    def _reported(self, record: PolicyRecord) -> ImportedPolicy | None:
         """Return a policy; None if it cannot be read, which does not prevent its removal."""
         try:
             return self.look_up(record.name)
@@ -262,10 +262,10 @@ class Policies:
             self._writer.require(change)
         except SeawayError:
             self._stored = None  # it may have been stored
-            self._tell_of(name)
+            self._notify(name)
             raise
 
-    def _tell_of(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for each in (name, *self.profiles_with(name)):
             self.on_change(each)
 

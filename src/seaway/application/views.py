@@ -171,7 +171,7 @@ class ClusterView:
     ----------
     last_seen_s
         Seconds since its last answer.
-    silence
+    unreachable_reason
         Reason why it does not answer; empty while it is up, or if unknown.
     orphans
         Names of its orphaned workloads.
@@ -193,7 +193,7 @@ class ClusterView:
     gpu_memory_mib: Amount
     jobs: int
     orphans: tuple[str, ...] = ()
-    silence: str = ""
+    unreachable_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

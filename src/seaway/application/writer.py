@@ -221,7 +221,9 @@ class Writer:
             self.took.note(time.perf_counter() - began_s)
             self.groups += 1
             self.stored += len(changes)
-            self._tell([change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED])
+            self._notify(
+                [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
+            )
         return outcomes
 
     def _give_up(self, why: str) -> None:
@@ -231,7 +233,7 @@ class Writer:
         for call in self._on_deposed:
             call()
 
-    def _tell(self, stored: Sequence[Change]) -> None:
+    def _notify(self, stored: Sequence[Change]) -> None:
         """Notify all listeners. A failing listener affects neither the others nor the callers."""
         for listener in self._listeners:
             try:

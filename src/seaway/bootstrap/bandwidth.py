@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from seaway.application.network.path_state import LinkSettings, wrong_links
+from seaway.application.network.path_state import LinkSettings, link_setting_errors
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
@@ -95,10 +95,10 @@ def _meter(settings: NetworkSettings) -> TrafficMeter:
     return PrometheusMeter(pages, prometheus.url, prometheus.labels, prometheus.window_s)
 
 
-def wrong_network(settings: NetworkSettings) -> list[RejectedError]:
+def network_setting_errors(settings: NetworkSettings) -> list[RejectedError]:
     """Return the errors of invalid settings."""
     prometheus = settings.prometheus
-    problems = wrong_links(settings.links, "[network] links.")
+    problems = link_setting_errors(settings.links, "[network] links.")
     if not prometheus.url:
         return problems
     from seaway.application.access import is_loopback

@@ -103,7 +103,7 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
     from seaway.adapters.simulated.backends import SimulatedBackends
     from seaway.adapters.simulated.faults import Options
 
-    faults = some_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
+    faults = make_faults(settings.fault_seed) if settings.fault_seed else NO_FAULTS
     journals = data / "clusters"
     journals.mkdir(parents=True, exist_ok=True)
     options = Options(faults=faults, start_delay_s=settings.start_delay_s, measures=True)
@@ -157,7 +157,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     return Clusters(kind, made, offer, made.close)
 
 
-def some_faults(seed: int) -> Faults:
+def make_faults(seed: int) -> Faults:
     """Return fault rates high enough to show each kind within an hour, and low enough for jobs to complete."""
     return Faults(
         seed=seed,

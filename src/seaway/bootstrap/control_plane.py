@@ -177,7 +177,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     link_table.on_change = controller.push_network
     controller.scheduler.readiness = CompileReadiness(lambda name: warm(name, trained.unwatched), ready=POLICIES)
     controller.scheduler.readiness.on_ready = controller.wake
-    controller.scheduler.make_stand_in = trained.make_stand_in
+    controller.scheduler.make_fallback = trained.make_fallback
 
     def renewed(name: str) -> None:
         trained.forget(name)

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings
-from seaway.bootstrap.bandwidth import NetworkSettings, wrong_network
+from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.queueing.registry import queue_discipline_names
 
@@ -494,14 +494,14 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         )
     return [
         *problems,
-        *_wrong_server(settings.server),
-        *_wrong_clusters(settings.clusters),
-        *wrong_network(settings.network),
-        *_wrong_leader(settings),
+        *_server_errors(settings.server),
+        *_cluster_errors(settings.clusters),
+        *network_setting_errors(settings.network),
+        *_leader_errors(settings),
     ]
 
 
-def _wrong_server(server: ServerSettings) -> list[RejectedError]:
+def _server_errors(server: ServerSettings) -> list[RejectedError]:
     """Return the errors of the server settings."""
     problems = []
     if not 0 <= server.port <= 65_535:
@@ -534,7 +534,7 @@ def _is_origin(url: str) -> bool:
         return False
 
 
-def _wrong_clusters(clusters: ClusterSettings) -> list[RejectedError]:
+def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
     """Return the errors of names that real clusters would reject."""
     problems = [
         RejectedError(
@@ -561,7 +561,7 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name for each in text.split(",") if (name := each.strip()))
 
 
-def _wrong_leader(settings: Settings) -> list[RejectedError]:
+def _leader_errors(settings: Settings) -> list[RejectedError]:
     """Return the errors of the settings of leader election."""
     leader, database = settings.leader, settings.database.url
     problems = []

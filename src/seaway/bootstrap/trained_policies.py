@@ -12,10 +12,9 @@ from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.learning.policies.choice import Learned
-from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.file import Level, PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
 from seaway.learning.policies.make import joined_version, make_learned, make_plugin, make_unusable
-from seaway.learning.policies.manifest import Level
 from seaway.learning.policies.monitor import Counts, Limits, Unwatched, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.engine import Policy
@@ -106,7 +105,7 @@ class Trained:
         """Create a policy of plugins for a mix of past jobs; raises as `make`."""
         return self._of_plugins(name, self.make(name, PolicyOptions(mix=mix)))
 
-    def make_stand_in(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
+    def make_fallback(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
         """Create the fallback for a policy that cannot be used."""
         return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
 

@@ -43,7 +43,7 @@ def hint_of(error: SeawayError) -> str:
     return ""
 
 
-def tell(error: SeawayError) -> None:
+def print_error(error: SeawayError) -> None:
     """Print an error, and further errors of the same input."""
     from seaway.cli.errors import hint_of
 
@@ -64,7 +64,7 @@ def show_warnings_plainly() -> None:
     warnings.showwarning = _show
 
 
-def write_what_can_be_written() -> None:
+def write_encodable() -> None:
     """Replace characters that the terminal's encoding lacks with `?`, such as bars and dashes in ASCII.
 
     Output to files and pipes can be data, so it is strict UTF-8 in any locale. Invalid bytes in arguments are written

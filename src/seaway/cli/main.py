@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from seaway import __version__
-from seaway.cli.errors import show_warnings_plainly, tell, write_what_can_be_written
+from seaway.cli.errors import print_error, show_warnings_plainly, write_encodable
 from seaway.cli.remote import ServerOptions
 from seaway.domain.errors import SeawayError
 
@@ -104,7 +104,7 @@ def wanted(arguments: Sequence[str]) -> tuple[Command, ...]:
     return tuple(each for each in COMMANDS if rest and each.name == rest[0]) or COMMANDS
 
 
-def say_version(asked: bool) -> None:
+def print_version(asked: bool) -> None:
     """Print the version and exit, if requested."""
     if asked:
         typer.echo(f"seaway {__version__}")
@@ -125,7 +125,7 @@ def seaway(
     ] = None,
     version: Annotated[  # noqa: ARG001  # handled by its callback
         bool,
-        typer.Option("--version", help="Print the version.", callback=say_version, is_eager=True),
+        typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Read the options before the command."""
@@ -164,11 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
     """Run a command line. Print a user error in one line, and exit with its code."""
     show_warnings_plainly()
-    write_what_can_be_written()
+    write_encodable()
     try:
         app(args=arguments, prog_name=name)
     except SeawayError as error:
         from seaway.cli.errors import code_of
 
-        tell(error)
+        print_error(error)
         raise SystemExit(code_of(error)) from None

@@ -57,7 +57,7 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
     from seaway.client.connection import Pace
 
     asked = _asked(context)
-    once = cache(_say_that_it_waits)  # one message for all streams
+    once = cache(_report_wait)  # one message for all streams
     return AsyncClient(asked.server, profile=asked.profile, pace=Pace(ATTACHED_S, on_wait=once))
 
 
@@ -73,10 +73,10 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
 
 def be_patient(client: Client) -> None:
     """Raise the time for retries, because the server was running before, and print its requests to wait."""
-    client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_say_that_it_waits)
+    client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_report_wait)
 
 
-def _say_that_it_waits(why: str) -> None:
+def _report_wait(why: str) -> None:
     from seaway.cli.errors import note
 
     note(f"{why}; trying again for up to {ATTACHED_S:.0f} s")
@@ -108,14 +108,14 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
     typer.Exit
         When a call failed, after all calls.
     """
-    from seaway.cli.errors import code_of, tell
+    from seaway.cli.errors import code_of, print_error
 
     worst = 0
     for name in names:
         try:
             take(name)
         except SeawayError as error:
-            tell(error)
+            print_error(error)
             worst = max(worst, code_of(error))
     if worst:
         raise typer.Exit(worst)

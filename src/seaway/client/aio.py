@@ -179,7 +179,7 @@ class AsyncClient(Methods):
                         async for chunk in response.aiter_bytes():
                             for each in following.read(chunk):
                                 yield each
-                            if not following.goes_on():
+                            if not following.continues():
                                 return
                     else:
                         await response.aread()

@@ -168,7 +168,7 @@ class Retries:
             pause = max(pause, float(retry_after_s(response)))
         if self._too_late(pause):
             return None
-        self._tell(str(error_of(response)))
+        self._report_wait(str(error_of(response)))
         return pause
 
     def refused(self, response: httpx.Response) -> float:
@@ -202,7 +202,7 @@ class Retries:
             raise unreachable(self._server, error) from error
         return pause
 
-    def _tell(self, why: str) -> None:
+    def _report_wait(self, why: str) -> None:
         if why != self._reported:
             self._reported = why
             self._pace.on_wait(why)

@@ -284,7 +284,7 @@ class Following(Generic[T]):
         self._tries = self._retries()
         return self._stream.read(chunk)
 
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Report whether to continue to read after a chunk."""
         if self._stream.is_over():
             return False

@@ -175,7 +175,7 @@ class Client(Methods):
                     if response.is_success:
                         for chunk in response.iter_bytes():
                             yield from following.read(chunk)
-                            if not following.goes_on():
+                            if not following.continues():
                                 return
                     else:
                         response.read()

@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, IPv6Network, ip_network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateway_paths import MIN_MTU, overhead, path_problems, some_of
+from seaway.domain.gateway_paths import MIN_MTU, abbreviated, overhead, path_problems
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
 
 PrefixProblems = Iterator[RejectedError]
@@ -161,7 +161,7 @@ def _versions(config: NetworkConfig) -> Problems:
     if len(versions) < 2:
         return
     (usual, _), _ = versions.most_common()
-    most = some_of([gateway.name for gateway in config.gateways if gateway.address.version == usual])
+    most = abbreviated([gateway.name for gateway in config.gateways if gateway.address.version == usual])
     for at, gateway in enumerate(config.gateways):
         if gateway.address.version != usual:
             yield RejectedError(

@@ -72,7 +72,7 @@ def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
     for field, name in (("from", pair.source), ("to", pair.target)):
         gateway = known.get(name)
         if gateway is None:
-            there = some_of(list(known)) or "none"
+            there = abbreviated(list(known)) or "none"
             yield RejectedError(f"gateway {name!r} not found; available: {there}", where=f"{where}.{field}")
         elif gateway.locator is None:
             yield RejectedError(f"{name} has no locator, so no path can be configured", where=f"{where}.{field}")
@@ -170,7 +170,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
         ]
         if missing:
             yield RejectedError(
-                f"{target.name} cannot be reached from {some_of(missing)}: "
+                f"{target.name} cannot be reached from {abbreviated(missing)}: "
                 + (
                     "it has no End.DT6: give it one, or give paths to it"
                     if config.mesh
@@ -180,7 +180,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
             )
 
 
-def some_of(names: list[str]) -> str:
+def abbreviated(names: list[str]) -> str:
     """Name some, and say how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

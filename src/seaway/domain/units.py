@@ -116,7 +116,7 @@ def duration_ns(value: object, *, where: str = "") -> int:
         total = Fraction(0)
         for figure, unit in DURATION_PART.findall(value):
             if unit not in NS_BY_UNIT:
-                raise _wrong(value, DURATION_FORM, where)
+                raise _invalid(value, DURATION_FORM, where)
             total += Fraction(figure) * NS_BY_UNIT[unit]
         return _whole(total, Fraction(1), value, DURATION_FORM, where)
     figure, unit = _amount(value, DURATION_FORM, where)
@@ -162,20 +162,20 @@ def _amount(value: object, form: str, where: str) -> tuple[Fraction, str]:
         match = AMOUNT.fullmatch(value)
         if match:
             return Fraction(match[1]), match[2]
-    raise _wrong(value, form, where)
+    raise _invalid(value, form, where)
 
 
 def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, where: str) -> int:
     """Return `figure` times `factor`, rounded up; None stands for a unit that is not known."""
     if factor is None:
-        raise _wrong(value, form, where)
+        raise _invalid(value, form, where)
     read = ceil(figure * factor)
     if read > LARGEST:
         raise RejectedError(f"{_shown(value)} is too large; use {form}", where=where)
     return read
 
 
-def _wrong(value: object, form: str, where: str) -> RejectedError:
+def _invalid(value: object, form: str, where: str) -> RejectedError:
     return RejectedError(f"{_shown(value)} is not valid; use {form}", where=where)
 
 

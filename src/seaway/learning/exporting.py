@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
-from seaway.learning.policies.file import PolicyFile, pack
-from seaway.learning.policies.manifest import MAX_TRIALS, Manifest, Trial
+from seaway.learning.policies.file import MAX_TRIALS, Manifest, PolicyFile, Trial, pack
 from seaway.learning.policies.session import Shapes, shapes_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seaway.domain.network import PPM
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 
 NS_PER_S = 1_000_000_000
 

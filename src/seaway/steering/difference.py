@@ -9,7 +9,6 @@ from ipaddress import IPv6Address, IPv6Network
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import MIN_MTU, Room, overhead
 from seaway.domain.gateways import Behaviour, NetworkConfig
-from seaway.steering.desired import active_path, named_gateway
 from seaway.steering.state import (
     FORWARDING,
     METRIC,
@@ -23,8 +22,10 @@ from seaway.steering.state import (
     Setting,
     SettingKind,
     SidRoute,
+    active_path,
     metric_of,
     mtu,
+    named_gateway,
     sysctl,
 )
 

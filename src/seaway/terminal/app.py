@@ -123,7 +123,7 @@ class Top(App[None]):
         self.query_one("ContentTabs").can_focus = False
         self._head.show(None)
         self._pane.focus_on()
-        self.set_interval(TICK_S, self._tell)
+        self.set_interval(TICK_S, self._notify)
         self.run_worker(self._keep_looking())
         self.run_worker(self._listen())
 
@@ -159,7 +159,7 @@ class Top(App[None]):
             else:
                 self.contact.answered()
             self.due.end(failed=failed)
-            self._tell()
+            self._notify()
 
     async def _look(self) -> None:
         clusters, counted = await asyncio.gather(
@@ -197,7 +197,7 @@ class Top(App[None]):
         if touched or event["kind"] in FleetPane.KINDS:
             self.due.changed()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """Draw the summary and the status line again."""
         self._head.show(self._summary)
         with suppress(NoMatches, ScreenStackError):  # during shutdown there are no widgets

@@ -17,7 +17,7 @@ def picture(body: Body, layers: int) -> RenderableType:
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
     explanation = body["explanation"]
     if layers:
-        shown += _standing(body)
+        shown += _position_lines(body)
         if explanation:
             shown += refusals(explanation)
     if layers > 1 and explanation:
@@ -25,7 +25,7 @@ def picture(body: Body, layers: int) -> RenderableType:
     return Group(*shown)
 
 
-def _standing(body: Body) -> list[RenderableType]:
+def _position_lines(body: Body) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if body["position"]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
@@ -43,7 +43,7 @@ def _ahead(jobs: int) -> str:
 
 
 def refusals(explanation: Body) -> list[RenderableType]:
-    """Return the number of nodes that each rule refuses."""
+    """Return a table with the number of nodes that each rule refuses."""
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
     head = f"\n{fit or 'none'} of {nodes} could take a replica now"
@@ -60,7 +60,7 @@ def refusals(explanation: Body) -> list[RenderableType]:
 
 
 def remedies(explanation: Body) -> list[RenderableType]:
-    """Return the smallest changes that make a job admissible."""
+    """Return a table of the smallest changes that make a job admissible."""
     if not explanation["remedies"]:
         return []
     columns = (
@@ -73,7 +73,7 @@ def remedies(explanation: Body) -> list[RenderableType]:
 
 
 def scores(candidates: list[Body]) -> list[RenderableType]:
-    """Return each plugin's scores of the candidates."""
+    """Return a table with each plugin's scores of the candidates."""
     if not candidates:
         return []
     plugins = list(candidates[0]["scores"])

@@ -91,7 +91,7 @@ class Summary:
         return sum(self.jobs.values()) - sum(self.jobs.get(state.value, 0) for state in ENDED)
 
     def fleet_line(self) -> Text:
-        """Return a line with the number of clusters by state, of nodes and GPUs, and the clusters that are not included."""
+        """Return a line with the number of clusters by state, of nodes and of GPUs, and the excluded clusters."""
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))

@@ -171,9 +171,9 @@ ATTEMPT_COLUMNS = (
     Column("ATTEMPT", lambda each: str(each["number"]), right=True),
     Column("STATE", lambda each: each["state"]),
     Column("POLICY", lambda each: each["policy"], drop=2),
-    Column("WHERE", lambda each: ", ".join(where_placed(each["placements"])), cut=True),
+    Column("WHERE", lambda each: ", ".join(placement_text(each["placements"])), cut=True),
     Column("TOOK", lambda each: lasted(each["running_at"], each["ended_at"]), right=True, drop=1),
-    Column("WHY", lambda each: each["reason"] or each["why"], cut=True),
+    Column("REASON", lambda each: each["reason"] or each["placement_reason"], cut=True),
 )
 """Columns of a job's attempts."""
 
@@ -226,7 +226,7 @@ def containers(workloads: Sequence[Body]) -> RenderableType:
     return Rows(columns, rows) if rows else ""
 
 
-def where_placed(placements: Sequence[Body]) -> list[str]:
+def placement_text(placements: Sequence[Body]) -> list[str]:
     """Return the nodes of an attempt, each once."""
     return list(dict.fromkeys(f"{each['cluster']}/{each['node']}" for each in placements))
 

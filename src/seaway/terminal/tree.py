@@ -217,7 +217,7 @@ def _short(model: str) -> str:
 
 
 def condition(line: Body) -> Text:
-    """Report whether a cluster, node or device accepts new workloads, as text."""
+    """Return the state of a cluster, node or device; empty for slices and healthy devices."""
     if line["kind"] == CLUSTER:
         return Text("cordoned", "yellow") if line["cordon"] and line["state"] == "up" else state(line["state"])
     if line["kind"] == NODE:
@@ -289,7 +289,7 @@ def jobs(line: Body) -> str:
 def note(line: Body) -> str:
     """Describe why a line accepts no new workloads; for a slice, return its tenant."""
     if line["kind"] == CLUSTER:
-        return str(line.get("silence", "")).removeprefix(f"{line['name']}: ") or cordoned(line)
+        return str(line.get("unreachable_reason", "")).removeprefix(f"{line['name']}: ") or cordoned(line)
     if line["kind"] == NODE:
         return str(line.get("reason", "")) or cordoned(line)
     return str(line.get("tenant" if line["kind"] == SLICE else "reason", ""))

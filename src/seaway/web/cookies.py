@@ -107,7 +107,7 @@ def drop_login(response: Response) -> None:
     keep_login(response, Login(""), secure=False)
 
 
-def keep_begun(response: Response, text: str, *, secure: bool) -> None:
+def store_login(response: Response, text: str, *, secure: bool) -> None:
     """Set the cookie of a log-in that is in progress; an empty text deletes it."""
     age_s = BEGUN_S if text else 0
     response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")

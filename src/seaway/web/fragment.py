@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from nicegui.elements.mixins.content_element import ContentElement
 
-from seaway.web import figures
+from seaway.web import words as figures
 from seaway.web.link_figures import milliseconds, rate
 from seaway.web.words import Words
 

@@ -42,7 +42,7 @@ def read_document(text: str) -> Document:
         raise RejectedError("must be a mapping of names to values, like `name: train`")
     try:
         repr(read)
-    except ValueError:  # Python prints no number of thousands of digits, which hexadecimal may have
+    except ValueError:  # Python cannot print numbers of thousands of digits, as in hexadecimal text
         raise RejectedError("holds a number of too many digits") from None
     return read
 
@@ -167,7 +167,7 @@ def shown(document: Mapping[str, Any], path: str, kind: Kind) -> str:
         return ""
     try:
         return kind.shown(value)
-    except (TypeError, AttributeError):  # another type, which the API reports
+    except (TypeError, AttributeError):  # wrong type, which the API reports
         return str(value)
 
 

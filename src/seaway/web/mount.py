@@ -88,7 +88,7 @@ class Sockets:
             except RefusedError:
                 raise
             except Exception as error:  # noqa: BLE001  # an invalid number, or a missing field
-                self._say(f"connect: {type(error).__name__}: {error}")
+                self._log_invalid(f"connect: {type(error).__name__}: {error}")
                 raise RefusedError(REFUSED) from None
 
         return connecting
@@ -103,7 +103,7 @@ class Sockets:
                 done = handler(sid, message)
                 return await done if inspect.isawaitable(done) else done
             except Exception as error:  # noqa: BLE001  # errors of pages themselves are handled elsewhere
-                self._say(f"{name}: {type(error).__name__}: {error}")
+                self._log_invalid(f"{name}: {type(error).__name__}: {error}")
                 return False
 
         return taking
@@ -114,14 +114,14 @@ class Sockets:
             try:
                 await read(sid, packet)
             except Exception as error:  # noqa: BLE001  # errors of message handlers are handled elsewhere
-                self._say(f"packet: {type(error).__name__}: {error}")
+                self._log_invalid(f"packet: {type(error).__name__}: {error}")
 
         return reading
 
     def _logging(self, _: str, *given: object) -> None:
-        self._say(f"log: {given}")
+        self._log_invalid(f"log: {given}")
 
-    def _say(self, what: str) -> None:
+    def _log_invalid(self, what: str) -> None:
         """Log an invalid message on one line, at most once per `SAID_EVERY_S`."""
         now_s = time.monotonic()
         if now_s - self._said_s < SAID_EVERY_S:

@@ -70,7 +70,7 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingLogin:
     """Log-in in progress. The browser stores it until it returns from the provider.
 
     Attributes
@@ -107,7 +107,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProviderTokens:
     """Tokens from a provider.
 
     Attributes
@@ -140,9 +140,9 @@ class Provider:
         self.settings = settings
         self._transport = transport
         self._found: Mapping[str, Any] = {}
-        self._renewing: dict[bytes, asyncio.Task[Given]] = {}
+        self._renewing: dict[bytes, asyncio.Task[ProviderTokens]] = {}
 
-    async def begin(self, wanted: str) -> tuple[str, Begun]:
+    async def begin(self, wanted: str) -> tuple[str, PendingLogin]:
         """Return the provider's address for a log-in, and the state to store until the user returns.
 
         Raises
@@ -152,7 +152,7 @@ class Provider:
         """
         client = WebApplicationClient(self.settings.client_id)
         verifier = client.create_code_verifier(VERIFIER_LETTERS)
-        begun = Begun(secrets.token_urlsafe(24), secrets.token_urlsafe(24), verifier, wanted)
+        begun = PendingLogin(secrets.token_urlsafe(24), secrets.token_urlsafe(24), verifier, wanted)
         asked = {
             "response_type": "code",
             "client_id": self.settings.client_id,
@@ -166,7 +166,7 @@ class Provider:
         address = await self._address("authorization_endpoint")
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}", begun
 
-    async def finish(self, query: str, begun: Begun) -> Given:
+    async def finish(self, query: str, begun: PendingLogin) -> ProviderTokens:
         """Exchange the provider's answer for tokens.
 
         Parameters
@@ -192,9 +192,9 @@ class Provider:
         answer = await self._exchanged(body)
         if self._claims(str(answer.get("id_token", ""))).get("nonce") != begun.nonce:
             raise UnauthenticatedError("the provider's answer belongs to another log-in; try again")
-        return self._given(answer)
+        return self._tokens(answer)
 
-    async def renew(self, renewal: str) -> Given:
+    async def renew(self, renewal: str) -> ProviderTokens:
         """Exchange a refresh token. Concurrent calls with the same token share a request.
 
         Raises
@@ -211,19 +211,19 @@ class Provider:
             task.add_done_callback(partial(self._share, key))
         return await asyncio.shield(task)
 
-    def _share(self, key: bytes, task: asyncio.Task[Given]) -> None:
+    def _share(self, key: bytes, task: asyncio.Task[ProviderTokens]) -> None:
         """Cache a result for `SHARED_S`, and drop an error immediately."""
         given = not task.cancelled() and task.exception() is None
         asyncio.get_running_loop().call_later(SHARED_S if given else 0, self._renewing.pop, key, None)
 
-    async def _renew(self, renewal: str) -> Given:
+    async def _renew(self, renewal: str) -> ProviderTokens:
         body = urlencode(
             {"grant_type": "refresh_token", "refresh_token": renewal, "client_id": self.settings.client_id}
         )
         answer = await self._exchanged(body)
         if "id_token" in answer:
             self._claims(str(answer["id_token"]))
-        return self._given({"refresh_token": renewal, **answer})
+        return self._tokens({"refresh_token": renewal, **answer})
 
     async def leave(self, hint: str) -> str:
         """Return the provider's log-out address, which redirects back; empty if the provider has none."""
@@ -240,7 +240,7 @@ class Provider:
             asked["id_token_hint"] = hint
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
-    def _given(self, answer: Mapping[str, Any]) -> Given:
+    def _tokens(self, answer: Mapping[str, Any]) -> ProviderTokens:
         """Return the tokens that fit into cookies."""
         both = [str(answer[name]) for name in ("access_token", "id_token") if answer.get(name)]
         ours = [each for each in both if self.settings.audience in _audiences(each)]
@@ -258,7 +258,7 @@ class Provider:
         renewal, hint = str(answer.get("refresh_token") or ""), answer.get("id_token")
         if hint is not None and len(hint := str(hint)) > PART:
             hint = UNKNOWN
-        return Given(tokens, renewal if len(renewal) <= LONGEST else "", hint)
+        return ProviderTokens(tokens, renewal if len(renewal) <= LONGEST else "", hint)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         """Read an ID token. It comes directly from the provider over TLS, so its signature is not checked.

@@ -78,7 +78,7 @@ class Follower(Generic[T]):
 
 
 @dataclass(eq=False, slots=True)
-class _Line(Generic[T]):
+class _Subscription(Generic[T]):
     """Repeated call with its followers."""
 
     call: Call[T]
@@ -111,9 +111,9 @@ class QueryCache:
 
     def __init__(self, busy: Busy = lambda: False) -> None:
         self._busy = busy
-        self._waiting: list[_Line[Any]] = []
+        self._waiting: list[_Subscription[Any]] = []
         self._next_s = 0.0
-        self._lines: dict[tuple[object, str, tuple[object, ...], float], _Line[Any]] = {}
+        self._lines: dict[tuple[object, str, tuple[object, ...], float], _Subscription[Any]] = {}
         self._tellings: set[asyncio.Task[None]] = set()
 
     async def follow(
@@ -132,7 +132,7 @@ class QueryCache:
             When the first query fails.
         """
         key = (scope, call.path, tuple(call.parameters), interval_s)
-        line = self._lines.setdefault(key, _Line(call, interval_s))
+        line = self._lines.setdefault(key, _Subscription(call, interval_s))
         line.followers.append(follower)
 
         def stop() -> None:
@@ -165,13 +165,13 @@ class QueryCache:
             if (of, path, parameters) == (scope, call.path, tuple(call.parameters)):
                 line.again.set()
 
-    async def _fresh(self, line: _Line[T], follower: Follower[T]) -> None:
+    async def _fresh(self, line: _Subscription[T], follower: Follower[T]) -> None:
         async with line.lock:
             if not line.number or time.monotonic() - line.asked_s > line.interval_s:
                 await self._ask(line, follower.asker)
         await _tell(line, follower)
 
-    async def _ask(self, line: _Line[T], asker: Asker) -> None:
+    async def _ask(self, line: _Subscription[T], asker: Asker) -> None:
         """Run the call; count its answer if it differs from the previous one."""
         call = line.call
         content = await asker.ask(Call(call.method, call.path, Bytes(), call.query, call.headers))
@@ -180,12 +180,12 @@ class QueryCache:
             line.value = line.call.answer.read(content)
             line.content, line.number = content, line.number + 1
 
-    def _go_on(self, line: _Line[T]) -> None:
+    def _go_on(self, line: _Subscription[T]) -> None:
         """Start queries if a follower can show answers."""
         if line.task is None and line.is_looked_at():
             line.task = asyncio.create_task(self._poll(line), name=f"follow {line.call.path}")
 
-    async def _poll(self, line: _Line[T]) -> None:
+    async def _poll(self, line: _Subscription[T]) -> None:
         pause_s = line.interval_s
         while line.is_looked_at():
             if not await _within(line.again.wait(), pause_s):
@@ -197,7 +197,7 @@ class QueryCache:
             pause_s = max(line.interval_s, SLOWER * took_s)
         line.task = None
 
-    async def _turn(self, line: _Line[Any]) -> None:
+    async def _turn(self, line: _Subscription[Any]) -> None:
         """Wait for this call's turn during a scheduling cycle; `ask_again` ends the wait."""
         self._waiting.append(line)
         try:
@@ -208,7 +208,7 @@ class QueryCache:
         finally:
             self._waiting.remove(line)
 
-    async def _go_round(self, line: _Line[T]) -> float:
+    async def _go_round(self, line: _Subscription[T]) -> float:
         """Query again, and notify followers of a new answer; return the duration in seconds."""
         began_s = time.monotonic()
         await self._ask_again(line)
@@ -217,14 +217,14 @@ class QueryCache:
             await asyncio.sleep(0)  # yields to other tasks: each follower renders for itself
         return time.monotonic() - began_s
 
-    def _tell(self, line: _Line[T], follower: Follower[T]) -> None:
+    def _tell(self, line: _Subscription[T], follower: Follower[T]) -> None:
         """Notify a follower in its own task. A slow follower does not delay others, and skips outdated answers."""
         if not follower.listens and follower.looks() and follower.knows != line.number:
             telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
             self._tellings.add(telling)
             telling.add_done_callback(self._tellings.discard)
 
-    async def _ask_again(self, line: _Line[T]) -> None:
+    async def _ask_again(self, line: _Subscription[T]) -> None:
         """Run the call, and report errors to the affected followers."""
         first = line.followers[0]
         try:
@@ -235,15 +235,15 @@ class QueryCache:
             first.failed(error)
         except SeawayError as error:
             line.failing = True
-            _say(line, error)
+            _notify_error(line, error)
         except Exception:  # queries continue after any error
             log.exception("%s could not be queried", line.call.path)
             line.failing = True
-            _say(line, UnavailableError("internal error of the control plane; see its log"))
+            _notify_error(line, UnavailableError("internal error of the control plane; see its log"))
         else:
             if line.failing:
                 line.failing = False
-                _say(line, None)
+                _notify_error(line, None)
 
 
 async def _within(event: Awaitable[object], seconds: float) -> bool:
@@ -255,12 +255,12 @@ async def _within(event: Awaitable[object], seconds: float) -> bool:
     return False
 
 
-def _say(line: _Line[Any], error: SeawayError | None) -> None:
+def _notify_error(line: _Subscription[Any], error: SeawayError | None) -> None:
     for follower in list(line.followers):
         follower.failed(error)
 
 
-async def _tell(line: _Line[T], follower: Follower[T]) -> None:
+async def _tell(line: _Subscription[T], follower: Follower[T]) -> None:
     """Send a follower new answers, one after the other. Its exceptions do not affect other followers."""
     if follower.listens:
         return

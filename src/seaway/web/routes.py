@@ -15,7 +15,7 @@ from seaway.web import addresses, cookies
 from seaway.web.api_client import Asker
 from seaway.web.cookies import Login
 from seaway.web.plain import plain, status_of
-from seaway.web.provider import Begun, Given, Provider
+from seaway.web.provider import PendingLogin, Provider, ProviderTokens
 from seaway.web.renewals import Renewals
 from seaway.web.words import LANGUAGES, words_for
 
@@ -116,7 +116,7 @@ class Entrance:
         try:
             if len(token) > cookies.LONGEST:
                 raise RejectedError(f"this token has {len(token)} characters, and a browser stores {cookies.LONGEST}")
-            login = await self._login(request, Given((token,)))
+            login = await self._login(request, ProviderTokens((token,)))
         except SeawayError as error:
             return self._form(request, wanted, error)
         return self._retained(request, RedirectResponse(wanted, 303), login)
@@ -148,7 +148,7 @@ class Entrance:
         except SeawayError as error:
             return self._form(request, wanted, error)
         response = RedirectResponse(address, 303)
-        cookies.keep_begun(response, begun.text(), secure=self._secure(request))
+        cookies.store_login(response, begun.text(), secure=self._secure(request))
         return response
 
     async def _finish(self, request: Request) -> Response:
@@ -156,13 +156,13 @@ class Entrance:
         assert self._provider is not None
         wanted = addresses.HOME
         try:
-            begun = Begun.read(request.cookies.get(cookies.BEGUN, ""))
+            begun = PendingLogin.read(request.cookies.get(cookies.BEGUN, ""))
             wanted = addresses.own(begun.wanted)
             login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
             return self._form(request, wanted, error)
         response = self._retained(request, RedirectResponse(wanted, 303), login)
-        cookies.keep_begun(response, "", secure=self._secure(request))
+        cookies.store_login(response, "", secure=self._secure(request))
         return response
 
     async def _renew(self, request: Request) -> Response:
@@ -191,7 +191,7 @@ class Entrance:
             raise UnauthenticatedError("nothing renews this log-in")
         return await self._login(request, await self._provider.renew(renewal))
 
-    async def _login(self, request: Request, given: Given) -> Login:
+    async def _login(self, request: Request, given: ProviderTokens) -> Login:
         """Return a log-in with the first token that the API accepts.
 
         Raises

@@ -180,7 +180,7 @@ class Visit:
             if isinstance(error, UnauthenticatedError):
                 self.leave()
             else:
-                self._say(follower, error)
+                self._report_errors(follower, error)
 
         follower = Follower(self.asker, callback, failed, looks=lambda: self.client.has_socket_connection)
         stop = await self.query_cache.follow(scope, call, follower, interval_s)
@@ -189,7 +189,7 @@ class Visit:
             self._stops.pop(follower, None)
             stop()
             if follower in self._wrong:
-                self._say(follower, None)
+                self._report_errors(follower, None)
 
         if self._over():
             stop()
@@ -202,7 +202,7 @@ class Visit:
         for follower in list(self._stops):
             self.query_cache.come(follower)
 
-    def _say(self, follower: Follower[Any], error: SeawayError | None) -> None:
+    def _report_errors(self, follower: Follower[Any], error: SeawayError | None) -> None:
         """Report errors of followed calls until all have recovered."""
         self._wrong.pop(follower, None)
         if error is not None:
@@ -233,7 +233,7 @@ class Visit:
         """Redirect to the log-in page and back, because the token is no longer valid."""
         self._end()
         with self.client:
-            ui.navigate.to(f"{addresses.LOGIN}?{urlencode({'next': self._here(), 'ended': '1'})}")
+            ui.navigate.to(f"{addresses.LOGIN}?{urlencode({'next': self._current_address(), 'ended': '1'})}")
 
     def keep(self, **query: str | None) -> None:
         """Store a view in the page's address, so that it survives a reload.
@@ -247,10 +247,13 @@ class Visit:
         self._address(query, back=True)
 
     def _address(self, query: Mapping[str, str | None], *, back: bool) -> None:
-        before, self._retained = self._here(), {**(self.query if self._retained is None else self._retained), **query}
-        ui.run_javascript(turning(self._here(), back=back and self._here() != before))
+        before, self._retained = (
+            self._current_address(),
+            {**(self.query if self._retained is None else self._retained), **query},
+        )
+        ui.run_javascript(turning(self._current_address(), back=back and self._current_address() != before))
 
-    def _here(self) -> str:
+    def _current_address(self) -> str:
         """Return the page's address with the current view."""
         if self._retained is None:
             return addresses.here(self.request)

@@ -62,7 +62,7 @@ class ClusterOut(Shown):
     state: Literal["up", "stale", "lost", "gone"]
     last_seen_s: int
     """Seconds since its last answer."""
-    silence: str
+    unreachable_reason: str
     """Reason why it does not answer; empty while it is up or if unknown."""
     gateway: str
     region: str
@@ -301,9 +301,9 @@ class LinkHistory(Shown):
 class RangeOut(Shown):
     """Minimum, mean and maximum within a step."""
 
-    least: int
+    min: int
     mean: float
-    most: int
+    max: int
 
 
 class LinkStepOut(Shown):
@@ -484,7 +484,7 @@ def link_step_fields(step: LinkStep) -> dict[str, Any]:
     """Return the fields of `LinkStepOut` for a step of a link's history."""
 
     def spread(found: Spread | None) -> dict[str, Any] | None:
-        return {"least": found.least, "mean": found.mean, "most": found.most} if found else None
+        return {"min": found.least, "mean": found.mean, "max": found.most} if found else None
 
     return {
         "at": moment(step.at_ns),

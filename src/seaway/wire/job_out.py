@@ -160,7 +160,7 @@ class AttemptOut(Shown):
     number: int
     state: Literal["assumed", "sent", "running", "ending", "ended"]
     policy: str
-    why: str
+    placement_reason: str
     """Reason for the placement, in one sentence."""
     reason: str
     """Reason why it ended."""
@@ -284,6 +284,7 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
     return fields_of(
         AttemptOut,
         attempt,
+        placement_reason=attempt.why,
         created_at=moment(attempt.created_ns),
         running_at=moment_or_none(attempt.running_ns),
         ended_at=moment_or_none(attempt.ended_ns),

@@ -12,7 +12,7 @@ from seaway.application.network.views import LinkView, Side
 from seaway.application.ports.agent import Reported
 from seaway.application.records import LinkSample
 from seaway.domain.network import PPM
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 from seaway.wire.fields import moment
 from seaway.wire.fleet import GatewayOut, gateway_fields
 from seaway.wire.message import Shown, fields_of

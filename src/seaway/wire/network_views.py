@@ -93,7 +93,7 @@ class AgentOut(Shown):
     """Impossible answers that the agent ignored."""
     refused: int
     """Rejected reports of the agent since the start of the control plane."""
-    trouble: str
+    last_error: str
     """Reason why the latest report was rejected; empty if it was accepted."""
 
 

@@ -12,7 +12,7 @@ from seaway.wire.message import Incoming, Shown, fields_of
 from seaway.wire.tenancy import QueueOut, versioned
 
 if TYPE_CHECKING:
-    from seaway.application.policies import Brought
+    from seaway.application.policies import ImportedPolicy
     from seaway.application.views import PolicyView
 
 FILE = "application/octet-stream"
@@ -126,13 +126,13 @@ def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
     )
 
 
-def detail_fields(policy: PolicyView, seen: Container[str], brought: Brought | None) -> dict[str, Any]:
+def detail_fields(policy: PolicyView, seen: Container[str], brought: ImportedPolicy | None) -> dict[str, Any]:
     """Return the fields of `PolicyDetail` for a policy."""
     trained = trained_fields(brought) if brought else None
     return versioned({**policy_fields(policy, seen), "trained": trained})
 
 
-def trained_fields(brought: Brought) -> dict[str, Any]:
+def trained_fields(brought: ImportedPolicy) -> dict[str, Any]:
     """Return the fields of `TrainedOut` for a trained policy."""
     file, said = brought.file, brought.file.manifest
     return {

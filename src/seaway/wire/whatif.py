@@ -101,7 +101,7 @@ class MoveOut(Shown):
     name: str
     before: list[str]
     after: list[str]
-    why: str
+    reason: str
     """Reason why it would wait; empty if it would not, or if the reason is not computed."""
     asked: bool = False
     """True if it is a job of the question, which was never submitted."""
@@ -166,6 +166,6 @@ def _move(move: Move) -> dict[str, Any]:
         "name": move.job,
         "before": list(move.before),
         "after": list(move.after),
-        "why": move.why,
+        "reason": move.why,
         "asked": move.asked,
     }

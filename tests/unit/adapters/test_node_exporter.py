@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seaway.adapters.node_exporter import Counted, NodeExporters, read_counters
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Reading
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import NS_PER_S, Rates
+from seaway.probing.rounds import NS_PER_S, Rates
 
 PAGE = """\
 # HELP node_network_receive_bytes_total Network device statistic receive_bytes.

@@ -13,7 +13,7 @@ from seaway.adapters.prometheus import PrometheusMeter, fill_in, query, read_ans
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Reading
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import Rates
+from seaway.probing.rounds import Rates
 
 GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://[fd00::1]:9100/metrics")
 LABELS = 'instance="{exporter}"'

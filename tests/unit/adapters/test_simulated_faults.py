@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.simulated.fault_commands import KINDS, Trouble, cause, heal
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.adapters.simulated.journal import Entry, journal_path, read_journal
+from seaway.adapters.simulated.messages import KINDS, Trouble, cause, heal
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.adapters.simulated_fleet import START_DELAY_S, World, deployment, removal, uuid, world

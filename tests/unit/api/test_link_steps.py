@@ -49,11 +49,11 @@ async def test_each_step_says_what_was_measured_within_it(rig: Rig) -> None:
         other = (await client.get(PATH, params={**query, "target": "gw-3"})).json()
     one, two = found["steps"]
     assert (found["step_s"], one["samples"], two["samples"], len(whole), other["steps"]) == (60, 3, 1, 1, [])
-    assert one["latency_ns"] == {"least": 100, "mean": 250, "most": 400}
-    assert one["jitter_ns"] == {"least": 10, "mean": 20, "most": 30}
-    assert one["loss_ppm"] == {"least": 0, "mean": pytest.approx(10**6 / 3), "most": 10**6}
-    assert (one["bandwidth_mbps"]["mean"], one["used_mbps"]["most"]) == (1000, 7)
-    assert (two["latency_ns"], two["jitter_ns"], two["bandwidth_mbps"], two["loss_ppm"]["least"]) == (None,) * 3 + (
+    assert one["latency_ns"] == {"min": 100, "mean": 250, "max": 400}
+    assert one["jitter_ns"] == {"min": 10, "mean": 20, "max": 30}
+    assert one["loss_ppm"] == {"min": 0, "mean": pytest.approx(10**6 / 3), "max": 10**6}
+    assert (one["bandwidth_mbps"]["mean"], one["used_mbps"]["max"]) == (1000, 7)
+    assert (two["latency_ns"], two["jitter_ns"], two["bandwidth_mbps"], two["loss_ppm"]["min"]) == (None,) * 3 + (
         10**6,
     )
 

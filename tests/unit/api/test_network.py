@@ -234,7 +234,7 @@ async def test_oversized_reports_are_refused(net: Rig) -> None:
         assert (await client.post(REPORTS, content=pieces(), headers=json)).status_code == 413
         assert nothing_taken(net)
         own = net.plane.network.agents.views()[0]
-        assert (own.refused, own.trouble) == (3, f"this body may have {MAX_REPORTED_BYTES} bytes at most")
+        assert (own.refused, own.last_error) == (3, f"this body may have {MAX_REPORTED_BYTES} bytes at most")
         assert (await client.post(REPORTS, json=report(net, rounds=many[:MAX_ROUNDS]))).status_code == 204
 
 

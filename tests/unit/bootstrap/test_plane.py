@@ -13,7 +13,7 @@ from seaway.application.changes import Change
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.clock import SystemClock
 from seaway.application.records import JobRecord
-from seaway.bootstrap.clusters import Kind, kind_of, make_clusters, read_fleet, some_faults
+from seaway.bootstrap.clusters import Kind, kind_of, make_clusters, make_faults, read_fleet
 from seaway.bootstrap.control_plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
@@ -73,7 +73,7 @@ def test_clusters_come_from_the_settings(tmp_path: Path) -> None:
     assert isinstance(backends, SimulatedBackends)
     assert list((tmp_path / "clusters").iterdir())
     backends.close()
-    assert some_faults(7).seed == 7
+    assert make_faults(7).seed == 7
     with pytest.raises(RejectedError):
         read_fleet(str(tmp_path / "none.yaml"))
 

@@ -15,7 +15,7 @@ from seaway.application.ports.agent import Assignment, Target
 from seaway.bootstrap import agent as reflecting
 from seaway.bootstrap.agent import AGAIN_S, Agent, Known, Opened, Reflecting
 from seaway.domain.gateways import Method, ProbeConfig
-from seaway.probing.figures import Round
+from seaway.probing.rounds import Round
 
 HERE = IPv6Address("::1")
 

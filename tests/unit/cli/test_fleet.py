@@ -100,7 +100,13 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
         name: {"total": 1000, "used": 0, "free": 1000}
         for name in ("gpu_milli", "gpu_memory_mib", "cpu_milli", "memory_mib")
     }
-    texts = {"price_per_gpu_hour": "0.00", "gateway": "", "region": "", "silence": f"east: {why}", "state": "lost"}
+    texts = {
+        "price_per_gpu_hour": "0.00",
+        "gateway": "",
+        "region": "",
+        "unreachable_reason": f"east: {why}",
+        "state": "lost",
+    }
     lists: dict[str, Any] = {"hardware": [], "orphans": [], "cordon": None}
     reported = {"name": "east", "nodes": 1, "jobs": 0, "last_seen_s": 60, **amounts, **texts, **lists}
 
@@ -114,7 +120,7 @@ def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None
     assert "the context 'east'" in narrow[1]
     assert "east: the" not in narrow[1]
     assert lines(wide=True)[2:] == ["", f"east: {why}"]
-    reported["silence"] = ""
+    reported["unreachable_reason"] = ""
     assert len(lines(wide=True)) == 2
 
 

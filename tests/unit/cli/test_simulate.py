@@ -13,7 +13,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import NO_FAULTS, Options
 from seaway.adapters.simulated.journal import DeviceChanged, journal_path, locked, read_journal
 from seaway.adapters.simulated.server import Server
-from seaway.bootstrap.clusters import some_faults
+from seaway.bootstrap.clusters import make_faults
 from seaway.cli.serving.simulate import app, read_faults
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.simulation.demo import demo_fleet
@@ -131,7 +131,7 @@ def test_the_audit_says_what_was_broken(tmp_path: Path) -> None:
 def test_chances_are_read() -> None:
     """A seed has a little of everything go wrong, figures are put on top, and mistakes are named."""
     assert read_faults(0, []) == NO_FAULTS
-    assert read_faults(7, []) == some_faults(7)
+    assert read_faults(7, []) == make_faults(7)
     assert read_faults(0, ["run_fails=0.25"]).run_fails == 0.25
     for figure in ("seed=1", "floods=1", "run_fails", "run_fails=x", "run_fails=2"):
         with pytest.raises(RejectedError):

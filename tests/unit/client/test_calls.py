@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from seaway import AsyncClient, Client
-from seaway.api.http.errors import STATUSES, answer
+from seaway.api.http.replies import STATUSES, answer
 from seaway.application.login_limit import TooManyFailuresError
 from seaway.application.network.reports import TooManyReportsError
 from seaway.client.call import decoded, part

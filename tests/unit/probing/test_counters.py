@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.probing.figures import NS_PER_S, Counters, rates, speed_mbps
+from seaway.probing.rounds import NS_PER_S, Counters, rates, speed_mbps
 
 LONGEST_NS = 30 * NS_PER_S
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.probing.figures import Figures, Round, figures
+from seaway.probing.rounds import Figures, Round, figures
 
 rtts = st.lists(st.integers(0, 3_600_000_000_000), max_size=20).map(tuple)
 

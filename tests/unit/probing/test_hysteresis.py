@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 from seaway.probing.smoothing import UNREACHABLE, Hysteresis, Published
 
 FINE = 1

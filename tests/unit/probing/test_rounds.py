@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.probing.figures import Round
 from seaway.probing.packets import SECRET_BYTES
-from seaway.probing.rounds import BURST, PRECISION_NS, TICK_NS, Arrival, OpenRound, Pace
+from seaway.probing.rounds import BURST, PRECISION_NS, TICK_NS, Arrival, OpenRound, Pace, Round
 
 MS = 1_000_000
 TIMEOUT_NS = 1000 * MS

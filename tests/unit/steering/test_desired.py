@@ -5,7 +5,6 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Sid
-from seaway.steering.desired import desired
 from seaway.steering.state import (
     FORWARDING,
     NOTHING,
@@ -14,6 +13,7 @@ from seaway.steering.state import (
     Hop,
     PathRoute,
     SidRoute,
+    desired,
     mtu,
     sysctl,
 )

@@ -6,7 +6,6 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import Pair
-from seaway.steering.desired import desired
 from seaway.steering.difference import Add, Remove, Replace, Set, commands, difference, losses, notes
 from seaway.steering.state import (
     FORWARDING,
@@ -18,6 +17,7 @@ from seaway.steering.state import (
     SavedSetting,
     SidRoute,
     UnknownRoute,
+    desired,
     mtu,
     sysctl,
 )

@@ -104,7 +104,7 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
         "name": name,
         "state": state,
         "last_seen_s": 0,
-        "silence": "" if state == "up" else f"{name}: it is cut off",
+        "unreachable_reason": "" if state == "up" else f"{name}: it is cut off",
         "gateway": f"gw-{name}",
         "region": "eu",
         "hardware": [],

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from seaway.web import addresses
 from seaway.web.cookies import PART
-from seaway.web.provider import Begun
+from seaway.web.provider import PendingLogin
 from seaway.web.renewals import Renewals
 from seaway.web.routes import Entrance
 from tests.unit.web.test_provider import BACK, BEGUN, ISSUER, World, answer, token
@@ -263,4 +263,4 @@ def test_a_begun_log_in_is_kept_for_the_way_back_alone() -> None:
     leads = urlsplit(browser.ask("GET", "/login/provider?next=//evil.example/"))
     assert leads.netloc == urlsplit(ISSUER).netloc
     assert parse_qs(leads.query)["code_challenge_method"] == ["S256"]
-    assert Begun.read(browser.cookies["seaway_login"]).wanted == "/"
+    assert PendingLogin.read(browser.cookies["seaway_login"]).wanted == "/"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from babel.core import Locale
 
-from seaway.web import figures
+from seaway.web import words as figures
 from seaway.web.pages.jobs.log import MAX_LINES, News, added, news
 from seaway.web.reasons import by_cluster, mends, steps
 from seaway.wire.events import EventOut

@@ -23,7 +23,7 @@ def step(minute: int, latency_ms: int | None = 10, **fields: object) -> LinkStep
 
 def spread(figure: int, most: int | None = None) -> dict[str, float]:
     """Make what was measured around a figure."""
-    return {"least": figure, "mean": figure, "most": figure if most is None else most}
+    return {"min": figure, "mean": figure, "max": figure if most is None else most}
 
 
 def test_steps_are_no_more_than_are_seen_apart() -> None:

@@ -20,7 +20,7 @@ def cluster(**fields: object) -> ClusterOut:
         "name": "berlin",
         "state": "up",
         "last_seen_s": 0,
-        "silence": "",
+        "unreachable_reason": "",
         "gateway": "",
         "region": "",
         "hardware": [],

@@ -14,10 +14,10 @@ import pytest
 
 from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web.cookies import LONGEST, PART
-from seaway.web.provider import UNKNOWN, Begun, Given, Provider, ProviderSettings, require_whole
+from seaway.web.provider import UNKNOWN, PendingLogin, Provider, ProviderSettings, ProviderTokens, require_whole
 
 ISSUER = "https://id.example"
-BEGUN = Begun("a-state", "a-nonce", "a-verifier", "/jobs?state=running")
+BEGUN = PendingLogin("a-state", "a-nonce", "a-verifier", "/jobs?state=running")
 BACK = "code=a-code&state=a-state"
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -69,7 +69,7 @@ class World:
         return httpx.Response(400 if b'"error"' in content else 200, content=content)
 
 
-def given(answer: Mapping[str, Any] | bytes, **changes: str) -> Given:
+def given(answer: Mapping[str, Any] | bytes, **changes: str) -> ProviderTokens:
     """Return what is made of an answer to a log-in."""
     return asyncio.run(World(answer).provider(**changes).finish(BACK, BEGUN))
 
@@ -144,14 +144,14 @@ def test_the_provider_s_refusal_is_told_in_its_words() -> None:
 def test_a_cookie_that_is_no_log_in_is_refused(text: str) -> None:
     """A cookie may hold anything."""
     with pytest.raises(UnauthenticatedError, match="try again"):
-        Begun.read(text)
-    assert Begun.read(BEGUN.text()) == BEGUN
+        PendingLogin.read(text)
+    assert PendingLogin.read(BEGUN.text()) == BEGUN
 
 
-def renewed(world: World, *renewals: str) -> list[Given]:
+def renewed(world: World, *renewals: str) -> list[ProviderTokens]:
     """Renew, all at once."""
 
-    async def all_at_once() -> list[Given]:
+    async def all_at_once() -> list[ProviderTokens]:
         provider = world.provider()
         return await asyncio.gather(*(provider.renew(each) for each in renewals))
 
@@ -172,7 +172,7 @@ def test_a_renewal_that_failed_is_asked_for_again() -> None:
     """It is not known by what was refused a moment ago whether that holds."""
     world = World(b"[1]")
 
-    async def test() -> Given:
+    async def test() -> ProviderTokens:
         provider = world.provider()
         with pytest.raises(UnavailableError):
             await provider.renew("one")

@@ -43,7 +43,7 @@ def change(name: str, before: tuple[int, int], after: tuple[int, int]) -> Cluste
 
 def move(before: list[str], after: list[str]) -> MoveOut:
     """Make a job that moves."""
-    return MoveOut(id="a", name="a", before=before, after=after, why="")
+    return MoveOut(id="a", name="a", before=before, after=after, reason="")
 
 
 def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> WhatIfOut:

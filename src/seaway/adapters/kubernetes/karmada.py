@@ -162,7 +162,7 @@ class KarmadaBackends:
         self._objects = Objects(self._api, self._cluster_options.namespace)
         self._denied: dict[str, tuple[str, Attempt, Rejection]] = {}
         self._bindings = Bindings(self._api, self)
-        self._owned = OwnerIndex(self._cluster_options.namespace, self._workload_gone)
+        self._owned = OwnerIndex(self._cluster_options.namespace, self._workload_removed)
         self._left = LeftoverTracker(self._owned)
         self._members = Members()
         self._kinds = kinds_of(self._cluster_options.templates)
@@ -223,7 +223,7 @@ class KarmadaBackends:
             self._reactor, api, view, health, deployer, self._random, self._cluster_options.scraping
         )
 
-    def _workload_gone(self, key: AttemptKey) -> None:
+    def _workload_removed(self, key: AttemptKey) -> None:
         """Mark an attempt as missing in its member when its workload in the control plane is gone.
 
         Karmada may never have delivered the workload.

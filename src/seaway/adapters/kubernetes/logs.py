@@ -125,7 +125,7 @@ class LineFilter:
     def _line(self, written: bytes) -> LogLine | None:
         stamp, _, text = written.partition(b" ")
         at_ns = time_of(stamp)
-        if at_ns is None:  # a piece of a line that was cut
+        if at_ns is None:  # part of a split line
             at_ns, text = self._at_ns, written
         if self._behind:
             if at_ns < self._at_ns:

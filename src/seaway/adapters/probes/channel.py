@@ -70,7 +70,7 @@ class SendTimestamps:
         while True:
             try:
                 packet, ancillary, _, _ = self._socket.recvmsg(_PACKET_BYTES, ANCILLARY_BYTES, _MSG_ERRQUEUE)
-            except OSError:  # nothing more
+            except OSError:  # no more packets
                 return
             payload = packet[-PAYLOAD_BYTES:]
             noted_ns = self._noted_ns.pop(payload, None)
@@ -155,7 +155,7 @@ class BatchReceiver:
             came = _recvmmsg(self._socket.fileno(), self._address, AT_ONCE, socket.MSG_DONTWAIT, None)
             if came > 0:
                 self._take(came, found)
-            if came < AT_ONCE:  # nothing more, or what became of an earlier packet
+            if came < AT_ONCE:  # no more packets, or the error of an earlier one
                 break
         return found
 

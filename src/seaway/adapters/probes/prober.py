@@ -17,9 +17,8 @@ from seaway.adapters.probes.sockets import Address, Namespaced, open_icmp, open_
 from seaway.application.ports.agent import Target
 from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing import packets
-from seaway.probing.figures import Round
 from seaway.probing.packets import PAYLOAD_BYTES, SECRET_BYTES
-from seaway.probing.rounds import BURST, MIN_PROBES, Arrival, OpenRound, Pace
+from seaway.probing.rounds import BURST, MIN_PROBES, Arrival, OpenRound, Pace, Round
 
 
 class DatagramChannel(SocketChannel):
@@ -205,13 +204,13 @@ class SocketProber:
         Mark a probe as unsent if it cannot be sent within `longest_ns`.
         """
         prompt = [channel for channel in used if channel.prompt]
-        burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # contains no target twice
+        burst = 1 if prompt or len(ways) <= MIN_PROBES else min(BURST, len(ways))  # a burst has no target twice
         pace = Pace(opened.probes, spread_ns, burst)
         poll, began_ns, sent = self._poll(prompt), time.monotonic_ns(), 0
         while sent < opened.probes and not self._closed:
             elapsed_ns = time.monotonic_ns() - began_ns
             due = pace.due(sent, elapsed_ns)
-            sent = _send_some(opened, ways, sent, due, last_chance=elapsed_ns > longest_ns)
+            sent = _send_probes(opened, ways, sent, due, last_chance=elapsed_ns > longest_ns)
             if sent < opened.probes:
                 poll.poll(pace.pause_ns(sent, time.monotonic_ns() - began_ns) / _NS_IN_MS)
             _receive(opened, used)
@@ -246,7 +245,7 @@ def _open(sources: dict[int, Address]) -> Channels:
     return channels
 
 
-def _send_some(
+def _send_probes(
     opened: OpenRound, ways: Sequence[tuple[Channel | None, ProbePath]], first: int, end: int, *, last_chance: bool
 ) -> int:
     """Send probes in order; return the index of the first probe to retry."""

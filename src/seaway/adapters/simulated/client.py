@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError
 
 from seaway.adapters.simulated import messages
-from seaway.adapters.simulated.fault_commands import Trouble
+from seaway.adapters.simulated.messages import Trouble
 from seaway.adapters.simulated.workload import manifests, require_container
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
@@ -69,7 +69,7 @@ class RemoteSimulatedCluster:
         return iter(lines)
 
     def cause(self, trouble: Trouble) -> None:
-        """Inject a fault; see `seaway.adapters.simulated.fault_commands`."""
+        """Inject a fault; see `seaway.adapters.simulated.messages`."""
         self._admission.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
 
     def heal(self, kind: str, target: str = "") -> None:

@@ -164,7 +164,7 @@ class Stream:
             return None
         return round(self._random.expovariate(self._per_h) * S_PER_H * NS_PER_S)
 
-    def mended_ns(self) -> int:
+    def repaired_ns(self) -> int:
         """Draw the time to repair."""
         return round(self._random.expovariate(1) * self._mean_s * NS_PER_S)
 

@@ -2,16 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, TypeAdapter
 
-from seaway.adapters.simulated.fault_commands import Trouble
+from seaway.adapters.simulated.cluster import SimulatedCluster, read_copy_name
+from seaway.adapters.simulated.faults import CRASH, PULL_ERROR, REFUSAL
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError
 from seaway.domain.network import Gateway, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Fault to inject.
+
+    Attributes
+    ----------
+    target
+        Target of the fault, which depends on the kind; empty for none.
+    for_s
+        Duration in seconds, for `node`, `device`, `cut` and `hang`; None for no end.
+    """
+
+    kind: str
+    target: str = ""
+    for_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Kind of fault.
+
+    Attributes
+    ----------
+    target
+        Name of its target; empty for none, in brackets if optional.
+    says
+        Description in one line.
+    cause, heal
+        Functions that start and end it; `heal` is None if it cannot be ended.
+    """
+
+    target: str
+    says: str
+    cause: Callable[[SimulatedCluster, Trouble], None]
+    heal: Callable[[SimulatedCluster, str], None] | None
+
+
+def _fail_copy(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    cluster.fail_copy(*read_copy_name(trouble.target), CRASH)
+
+
+def _vanish(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    cluster.vanish(*read_copy_name(trouble.target))
+
+
+def _slow(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    try:
+        delay_s = float(trouble.target)
+    except ValueError:
+        delay_s = -1.0
+    if not 0 <= delay_s < 1e9:
+        raise RejectedError(f"{trouble.target!r} is not a number of seconds from 0 up", where="target")
+    cluster.slow_down(delay_s)
+
+
+KINDS: dict[str, Kind] = {
+    "node": Kind(
+        "NODE",
+        "a node fails, with everything on it",
+        lambda cluster, trouble: cluster.fail_node(trouble.target, trouble.for_s),
+        lambda cluster, target: cluster.heal_node(target),
+    ),
+    "device": Kind(
+        "DEVICE",
+        "a device becomes unhealthy, and what uses it fails",
+        lambda cluster, trouble: cluster.fail_device(trouble.target, trouble.for_s),
+        lambda cluster, target: cluster.heal_device(target),
+    ),
+    "cut": Kind(
+        "",
+        "the cluster cannot be reached; running jobs continue",
+        lambda cluster, trouble: cluster.disconnect(trouble.for_s),
+        lambda cluster, _: cluster.reconnect(),
+    ),
+    "hang": Kind(
+        "",
+        "calls hang until they time out",
+        lambda cluster, trouble: cluster.disconnect(trouble.for_s, hangs=True),
+        lambda cluster, _: cluster.reconnect(),
+    ),
+    "slow": Kind(
+        "SECONDS",
+        "new workloads take this long to start",
+        _slow,
+        lambda cluster, _: cluster.slow_down(None),
+    ),
+    "refuse": Kind(
+        "[REASON]",
+        "deployments to come are refused",
+        lambda cluster, trouble: cluster.refuse(trouble.target or REFUSAL),
+        lambda cluster, _: cluster.refuse(""),
+    ),
+    "start": Kind(
+        "[REASON]",
+        "copies to come fail at their start",
+        lambda cluster, trouble: cluster.fail_starts(trouble.target or PULL_ERROR),
+        lambda cluster, _: cluster.fail_starts(""),
+    ),
+    "copy": Kind("COPY", "a copy fails while it runs", _fail_copy, None),
+    "vanish": Kind("COPY", "a copy is removed behind Seaway's back", _vanish, None),
+}
+"""Kinds of faults by name."""
+
+EVERYTHING = "all"
+"""Argument of `heal` that ends all injected faults."""
+
+
+def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
+    """Inject a fault.
+
+    Raises
+    ------
+    RejectedError
+        When the kind or the target does not exist.
+    """
+    kind = _kind(trouble.kind)
+    if kind.target and not kind.target.startswith("[") and not trouble.target:
+        raise RejectedError(f"say which: {trouble.kind} needs {kind.target}", where="target")
+    if trouble.for_s is not None and not 0 <= trouble.for_s < 1e9:
+        raise RejectedError(f"{trouble.for_s} is not a number of seconds from 0 up", where="for_s")
+    kind.cause(cluster, trouble)
+
+
+def heal(cluster: SimulatedCluster, kind: str, target: str = "") -> None:
+    """End a fault, or all injected faults.
+
+    Raises
+    ------
+    RejectedError
+        When the kind does not exist, or cannot be ended.
+    """
+    if kind == EVERYTHING:
+        cluster.heal()
+        return
+    mend = _kind(kind).heal
+    if mend is None:
+        raise RejectedError(f"a fault of kind {kind!r} is over as soon as it happened", where="kind")
+    mend(cluster, target)
+
+
+def _kind(name: str) -> Kind:
+    if name not in KINDS:
+        raise RejectedError(f"fault {name!r} not found; available: {', '.join(KINDS)}", where="kind")
+    return KINDS[name]
 
 
 @dataclass(frozen=True, slots=True)

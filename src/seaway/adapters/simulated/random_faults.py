@@ -45,19 +45,19 @@ class Chances:
         self._state.later(None if gap_ns is None else now_ns + gap_ns, act, stream)
 
     def _fail_node(self, stream: Stream, due_ns: int) -> None:
-        node, until_ns = self._nodes[stream.pick(len(self._nodes))], due_ns + stream.mended_ns()
+        node, until_ns = self._nodes[stream.pick(len(self._nodes))], due_ns + stream.repaired_ns()
         if node.ready:
             self._state.set_node(node, due_ns, ready=False, until_ns=until_ns)
         self._again(stream, due_ns, self._fail_node)
 
     def _fail_device(self, stream: Stream, due_ns: int) -> None:
-        (node, device), until_ns = self._devices[stream.pick(len(self._devices))], due_ns + stream.mended_ns()
+        (node, device), until_ns = self._devices[stream.pick(len(self._devices))], due_ns + stream.repaired_ns()
         if device.healthy:
             self._state.set_device(node, device, due_ns, healthy=False, until_ns=until_ns)
         self._again(stream, due_ns, self._fail_device)
 
     def _begin_outage(self, stream: Stream, due_ns: int) -> None:
-        until_ns = due_ns + stream.mended_ns()
+        until_ns = due_ns + stream.repaired_ns()
         if not self.unreachable:
             self.unreachable = True
             self._state.later(until_ns, self._end_outage)

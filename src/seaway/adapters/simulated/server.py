@@ -24,7 +24,7 @@ from starlette.routing import Route
 from seaway.adapters.simulated import messages
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
-from seaway.adapters.simulated.fault_commands import cause, heal
+from seaway.adapters.simulated.messages import cause, heal
 from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 
 LOOPBACK = "127.0.0.1"

@@ -167,7 +167,7 @@ class Batch:
                 rows = _last_of_each(table, rows)
             for start in range(0, len(rows), MOST):
                 part = rows[start : start + MOST] if len(rows) > MOST else rows
-                changed = connection.exec_driver_sql(*_say(words, step, table, part)).rowcount
+                changed = connection.exec_driver_sql(*_statement(words, step, table, part)).rowcount
                 if step is Step.UPDATE and changed != len(part):
                     return False
         return True
@@ -227,7 +227,7 @@ class Batch:
             self._put(Step.LINK, table, (*name, number))
 
 
-def _say(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
+def _statement(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
     """Return the statement of a step."""
     if step is Step.INSERT:
         return words.insert(table, rows)

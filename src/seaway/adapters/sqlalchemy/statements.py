@@ -84,21 +84,21 @@ class _Words:
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
         """See `Wording`."""
-        return self._say("insert", table, (), rows)
+        return self._statement("insert", table, (), rows)
 
     def put(self, table: Table, rows: Sequence[Row]) -> Statement:
         """See `Wording`."""
-        return self._say("put", table, (), rows)
+        return self._statement("put", table, (), rows)
 
     def update(self, table: Table, rows: Sequence[Row]) -> Statement:
         """See `Wording`."""
-        return self._say("update", table, (), rows)
+        return self._statement("update", table, (), rows)
 
     def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         """See `Wording`."""
-        return self._say("delete", table, columns, rows)
+        return self._statement("delete", table, columns, rows)
 
-    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+    def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         """Return a statement for rows."""
         return self.text(verb, table, columns, len(rows)), tuple(chain.from_iterable(rows))
 
@@ -119,7 +119,7 @@ def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
 class SqliteWords(_Words):
     """Writer of rows as VALUES, in a few sizes, so that SQLite can reuse parsed statements."""
 
-    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+    def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         size = SIZES[bisect_left(SIZES, len(rows))]
         missing = (None,) * (len(rows[0]) * (size - len(rows)))
         return self.text(verb, table, columns, size), tuple(chain(chain.from_iterable(rows), missing))
@@ -148,7 +148,7 @@ class SqliteWords(_Words):
 class PostgresWords(_Words):
     """Writer of rows as one array per column, so that one prepared statement works for any number of rows."""
 
-    def _say(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
+    def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
         return self.text(verb, table, columns, 0), tuple(map(_without_nul, zip(*rows, strict=True)))
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:

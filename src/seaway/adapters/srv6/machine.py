@@ -310,7 +310,7 @@ def _settings() -> Iterator[tuple[Setting, str]]:
     from seaway.adapters.srv6 import routes as tunnel_source
 
     conf = SYSCTLS / "net/ipv6/conf"
-    for folder in conf.iterdir() if conf.is_dir() else ():  # none in a kernel without IPv6
+    for folder in conf.iterdir() if conf.is_dir() else ():  # missing in a kernel without IPv6
         for name in READ:
             try:
                 yield sysctl(folder.name, name), (folder / name).read_text().strip()

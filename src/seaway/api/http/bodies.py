@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from seaway.api.http.errors import BadRequestError
 from seaway.api.http.pipeline import header_of, pipeline_of
-from seaway.api.http.replies import json_reply, tags_in
+from seaway.api.http.replies import BadRequestError, json_reply, tags_in
 from seaway.api.http.routes import IF_MATCH, Header
 from seaway.wire.reading import read_json, read_yaml_message
 

@@ -55,7 +55,7 @@ NETWORK: dict[str, Any] = {
                 "dropped": 0,
                 "discarded": 2,
                 "refused": 0,
-                "trouble": "",
+                "last_error": "",
             }
         ],
     },

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seaway.api.http.errors import BadRequestError, answer
 from seaway.api.http.meter import Meter
 from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
+from seaway.api.http.replies import BadRequestError, answer
 from seaway.application.access import is_loopback
 from seaway.application.records import Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError

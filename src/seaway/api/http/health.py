@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.http.pipeline import pipeline_of, who_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, problem
 from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.alerts import DATABASE, QUEUE_LONG
@@ -83,7 +83,7 @@ async def list_alerts(request: Request) -> Response:
     Thresholds are those of the Prometheus rules, evaluated every 15 s since the start. Tokens of a tenant see alerts of
     clusters and of their queues.
     """
-    pipeline, who = pipeline_of(request), who_of(request)
+    pipeline, who = pipeline_of(request), caller_of(request)
     wrong = pipeline.plane.alerts.wrong()
     if who.tenant:
         queues = await pipeline.threads.read(pipeline.plane.store.queues) if wrong else []

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 
-from seaway.api.http.errors import answer
+from seaway.api.http.replies import answer
 from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
 from seaway.application.records import AuditEntry, Role
@@ -196,7 +196,7 @@ def plane_of(request: Request) -> ControlPlane:
     return pipeline_of(request).plane
 
 
-def who_of(request: Request) -> Caller:
+def caller_of(request: Request) -> Caller:
     """Return the caller."""
     who: Caller = request.scope[WHO]
     return who

@@ -11,7 +11,7 @@ from fastapi import Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from seaway.api.http.pipeline import pipeline_of, who_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.application.access import Caller
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
@@ -150,7 +150,7 @@ async def find(request: Request, job: str) -> JobRecord:
         If there is none, or it is not visible to the caller.
     """
     pipeline = pipeline_of(request)
-    return await pipeline.threads.read(_find, pipeline.plane.store, who_of(request), job)
+    return await pipeline.threads.read(_find, pipeline.plane.store, caller_of(request), job)
 
 
 def tenant_asked(who: Caller, tenant: str) -> str:

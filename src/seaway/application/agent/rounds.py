@@ -10,7 +10,7 @@ from random import Random
 from seaway.application.agent.settings import Duty
 from seaway.application.ports.agent import Assignment, Prober, Reported, Target
 from seaway.application.ports.clock import Clock
-from seaway.probing.figures import Round, figures
+from seaway.probing.rounds import Round, figures
 
 NS_PER_S = 1_000_000_000
 LOOK_S = 1.0
@@ -161,9 +161,9 @@ class Watch:
         silent = frozenset(_way(each) for each in results if not each.received)
         here = {_way(each) for each in results}
         if new := silent - self._unreachable:
-            log.warning("no answer from %s", _some(new))
+            log.warning("no answer from %s", _abbreviated(new))
         if back := (self._unreachable - silent) & here:
-            log.warning("answers again: %s", _some(back))
+            log.warning("answers again: %s", _abbreviated(back))
         self._unreachable = silent
         if discarded := sum(each.discarded for each in results):
             log.warning("%d answers had impossible times and do not count, as after a clock was set", discarded)
@@ -179,7 +179,7 @@ def _way(result: Reported) -> str:
     return f"{result.target} by {result.path}" if result.path else result.target
 
 
-def _some(names: frozenset[str] | set[str]) -> str:
+def _abbreviated(names: frozenset[str] | set[str]) -> str:
     shown = sorted(names)[:MAX_NAMED]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

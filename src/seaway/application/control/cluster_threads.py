@@ -56,7 +56,7 @@ class Threads:
         self._watch_s = min(WATCH_S, stale_after_s / WATCHES)
         self._stopping = threading.Event()
         self._using = threading.Lock()
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _Connection] = {}
         self._reports: deque[Report] = deque()
         self.on_report: Callable[[], None] = lambda: None
 
@@ -71,7 +71,7 @@ class Threads:
                     self._lines.pop(name).stop()
             for backend in backends:
                 if backend.cluster not in self._lines:
-                    line = _Line(backend, self._clock, self._random, self._report, self._watch_s)
+                    line = _Connection(backend, self._clock, self._random, self._report, self._watch_s)
                     self._lines[backend.cluster] = line
 
     def give(self, pending_commands: PendingCommand, command: Command) -> None:
@@ -130,7 +130,7 @@ class Threads:
 _Sent = tuple[PendingCommand, Command]
 
 
-class _Line:
+class _Connection:
     """Connection to one cluster: a thread that sends and a thread that receives."""
 
     def __init__(
@@ -154,7 +154,7 @@ class _Line:
         self._unread = 0
         self._read = threading.Event()
         self._threads = [
-            threading.Thread(target=self._tell, name=f"tell {backend.cluster}", daemon=True),
+            threading.Thread(target=self._send_commands, name=f"tell {backend.cluster}", daemon=True),
             threading.Thread(target=self._listen, name=f"listen {backend.cluster}", daemon=True),
         ]
         for thread in self._threads:
@@ -198,7 +198,7 @@ class _Line:
 
     # Sending.
 
-    def _tell(self) -> None:
+    def _send_commands(self) -> None:
         failures = 0
         while not self._stopping.is_set():
             command_queue, due = self._await_due()
@@ -244,9 +244,9 @@ class _Line:
             news = command_queue.settle(due, answers, self._clock.monotonic_ns())
             self._some.notify()
         if news:
-            self._say(news)
+            self._publish(news)
 
-    def _say(self, reports: Sequence[Report]) -> None:
+    def _publish(self, reports: Sequence[Report]) -> None:
         if not self._stopping.is_set():
             self._report(reports)
 
@@ -265,7 +265,7 @@ class _Line:
                 changes = self.backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
-                self._tell_of(Unreachable(self.backend.cluster, str(error)))
+                self._publish_report(Unreachable(self.backend.cluster, str(error)))
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:
@@ -278,16 +278,16 @@ class _Line:
                 if this_round != self._round:
                     continue  # everything is requested again
                 self._cursor = changes.cursor
-            self._tell_of(Observation(self.backend.cluster, changes, asked_ns))
+            self._publish_report(Observation(self.backend.cluster, changes, asked_ns))
             self._stopping.wait(GATHER_S)
 
-    def _tell_of(self, report: Report) -> None:
+    def _publish_report(self, report: Report) -> None:
         """Report something, and count it as unread."""
         with self._some:
             self._unread += 1
             if self._unread >= MAX_UNREAD:
                 self._read.clear()
-        self._say([report])
+        self._publish([report])
 
     def _pause_s(self, failures: int) -> float:
         """Return the pause in seconds after so many failures: exponential, and randomly up to half shorter."""

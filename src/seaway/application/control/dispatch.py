@@ -100,7 +100,7 @@ class InPlace:
         reports: list[Report] = []
         for name, backend in self._backends.items():
             try:
-                reports += self._tell(backend, self._outboxes.get(name))
+                reports += self._send_commands(backend, self._outboxes.get(name))
                 asked_ns = self._clock.monotonic_ns()
                 changes = backend.changes(self._cursors.get(name, ""), 0)
             except UnavailableError as error:
@@ -110,7 +110,7 @@ class InPlace:
             reports.append(Observation(name, changes, asked_ns))
         return reports
 
-    def _tell(self, backend: Backend, command_queue: CommandQueue | None) -> Sequence[Report]:
+    def _send_commands(self, backend: Backend, command_queue: CommandQueue | None) -> Sequence[Report]:
         now_ns = self._clock.monotonic_ns()
         due = command_queue.take(now_ns) if command_queue else []
         if command_queue is None or not due:

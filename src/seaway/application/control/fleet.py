@@ -61,7 +61,7 @@ class LiveCluster:
         Whether it answers.
     last_seen_ns
         Monotonic time of its last complete answer.
-    silence
+    unreachable_reason
         Reason why the last request failed; empty if it succeeded.
     reported_unreachable
         Whether a warning was logged that it does not answer.
@@ -75,7 +75,7 @@ class LiveCluster:
     last_seen_ns: int
     cluster: Cluster | None = None
     state: ClusterState = ClusterState.STALE
-    silence: str = ""
+    unreachable_reason: str = ""
     reported_unreachable: bool = False
     orphans: dict[str, Orphan] = field(default_factory=dict)
     occupied: Occupied = field(init=False)

@@ -11,7 +11,7 @@ from seaway.application.changes import Change
 from seaway.application.control.allocations import away, everyone, held, own, sum_up
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
-from seaway.application.control.orphans import lacking, what_is_gone
+from seaway.application.control.orphans import lacking, loss_text
 from seaway.application.control.rejections import Due
 from seaway.application.control.rejections import Key as DueKey
 from seaway.application.control.stages import Deployed
@@ -64,7 +64,7 @@ class Housekeeping:
             last_seen_s = (now_ns - live.last_seen_ns) / NS
             if last_seen_s > settings.stale_after_s and not live.reported_unreachable:
                 live.reported_unreachable = True
-                why = live.silence.removeprefix(f"{live.name}: ") or "no answer"
+                why = live.unreachable_reason.removeprefix(f"{live.name}: ") or "no answer"
                 log.warning("%s does not answer: %s", live.name, why)
             if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
                 self._state.fleet.set_state(live.name, ClusterState.STALE)
@@ -79,7 +79,7 @@ class Housekeeping:
 
     def _doubt(self) -> None:
         """Update whether missing reports may have a local cause; reconsider jobs of lost clusters if that changes."""
-        doubtful = self._halts() or self._halted_lately()
+        doubtful = self._halts() or self._recently_halted()
         if doubtful != self._state.doubtful:
             self._state.doubtful = doubtful
             for live in self._state.fleet.clusters.values():
@@ -100,7 +100,7 @@ class Housekeeping:
 
     def _replace(self) -> Iterator[Change]:
         """Send jobs of lost or removed clusters back to their queues, a limited number per minute."""
-        gone, reported = self._gone()
+        gone, reported = self._removed_clusters()
         yield from reported
         yield from self._end_forgotten()
         lost = [live.name for live in self._state.fleet.clusters.values() if live.state is ClusterState.LOST]
@@ -115,7 +115,7 @@ class Housekeeping:
         why = {name: f"{name} is not of the fleet any more" for name in gone}
         if not self._state.doubtful:
             why |= {name: f"{name} does not answer" for name in lost}
-        yield from self._place_elsewhere(why)
+        yield from self._reschedule(why)
 
     def _unreachable(self) -> list[str]:
         return [live.name for live in self._state.fleet.clusters.values() if live.state is not ClusterState.UP]
@@ -129,7 +129,7 @@ class Housekeeping:
             self._doubted_ns = self._state.clock.monotonic_ns()
         return halted
 
-    def _halted_lately(self) -> bool:
+    def _recently_halted(self) -> bool:
         """Report whether too many clusters were unreachable within the last grace period.
 
         Clusters recover from a common fault one after the other. Late ones get the whole grace period again.
@@ -142,7 +142,7 @@ class Housekeeping:
         keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
         return sorted(key for key in keys if self._state.attempts[key].state.live)
 
-    def _place_elsewhere(self, why: Mapping[str, str]) -> Iterator[Change]:
+    def _reschedule(self, why: Mapping[str, str]) -> Iterator[Change]:
         """Send the jobs in these clusters back to their queues, with a reason for each cluster."""
         now_ns = self._state.clock.monotonic_ns()
         while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
@@ -155,7 +155,7 @@ class Housekeeping:
                 reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
                 yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
 
-    def _gone(self) -> tuple[list[str], list[Change]]:
+    def _removed_clusters(self) -> tuple[list[str], list[Change]]:
         """Return clusters that left the fleet a grace period ago and still have attempts, and the events to store.
 
         An empty fleet is more likely a mistake and has no other place for jobs, so no cluster is given up then.
@@ -261,7 +261,7 @@ class Housekeeping:
             return
         (job, attempt), now_ns = found, self._state.clock.now_ns()
         change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
-        reason = f"{what_is_gone(key[2], copy, attempt)} or late; the command is sent again"
+        reason = f"{loss_text(key[2], copy, attempt)} or late; the command is sent again"
         if job.reason != reason:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
             change.add(Change(update=[job], insert=[job_event(job, ACTOR, "drift")]))

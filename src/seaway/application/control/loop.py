@@ -176,7 +176,7 @@ class Controller:
             if not self.loaded:
                 self._load()
             with self.lock:
-                self._meet()
+                self._connect()
             self._take_over()
             happened = self._observe()
             happened |= self._keep_up()
@@ -217,7 +217,7 @@ class Controller:
             self.half_read = False
         self._loaded = True
 
-    def _meet(self) -> None:
+    def _connect(self) -> None:
         """Connect to the clusters of the last refresh, and update the network."""
         known, fleet = self._topology.known, self.live.fleet
         if known is None:
@@ -229,7 +229,7 @@ class Controller:
             self._met = known.backends
             fleet.know(names, self._clock.monotonic_ns())
             self._dispatcher.use(known.backends)
-            self.live.tell_again(set(names).difference(before) | exchanged)
+            self.live.resend_commands(set(names).difference(before) | exchanged)
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)
         now_ns = self._clock.monotonic_ns()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
-from seaway.application.control.orphans import Known, Orphans, lacking, lost, phase_of, what_is_gone, with_what_ended
+from seaway.application.control.orphans import Known, Orphans, lacking, loss_text, lost, phase_of, with_ended_replicas
 from seaway.application.control.rejections import NEVER_REFUSED, Due
 from seaway.application.control.reports import Answered, Observation, Report, Unreachable
 from seaway.application.control.stages import Deployed
@@ -87,7 +87,7 @@ class Observer:
                     changes += self._received(report, news, known)
                 case Unreachable():  # housekeeping measures the duration
                     if live := self._state.fleet.clusters.get(report.cluster):
-                        live.silence = report.reason
+                        live.unreachable_reason = report.reason
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
         changes += [change for key, told_of in news.items() if (change := self._judge(key, told_of))]
         return changes
@@ -143,7 +143,7 @@ class Observer:
         now_ns = self._state.clock.monotonic_ns()
         last_seen_s = (now_ns - live.last_seen_ns) / NS
         live.last_seen_ns = max(live.last_seen_ns, now_ns - int(report.changes.age_s * NS))
-        live.silence = ""
+        live.unreachable_reason = ""
         fresh = now_ns - live.last_seen_ns <= self._state.settings.stale_after_s * NS
         if live.state is not ClusterState.UP and live.cluster is not None and fresh:
             before = live.state
@@ -207,7 +207,7 @@ class Observer:
         key = (copy.job_id, copy.attempt)
         place = (*key, copy.cluster)
         before = self._state.seen[key].get(copy.cluster)
-        copy = with_what_ended(copy, before, attempt)
+        copy = with_ended_replicas(copy, before, attempt)
         self._state.seen[key][copy.cluster] = copy
         if lacking(copy, attempt) and place not in self._state.partial:
             self._state.partial.add(place)
@@ -265,7 +265,8 @@ class Observer:
             version = job.version - (1 if change.update else 0)  # one update of the row, one version
             started_ns = job.started_ns or now_ns
             job = replace(
-                moved(job, JobState.RUNNING, _where(attempt), now_ns, started_ns=started_ns), version=version + 1
+                moved(job, JobState.RUNNING, _placement_text(attempt), now_ns, started_ns=started_ns),
+                version=version + 1,
             )
             attempt = replace(attempt, state=AttemptState.RUNNING, running_ns=attempt.running_ns or now_ns)
             change.update = [job, attempt]
@@ -368,7 +369,7 @@ class Observer:
         self._state.made_again[key] += 1
         times = self._state.made_again[key]
         left = self._state.seen[key]
-        what = " and ".join(what_is_gone(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
+        what = " and ".join(loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
         if times > MAX_MADE_AGAIN:
             self._state.stages.became(attempt, tuple(missing), Deployed.GONE)
             text = f"{what} for the {times}th time"
@@ -406,7 +407,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def _where(attempt: Attempt) -> str:
+def _placement_text(attempt: Attempt) -> str:
     nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in attempt.placements))
     more = f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else ""
     return f"runs on {_listed(nodes[:3])}{more}"

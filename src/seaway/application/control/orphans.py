@@ -89,15 +89,15 @@ def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
     placed = [each.replica for each in attempt.placements if each.cluster == copy.cluster]
     if not copy.replicas or len(copy.replicas) >= len(placed):
         return NONE
-    return frozenset(placed) - _there(copy)
+    return frozenset(placed) - _replicas(copy)
 
 
 def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset[int]:
     """Return the replicas that the workload had before and lacks now."""
-    return lacking(copy, attempt) & _there(before) if before else NONE
+    return lacking(copy, attempt) & _replicas(before) if before else NONE
 
 
-def with_what_ended(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
+def with_ended_replicas(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
     """Return a workload with those of its removed replicas that had succeeded."""
     gone = lost(copy, before, attempt)
     if not gone or not before:
@@ -113,7 +113,7 @@ def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:
     return copy.phase if copy else None
 
 
-def what_is_gone(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
+def loss_text(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
     """Return a text on the missing part of an attempt in a cluster, given the remaining workload."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
@@ -122,5 +122,5 @@ def what_is_gone(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
     return f"{number} of the {placed} replicas in {cluster} {'is' if number == 1 else 'are'} gone"
 
 
-def _there(copy: Workload) -> frozenset[int]:
+def _replicas(copy: Workload) -> frozenset[int]:
     return frozenset(each.replica for each in copy.replicas)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
-from seaway.application.network.paths import Choice, Crossing, PathRequest, choose
+from seaway.application.network.paths import Choice, PathRequest, SteerablePair, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, NetworkNeed
@@ -37,7 +37,7 @@ MAX_WAITING_JOBS = 50
 class PathController(Protocol):
     """Interface to the gateways that can change the path of their traffic."""
 
-    def crossings(self) -> Sequence[Crossing]:
+    def crossings(self) -> Sequence[SteerablePair]:
         """Return the pairs of gateways whose traffic can be steered."""
 
     def choose(self, source: str, target: str, path: str, why: str) -> None:
@@ -86,11 +86,11 @@ class Steering:
         self._looked_ns = now_ns
         return True
 
-    def crossings(self) -> Sequence[Crossing]:
+    def crossings(self) -> Sequence[SteerablePair]:
         """Return the pairs of gateways whose traffic can be steered."""
         return self.path_controller.crossings() if self.path_controller else ()
 
-    def steer(self, choices: Sequence[tuple[Crossing, Choice]]) -> None:
+    def steer(self, choices: Sequence[tuple[SteerablePair, Choice]]) -> None:
         """Apply the selected paths. A pair that changed in the meantime is checked again later."""
         for crossing, choice in choices:
             if self.path_controller:
@@ -99,7 +99,7 @@ class Steering:
                 except (RejectedError, UnknownError) as error:
                     log.info("traffic from %s to %s is not steered: %s", crossing.source, crossing.target, error)
 
-    def choices(self, crossings: Sequence[Crossing]) -> list[tuple[Crossing, Choice]]:
+    def choices(self, crossings: Sequence[SteerablePair]) -> list[tuple[SteerablePair, Choice]]:
         """Return the pairs whose path has to change, with the new path. The caller holds the lock of the loop."""
         if not crossings:
             return []
@@ -120,7 +120,7 @@ class Steering:
         tried = [each for each in nodes_evaluated if _was_tried(each) and _bounded(each)]
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
-    def _chosen(self, crossing: Crossing, seen: _Seen) -> Choice:
+    def _chosen(self, crossing: SteerablePair, seen: _Seen) -> Choice:
         """Select a path for a pair. Skip up to `MAX_TRIED` jobs that would not fit with another path either."""
         here, there = seen.behind[crossing.source], seen.behind[crossing.target]
         running = [*self._running(crossing.source, here, there)]
@@ -134,7 +134,7 @@ class Steering:
             entries.remove(decisive)
         return choose(crossing.paths, crossing.current, running, ())
 
-    def _held(self, crossing: Crossing) -> bool:
+    def _held(self, crossing: SteerablePair) -> bool:
         chosen_ns = self._chosen_ns.get((crossing.source, crossing.target))
         hold_ns = int(self._state.settings.path_hold_down_s * 1e9)
         return chosen_ns is not None and self._state.clock.monotonic_ns() - chosen_ns < hold_ns

@@ -125,7 +125,7 @@ Ranked = tuple[SortKey, int, Entry]
 
 
 @dataclass(slots=True, eq=False)
-class _Line:
+class _JobHeap:
     """Heap of jobs. Entries that left are dropped at the top, or all together once they are most of the heap."""
 
     heap: list[Ranked] = field(default_factory=list)
@@ -160,8 +160,8 @@ class Waiting:
     def __init__(self, discipline: QueueDiscipline) -> None:
         self.discipline = discipline
         self._entries: dict[str, Entry] = {}
-        self._kinds: defaultdict[str, dict[Kind, _Line]] = defaultdict(dict)  # by tenant
-        self._queues: defaultdict[tuple[str, str], _Line] = defaultdict(_Line)  # by tenant and queue
+        self._kinds: defaultdict[str, dict[Kind, _JobHeap]] = defaultdict(dict)  # by tenant
+        self._queues: defaultdict[tuple[str, str], _JobHeap] = defaultdict(_JobHeap)  # by tenant and queue
         self._untried: defaultdict[str, list[Ranked]] = defaultdict(
             list
         )  # by tenant: a heap of the first job of each kind
@@ -215,7 +215,7 @@ class Waiting:
         self._count += 1
         ranked, tenant = (entry.order, self._count, entry), entry.record.spec.tenant
         self._queues[tenant, entry.queue].push(ranked, self._waits)
-        line = self._kinds[tenant].setdefault(entry.kind, _Line())
+        line = self._kinds[tenant].setdefault(entry.kind, _JobHeap())
         line.push(ranked, self._waits)
         if line.heap[0] is not ranked:
             return

@@ -19,7 +19,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
 from seaway.domain.units import rate_text
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -165,7 +165,7 @@ class Verdicts:
         if latest is None:
             return self._now_ns
         at_ns, seen = latest
-        lately = _lately(link, seen)
+        lately = _better_of(link, seen)
         if lately is None or not violations(need, lately, running=True):
             return LONG_AGO_NS
         known = self._rounds.get(ends)
@@ -187,7 +187,7 @@ def _differ(one: Link | None, other: Link | None) -> bool:
     return one is not other and one != other
 
 
-def _lately(link: Link, seen: Figures) -> Link | None:
+def _better_of(link: Link, seen: Figures) -> Link | None:
     """Return the better of the published figures and the latest round; None if only that round has an answer."""
     if link.latency_ns is None:
         return link if seen.latency_ns is None else None
@@ -296,7 +296,7 @@ class SloMonitor:
         if violation is None:
             self._forget(key)
             if reported:
-                yield self._said(job, "slo_recovered", RECOVERED)
+                yield self._event_change(job, "slo_recovered", RECOVERED)
             else:
                 self._retained[key] = self._verdicts.ways(attempt)
             return
@@ -305,26 +305,26 @@ class SloMonitor:
         if last_ns - since_ns < patience_ns or now_ns - last_ns > patience_ns:
             return
         if self._wants_away(job, key, last_ns - since_ns, now_ns) and (
-            elsewhere := self._elsewhere(job, key, violation)
+            elsewhere := self._alternative(job, key, violation)
         ):
             yield self._away(job, attempt, violation, elsewhere, now_ns)
         elif not reported:
             self.reported += 1
             self._said_ns[key] = now_ns
-            yield self._said(job, "slo_violated", f"{BROKEN}{violation.text}")
+            yield self._event_change(job, "slo_violated", f"{BROKEN}{violation.text}")
         elif job.reason != f"{BROKEN}{violation.text}" and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
             self._said_ns[key] = now_ns
-            yield Change(update=[self._saying(job, f"{BROKEN}{violation.text}")])
+            yield Change(update=[self._with_reason(job, f"{BROKEN}{violation.text}")])
 
     def _forget(self, key: Key) -> None:
         self._since_ns.pop(key, None)
         self._last_ns.pop(key, None)
 
-    def _said(self, job: JobRecord, kind: str, reason: str) -> Change:
-        after = self._saying(job, reason)
+    def _event_change(self, job: JobRecord, kind: str, reason: str) -> Change:
+        after = self._with_reason(job, reason)
         return Change(update=[after], insert=[job_event(after, ACTOR, kind)])
 
-    def _saying(self, job: JobRecord, reason: str) -> JobRecord:
+    def _with_reason(self, job: JobRecord, reason: str) -> JobRecord:
         return replace(job, reason=reason, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
 
     # Moves.
@@ -341,7 +341,7 @@ class SloMonitor:
         mover = self._state.jobs.get(self._underway[0])
         return mover is None or not mover.state.waits or now_ns - self._underway[1] > PATIENCE_S * NS
 
-    def _elsewhere(self, job: JobRecord, key: Key, violation: SloViolation) -> Refusals | None:
+    def _alternative(self, job: JobRecord, key: Key, violation: SloViolation) -> Refusals | None:
         """Return the places to avoid if a copy of the fleet then has another place for the job; else None."""
         self._tried_ns[key] = self._state.clock.monotonic_ns()
         policy, booking = self._policy(job.spec.queue), self._state.fleet.booking(key)

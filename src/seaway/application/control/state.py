@@ -327,7 +327,7 @@ class ControlState:
         self.pending_commands[key] = pending_commands
         self.dispatcher.give(pending_commands, self.command(pending_commands))
 
-    def tell_again(self, clusters: Iterable[str]) -> None:
+    def resend_commands(self, clusters: Iterable[str]) -> None:
         """Send all their stored commands to clusters that just connected."""
         joined = set(clusters)
         for pending_commands in self.pending_commands.values():

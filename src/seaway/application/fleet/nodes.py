@@ -84,7 +84,11 @@ def node_view(
 def closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
     """Return the reason why a cluster accepts no new work; empty if it does."""
     if live.state is not ClusterState.UP:
-        return f"its cluster does not answer: {live.silence}" if live.silence else "its cluster does not answer"
+        return (
+            f"its cluster does not answer: {live.unreachable_reason}"
+            if live.unreachable_reason
+            else "its cluster does not answer"
+        )
     return f"its cluster is {_cordoned(cordon)}" if cordon else ""
 
 
@@ -314,5 +318,5 @@ def _cluster(
         gpu_memory_mib=sums.gpu_memory_mib,
         jobs=sums.jobs,
         orphans=orphans,
-        silence="" if live.state is ClusterState.UP else live.silence,
+        unreachable_reason="" if live.state is ClusterState.UP else live.unreachable_reason,
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from seaway.application.changes import Change
 from seaway.application.network.link_table import LinkTable
-from seaway.application.network.paths import Crossing, Measured
+from seaway.application.network.paths import Measured, SteerablePair
 from seaway.application.network.targets import choices, require_gateway
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -46,7 +46,7 @@ class ActivePaths:
         with self._lock:
             self._config = config
             self._own = {(pair.source, pair.target): pair for pair in config.pairs} if config else {}
-        self._tell()
+        self._notify()
 
     def follow(self, follower: Follower) -> None:
         """Call a follower with the active paths, now and after each change."""
@@ -55,11 +55,11 @@ class ActivePaths:
 
     def chosen(self) -> dict[Ends, str]:
         """Return the selected path of each pair, as far as it still exists."""
-        return self._said(lambda row: row.active)
+        return self._paths(lambda row: row.active)
 
     def taken(self) -> dict[Ends, str]:
         """Return the active path of each pair: the one that its gateway confirmed, else the selected one."""
-        return {**self.chosen(), **self._said(lambda row: row.applied)}
+        return {**self.chosen(), **self._paths(lambda row: row.applied)}
 
     def asked(self, source: str) -> None:
         """Record that a gateway requested its configuration."""
@@ -85,7 +85,7 @@ class ActivePaths:
                 found[ends] = wanted
         return found
 
-    def _said(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
+    def _paths(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
         """Return a path from each row, as far as it still exists."""
         with self._lock:
             return {
@@ -136,7 +136,7 @@ class ActivePaths:
             chosen = replace(row, active=path, active_ns=now_ns, why=why)
             self._writer.require(Change(put=[chosen], insert=[event]))
             self._keep(chosen)
-        self._tell()
+        self._notify()
 
     def confirm(self, source: str, active: Mapping[str, str]) -> bool:
         """Store the paths that a gateway confirms; report whether they are new.
@@ -165,7 +165,7 @@ class ActivePaths:
                 return False
             self._writer.require(Change(put=[*rows]))
             self._keep(*rows)
-        self._tell()
+        self._notify()
         return True
 
     def _choices(self, source: str) -> dict[str, set[str]]:
@@ -185,7 +185,7 @@ class ActivePaths:
         with self._lock:
             self._rows.update({(row.source, row.target): row for row in rows})
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         taken = self.taken()
         for follower in self._followers:
             follower(taken)
@@ -208,11 +208,11 @@ class ActivePathController:
         self._link_table = link_table
         self._clock = clock
 
-    def crossings(self) -> list[Crossing]:
+    def crossings(self) -> list[SteerablePair]:
         """Return the pairs of gateways whose traffic can be steered."""
         now_ns = self._clock.now_ns()
         return [
-            Crossing(*ends, current, measured)
+            SteerablePair(*ends, current, measured)
             for ends, current in self._active.steerable().items()
             if (measured := tuple(Measured(*each) for each in self._link_table.along(ends, now_ns)))
         ]

@@ -53,7 +53,7 @@ class AgentView:
         Totals of its reports; None if it never reported.
     refused
         Number of its rejected reports since the control plane started.
-    trouble
+    last_error
         Reason of the latest rejection; empty after an accepted report.
     """
 
@@ -62,7 +62,7 @@ class AgentView:
     age_s: float | None
     known: AgentRecord | None
     refused: int
-    trouble: str
+    last_error: str
 
 
 class Agents:
@@ -168,9 +168,9 @@ class Agents:
             before = self._reported.get(gateway)
             if state is before or state is AgentState.NEVER or (before is None and state is AgentState.REPORTING):
                 continue
-            yield Event(now_ns, "agent", self._says(gateway, before, state), "seaway")
+            yield Event(now_ns, "agent", self._state_text(gateway, before, state), "seaway")
 
-    def _says(self, gateway: str, before: AgentState | None, state: AgentState) -> str:
+    def _state_text(self, gateway: str, before: AgentState | None, state: AgentState) -> str:
         if state is AgentState.LOST:
             return f"the agent of {gateway} has not reported for {self._lost_after_ns() / NS_PER_S:g} s"
         return f"the agent of {gateway} reports{' again' if before is AgentState.LOST else ' for the first time'}"

@@ -15,7 +15,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic, TrafficMeter
 from seaway.domain.backoff import backoff
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import NS_PER_S, Rates, is_plausible
+from seaway.probing.rounds import NS_PER_S, Rates, is_plausible
 
 log = logging.getLogger(__name__)
 

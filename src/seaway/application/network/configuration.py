@@ -260,7 +260,7 @@ class Configuration:
             for name, cluster in gone.items():
                 if _uses(attempt.spec, attempt.clusters, name, cluster):
                     users[name].append(attempt.spec.name)
-        return [f"{name} is used by {_some(jobs)}" for name, jobs in users.items() if jobs]
+        return [f"{name} is used by {_abbreviated(jobs)}" for name, jobs in users.items() if jobs]
 
 
 def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) -> bool:
@@ -278,7 +278,7 @@ def _require_harmless(plan: Plan, force: bool) -> None:
         )
 
 
-def _some(jobs: Sequence[str]) -> str:
+def _abbreviated(jobs: Sequence[str]) -> str:
     named = ", ".join(jobs[:MAX_NAMED])
     return named if len(jobs) <= MAX_NAMED else f"{named} and {len(jobs) - MAX_NAMED} more"
 

@@ -16,7 +16,7 @@ from seaway.application.ports.traffic import Traffic
 from seaway.application.records import LinkSample
 from seaway.domain.gateways import GatewayConfig, NetworkConfig
 from seaway.domain.network import PPM, Ends, Gateway, Link
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 from seaway.probing.smoothing import UNREACHABLE
 
 NS_PER_S = 1_000_000_000

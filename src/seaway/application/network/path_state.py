@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from seaway.application.ports.agent import Reported
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 from seaway.probing.smoothing import UNREACHABLE, Hysteresis, Published, Smoother, Smoothing
 
 BY_EWMA, BY_QUANTILE = "ewma", "quantile"
@@ -43,7 +43,7 @@ class LinkSettings:
     """Missing rounds after which the values of a link expire; at least `stale_rounds`."""
 
 
-def wrong_links(settings: LinkSettings, where: str) -> list[RejectedError]:
+def link_setting_errors(settings: LinkSettings, where: str) -> list[RejectedError]:
     """Return the errors of settings; `where` is the prefix of their names."""
     problems = [
         RejectedError("must be more than 0", where=f"{where}{name}")

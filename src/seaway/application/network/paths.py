@@ -105,7 +105,7 @@ def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Seque
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class SteerablePair:
     """Pair of gateways whose traffic can be steered.
 
     Attributes

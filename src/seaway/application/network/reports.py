@@ -136,7 +136,7 @@ class Reports:
         """
         targets = self._to_measure(report.gateway)
         try:
-            _require_right(report, targets, self._clock.now_ns())
+            _require_valid(report, targets, self._clock.now_ns())
             async with self._locks.setdefault(report.gateway, asyncio.Lock()):
                 await self._take(report, address)
         except (ConflictError, RejectedError) as error:
@@ -153,7 +153,7 @@ class Reports:
             )
         self._require_possible(report)
         now_ns = self._clock.now_ns()
-        report = _lately(report, now_ns)
+        report = _recent(report, now_ns)
         record = replace(
             _added(before or AgentRecord(report.gateway, 0, 0, 0, ""), report), at_ns=now_ns, address=address
         )
@@ -182,13 +182,13 @@ class Reports:
         return found
 
 
-def _require_right(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> None:
-    wrong = list(islice(_wrong(report, targets, now_ns), MAX_ERRORS))
+def _require_valid(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> None:
+    wrong = list(islice(_errors(report, targets, now_ns), MAX_ERRORS))
     if wrong:
         raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
 
 
-def _lately(report: Report, now_ns: int) -> Report:
+def _recent(report: Report, now_ns: int) -> Report:
     """Remove rounds that are too old, and count them as dropped."""
     rounds = tuple(each for each in report.rounds if each.at_ns >= now_ns - OLDEST_S * NS_PER_S)
     return replace(report, rounds=rounds, dropped=report.dropped + len(report.rounds) - len(rounds))
@@ -206,7 +206,7 @@ def _added(before: AgentRecord, report: Report) -> AgentRecord:
     )
 
 
-def _wrong(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> Iterator[RejectedError]:
+def _errors(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) -> Iterator[RejectedError]:
     """Yield the errors of a report, field by field."""
     latest_ns = now_ns + MAX_AHEAD_S * NS_PER_S
     if report.started_ns > latest_ns:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from seaway.application.ports.agent import Reported
 from seaway.domain.network import PPM, Link
-from seaway.probing.figures import Figures
+from seaway.probing.rounds import Figures
 
 Asked = Callable[[str, str], bool]
 """Filter of links, by source and target."""

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Protocol
 
 from seaway.domain.gateways import Method, ProbeConfig
-from seaway.probing.figures import Round
+from seaway.probing.rounds import Round
 
 ANSWERED, LOSSY, UNANSWERED = "answered", "lossy", "unanswered"
 """Outcomes of a round: all probes were answered, some, or none."""
@@ -31,7 +31,7 @@ class Reported:
     latency_ns
         Mean round-trip time of the answers; None without any.
     jitter_ns
-        As in `seaway.probing.figures.Figures`.
+        As in `seaway.probing.rounds.Figures`.
     discarded
         Answers with an impossible time.
     """

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import Rates
+from seaway.probing.rounds import Rates
 
 
 @dataclass(frozen=True, slots=True)

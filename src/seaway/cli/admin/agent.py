@@ -272,7 +272,7 @@ def _run(settings: AgentSettings, output: Format) -> None:
     if live:
         pass
     opened = open_all(settings, known.account, address)
-    _say_start(settings, known, str(address or "any address"))
+    _print_start(settings, known, str(address or "any address"))
     if live:
         from seaway.cli.admin.agent import LiveTable
 
@@ -291,7 +291,7 @@ def _network(settings: AgentSettings) -> NetworkConfig | None:
     return read_network(settings.network) if settings.network else None
 
 
-def _say_start(settings: AgentSettings, known: Known, address: str) -> None:
+def _print_start(settings: AgentSettings, known: Known, address: str) -> None:
     where = f" in namespace {settings.netns}" if settings.netns else ""
     to = f"reports to {settings.server}" if known.controller else "no server, no reports"
     logging.getLogger(__name__).info(

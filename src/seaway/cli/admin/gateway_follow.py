@@ -30,8 +30,8 @@ class Steering:
 
     def reach(self, wanted: Wanted) -> int:
         """Apply a configuration; return the number of changes."""
-        from seaway.steering.desired import desired
         from seaway.steering.difference import losses
+        from seaway.steering.state import desired
 
         found = self._machine.converge(desired(wanted.config, self._gateway, wanted.active))
         for each in losses(found.lost):

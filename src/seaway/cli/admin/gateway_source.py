@@ -36,7 +36,7 @@ class Wanted:
     @property
     def state(self) -> GatewayState:
         """Desired state of the gateway."""
-        from seaway.steering.desired import desired
+        from seaway.steering.state import desired
 
         return desired(self.config, self.name, self.active)
 

@@ -133,7 +133,7 @@ def agents(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
         Column("DROPPED", lambda each: str(each["dropped"]), right=True),
         Column("DISCARDED", lambda each: str(each["discarded"]), right=True, drop=1),
         Column("REFUSED", lambda each: str(each["refused"]), right=True),
-        Column("TROUBLE", lambda each: each["trouble"] or NONE, cut=True, drop=1),
+        Column("LAST ERROR", lambda each: each["last_error"] or NONE, cut=True, drop=1),
     )
     nothing = "no gateways yet: seaway network put -f FILE"
     names = (each["gateway"] for each in rows)

@@ -159,7 +159,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
 
 def _silence(cluster: Body) -> str:
     """Return the reason why a cluster does not answer, without the cluster's name; empty from old servers."""
-    return str(cluster.get("silence", "")).removeprefix(f"{cluster['name']}: ")
+    return str(cluster.get("unreachable_reason", "")).removeprefix(f"{cluster['name']}: ")
 
 
 def _nodes(body: Body, *, wide: bool) -> RenderableType:

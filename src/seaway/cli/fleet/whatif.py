@@ -112,7 +112,7 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
             Column("WOULD BE", lambda each: each["what"]),
             Column("FROM", lambda each: _places(each["before"]), cut=True),
             Column("TO", lambda each: _places(each["after"]), cut=True),
-            Column("WHY", lambda each: each.get("why") or "", wide=True),
+            Column("REASON", lambda each: each.get("reason") or "", wide=True),
         )
         parts += ["", Rows(move_columns, shown, wide=wide)]
         if len(shown) < len(moves):

@@ -81,7 +81,7 @@ def _show_end_of_log(client: Client, job: Body, out: Console) -> None:
     try:
         text = client.send(logs(job["id"], tail=TAIL))
     except SeawayError:
-        return  # no log, or not any more
+        return  # the log never existed or was removed
     if text.strip():
         out.print("\nthe end of its log:", style="bold")
         typer.echo(text, nl=not text.endswith("\n"))

@@ -62,13 +62,13 @@ class Written:
     def placed(self, error: RejectedError) -> RejectedError:
         """Return an error with its position in the file or options."""
         others = tuple(self.placed(each) for each in error.also)
-        return type(error)(error.message, where=self._where(error.where), also=others)
+        return type(error)(error.message, where=self._place(error.where), also=others)
 
     def changed(self, fields: Mapping[str, Any], options: Mapping[str, str]) -> Written:
         """Return the job with fields from options."""
         return Written(merged(self.fields, fields), self.source, self.lines, options)
 
-    def _where(self, path: str) -> str:
+    def _place(self, path: str) -> str:
         near = path
         while near and near not in self.lines and near not in self.options:
             near = near[: max(near.rfind("."), near.rfind("["), 0)]

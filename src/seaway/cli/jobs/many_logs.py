@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import typer
 
-from seaway.cli.errors import OK, code_of, note, tell
+from seaway.cli.errors import OK, code_of, note, print_error
 from seaway.cli.output import console
 from seaway.cli.remote import Body
 from seaway.client.aio import AsyncClient
@@ -143,7 +143,7 @@ class Printer:
         """Print the error of one log."""
         if source in self._labels:
             typer.echo(f"{source.label} ", nl=False, err=True)
-        tell(error)
+        print_error(error)
         self.code = max(self.code, code_of(error))
 
 

@@ -248,11 +248,11 @@ def submit(
         if not plain:
             show_stored(stored, output)
         elif detach or len(stored) > 1:
-            say_stored(stored)
+            print_stored(stored)
         else:
             from seaway.cli.jobs.events import attach
 
-            say_stored(stored)
+            print_stored(stored)
             raise typer.Exit(attach(client, stored[0]))
 
 
@@ -304,7 +304,7 @@ def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
         try:
             stored.append(client.body(call(job.fields, key=key)))
         except RejectedError as error:
-            say_stored(stored)
+            print_stored(stored)
             raise job.placed(error) from None
     return stored
 
@@ -321,7 +321,7 @@ def show_stored(stored: list[Body], output: Output) -> None:
             typer.echo(job["id"])
 
 
-def say_stored(stored: list[Body]) -> None:
+def print_stored(stored: list[Body]) -> None:
     """Print the stored jobs for people, with a command that follows them."""
     out = console()
     for job in stored:

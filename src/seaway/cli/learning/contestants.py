@@ -13,8 +13,7 @@ from seaway.bootstrap.trained_policies import own_library
 from seaway.cli.errors import note
 from seaway.cli.learning.replay import policy_list
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import Contestant, heuristic, heuristics
-from seaway.learning.evaluation.seen import seen_together
+from seaway.learning.evaluation.contestants import Contestant, heuristic, heuristics, seen_together
 from seaway.learning.evaluation.trained import from_file, from_run, from_runs, is_run
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import SUFFIX as TRAINED

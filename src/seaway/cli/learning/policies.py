@@ -299,8 +299,7 @@ def _renamed(file: PolicyFile, name: str) -> PolicyFile:
     """Return the policy under another name, without a signature."""
     from msgspec.structs import replace
 
-    from seaway.learning.policies.file import PolicyFile
-    from seaway.learning.policies.manifest import check_manifest
+    from seaway.learning.policies.file import PolicyFile, check_manifest
 
     manifest = replace(file.manifest, name=name)
     check_manifest(manifest)

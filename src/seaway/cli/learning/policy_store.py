@@ -182,12 +182,12 @@ class HereStore:
 
 def shown_file(file: PolicyFile) -> Body:
     """Return a policy file in the form of the API."""
-    from seaway.application.policies import Brought
+    from seaway.application.policies import ImportedPolicy
     from seaway.learning.policies.signature import signer
     from seaway.wire.policies import trained_fields
 
     said = file.manifest
-    trained = trained_fields(Brought(file, signer(file)))
+    trained = trained_fields(ImportedPolicy(file, signer(file)))
     return {"name": said.name, "description": said.says, "source": "trained", "trained": trained}
 
 

@@ -82,7 +82,7 @@ class TrainingRequest:
         return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
 
-def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, Reached]:
     """Train from the start; return the run's folder and its result.
 
     Parameters
@@ -92,18 +92,18 @@ def begin(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) 
     """
     run = asked.run()
     for text in asked.idle(run):
-        tell(text)
+        print_error(text)
     folder = asked.out or folder_of(run)
     return folder, train(run, folder, watch)
 
 
-def go_on(asked: TrainingRequest, watch: Listener, tell: Callable[[str], None]) -> tuple[Path, Reached]:
+def go_on(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, Reached]:
     """Continue a run. If there is none, begin it as `begin` does if its options are given."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("say which run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
     if asked.algo is not None and not RunFolder(folder).has_run:
-        return begin(asked, watch, tell)
+        return begin(asked, watch, print_error)
     before, _ = RunFolder(folder).read_config()
     _check_same(asked, before)
     return folder, resume(folder, asked.given, asked.instances, watch, asked.where)
@@ -169,7 +169,7 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
         raise RejectedError("give --seed or --seeds, not both", where="--seeds")
     if each and not asked.instances:
         raise RejectedError("needs folders of instances: --instances", where="--each")
-    paths = [folders_of(Path(name)) for name in asked.instances]  # absolute for workers elsewhere
+    paths = [folders_of(Path(name)) for name in asked.instances]  # absolute, for workers on other machines
     places: list[tuple[str, ...]] = [tuple(map(str, chain(*paths)))]
     if each:
         places = [(str(path),) for path in chain(*paths)]

@@ -81,7 +81,7 @@ class LedSession(LeaderSession):
         gc.enable()  # the wait may take weeks
         began_s = time.monotonic()
         self._standby.start(listener)
-        warm_up()  # saves the time after the start of the leadership
+        warm_up()  # saves time when the leadership starts
         self._leadership.start()
         Console(highlight=False, soft_wrap=True).print(
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"

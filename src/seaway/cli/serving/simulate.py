@@ -122,7 +122,7 @@ def fault(
 
       seaway simulate fault start cluster-1 "image pull error"
     """
-    from seaway.adapters.simulated.fault_commands import Trouble
+    from seaway.adapters.simulated.messages import Trouble
     from seaway.domain.units import duration_ns
 
     for_s = None if lasts is None else duration_ns(lasts, where="--for") / 1e9
@@ -201,10 +201,10 @@ def read_faults(seed: int, figures: list[str]) -> Faults:
         When a rate is invalid or its name is unknown.
     """
     from seaway.adapters.simulated.faults import NO_FAULTS
-    from seaway.bootstrap.clusters import some_faults
+    from seaway.bootstrap.clusters import make_faults
     from seaway.domain.errors import RejectedError
 
-    faults = some_faults(seed) if seed else NO_FAULTS
+    faults = make_faults(seed) if seed else NO_FAULTS
     known = [each.name for each in fields(faults) if each.name != "seed"]
     for each in figures:
         name, _, figure = each.partition("=")

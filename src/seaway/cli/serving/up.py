@@ -82,7 +82,7 @@ def up(
         return
     if output:
         raise RejectedError("goes with --once only", where="--output")
-    gc.disable()  # until it serves: imports and start-up create almost no garbage
+    gc.disable()  # off until the server runs: imports and start-up create almost no garbage
     try:
         from seaway.cli.serving.server import serve
 

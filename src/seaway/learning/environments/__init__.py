@@ -4,7 +4,7 @@ Importing this package registers them, so that gymnasium makes them by name, one
 
 >>> import gymnasium
 >>> import seaway.learning.environments
->>> from seaway.learning.instances.kinds import kind_of
+>>> from seaway.learning.instances.wide import kind_of
 >>> one = gymnasium.make("seaway/Cluster-v1", source=kind_of("placement"))
 >>> many = gymnasium.make_vec("seaway/Node-v1", num_envs=4, vectorization_mode="sync", source=kind_of("any"))
 

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import Draw
+from seaway.learning.instances.wide import Draw
 from seaway.learning.observing.clusters import (
     FIGURES,
     NETWORK_FIGURES,

@@ -13,14 +13,12 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
-from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played
-from seaway.learning.evaluation.seen import Seen, seen_by
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, Seen, seen_by
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import choice_of, observer
 from seaway.learning.policies.check import read_policy
-from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.file import Level, PolicyFile, Tensors
 from seaway.learning.policies.make import make_learned
-from seaway.learning.policies.manifest import Level, Tensors
 from seaway.learning.policies.monitor import Limits, Reason
 from seaway.learning.policies.session import Session
 from seaway.learning.runs.folder import RunFolder

@@ -157,7 +157,7 @@ def draw_links(random: np.random.Generator, gateways: tuple[str, ...]) -> tuple[
 def draw_needs(random: np.random.Generator, count: int) -> list[NetworkNeed]:
     """Draw bounds on links; each is set by about half."""
     choices = (LATENCY_BOUNDS_US, JITTER_BOUNDS_US, LOSS_BOUNDS_PPM, ASKED_MBPS)
-    bounds = zip(*(_some(random, each, count) for each in choices), strict=True)
+    bounds = zip(*(_draw_bounds(random, each, count) for each in choices), strict=True)
     return [NetworkNeed(latency * US, jitter * US, loss, mbps) for latency, jitter, loss, mbps in bounds]
 
 
@@ -184,6 +184,6 @@ def _cluster(random: np.random.Generator, name: str) -> Cluster:
     return Cluster(name, tuple(nodes), gateway=f"gw-{name}")
 
 
-def _some(random: np.random.Generator, bounds: tuple[int, ...], count: int) -> list[int]:
+def _draw_bounds(random: np.random.Generator, bounds: tuple[int, ...], count: int) -> list[int]:
     """Draw one of some bounds, or 0 for none, as often as all of them together."""
     return np.array((0, *bounds))[picked(random, (len(bounds), *([1] * len(bounds))), count)].tolist()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.network import NO_NEED, Gateway, NetworkNeed
 from seaway.domain.node import Node
 from seaway.learning.instances.instance import GIB, Instance, Span, in_span, jobs_of, node, picked, rounded
-from seaway.learning.instances.study import USER, draw_links, draw_needs
+from seaway.learning.instances.study import USER, NetworkKind, PlacementKind, draw_links, draw_needs
 from seaway.scheduling.arrays import Float64, Int64
 from seaway.simulation.replay import arrivals_until_requested
 
@@ -154,14 +157,14 @@ class _Taste:
             strict=True,
         )
         models = [
-            self._some_models(random) if named else frozenset() for named in random.random(different) < self.named
+            self._draw_models(random) if named else frozenset() for named in random.random(different) < self.named
         ]
         needs = draw_needs(random, different) if linked else [NO_NEED] * different
         user = USER if linked else ""
         kinds = [_demand(*three, user) for three in zip(amounts, models, needs, strict=True)]
         return [kinds[at] for at in random.integers(0, different, count)] if self.kinds else kinds
 
-    def _some_models(self, random: np.random.Generator) -> frozenset[str]:
+    def _draw_models(self, random: np.random.Generator) -> frozenset[str]:
         """Draw some of the fleet's models."""
         return frozenset(random.choice(self.models, int(random.integers(1, len(self.models) + 1))).tolist())
 
@@ -303,3 +306,41 @@ def _trace_demand(random: np.random.Generator, sort: int, cores_per_card: float,
     memory = rounded(np.array([cpu / 1000 * in_span(random, (1.5, 5.0)) * GIB]), 256, 512, 512 * GIB)[0]
     models = frozenset(random.choice(MODELS, 3).tolist()) if named and gpus else frozenset()
     return Demand(ResourceRequest(cpu, memory, gpus, milli, 0, milli), DeviceRules(models=models))
+
+
+Draw = Callable[[np.random.Generator], Instance]
+"""Draws an instance; from the same state of the generator, the same instance."""
+
+KINDS: Mapping[str, Draw] = MappingProxyType(
+    {"placement": PlacementKind(), "network": NetworkKind(), "trace": TraceKind(), "any": WideKind()}
+)
+"""Generators by name."""
+
+
+def kind_of(name: str) -> Draw:
+    """Return what draws instances of a kind.
+
+    Raises
+    ------
+    RejectedError
+        When there is none of that name.
+    """
+    if name not in KINDS:
+        raise RejectedError(f"instances of the kind {name!r} cannot be generated; available: {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def drawn(kind: str, count: int, seed: int) -> list[Instance]:
+    """Draw instances, each from its own number and the seed; raises as `kind_of` does."""
+    return [generate_one(kind, number, seed) for number in range(count)]
+
+
+def generate_one(kind: str, number: int, seed: int) -> Instance:
+    """Draw the instance of a number, named after what it is drawn from; raises as `kind_of` does."""
+    instance = kind_of(kind)(np.random.default_rng((seed, number)))
+    return replace(instance, name=f"{family_of(kind, seed)}{number}")
+
+
+def family_of(kind: str, seed: int) -> str:
+    """Return what the names of drawn instances have before their numbers."""
+    return f"{kind}-seed{seed}-"

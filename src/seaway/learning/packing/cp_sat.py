@@ -16,7 +16,7 @@ from seaway.learning.packing.programme import Effort, Programme, Solution
 from seaway.learning.parent import end_with_parent
 
 
-def solve_here(programme: Programme, effort: Effort) -> Solution:
+def solve_model(programme: Programme, effort: Effort) -> Solution:
     """Solve a programme in this process."""
     from ortools.sat.python import cp_model
 
@@ -47,7 +47,7 @@ def main() -> None:
     programme, effort = pickle.load(sys.stdin.buffer)
     answer: Solution | Exception
     try:
-        answer = solve_here(programme, effort)
+        answer = solve_model(programme, effort)
     except Exception as error:  # noqa: BLE001  # it is raised in the process that asked
         error.add_note("".join(traceback.format_exception(error)))
         answer = error

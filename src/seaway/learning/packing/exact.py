@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from seaway.learning.packing.needs import Needs
-from seaway.learning.packing.packing import Seat
+from seaway.learning.packing.packing import Needs, Seat
 from seaway.learning.packing.programme import Effort, Programme
 from seaway.learning.packing.solver import solve
 from seaway.scheduling.columns import GATEWAY_IN, GATEWAY_OUT

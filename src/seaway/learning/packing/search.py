@@ -15,8 +15,7 @@ import numpy as np
 
 from seaway.learning.instances.instance import Instance
 from seaway.learning.packing.exact import Exact
-from seaway.learning.packing.needs import Needs
-from seaway.learning.packing.packing import Listener, Packing, PackingState, Step, packed
+from seaway.learning.packing.packing import Listener, Needs, Packing, PackingState, Step, packed
 from seaway.learning.packing.programme import Effort, Programme
 from seaway.learning.packing.solver import solve
 from seaway.scheduling.allocations import Allocation
@@ -205,12 +204,12 @@ SOLVER_COST = 3.0
 """Seconds of CPU for a second of the solver's own clock: 3 to 4 were measured."""
 
 
-def nobody(_: Step) -> None:
+def no_listener(_: Step) -> None:
     """Listen to nothing."""
 
 
 def best_packing(
-    instance: Instance, seconds: float = 30.0, *, workers: int = 1, seed: int = 0, listener: Listener = nobody
+    instance: Instance, seconds: float = 30.0, *, workers: int = 1, seed: int = 0, listener: Listener = no_listener
 ) -> Packing:
     """Find a packing of as many jobs as possible, with all of them known beforehand.
 

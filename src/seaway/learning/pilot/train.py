@@ -15,7 +15,7 @@ from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.imitation import Lesson, imitate, lessons
 from seaway.learning.pilot.network import PilotNetwork, changed, changing, first_weights, moving
-from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.file import Level
 from seaway.learning.settings import PilotSettings, Run
 from seaway.learning.training.learner import Decider, State, check_finite
 from seaway.learning.training.listener import Listener, Play

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import LARGEST_FILE, PolicyFile, read_content, unpack
-from seaway.learning.policies.manifest import Tensors, Trial, check_manifest
+from seaway.learning.policies.file import LARGEST_FILE, PolicyFile, Tensors, Trial, check_manifest, read_content, unpack
 from seaway.learning.policies.model import check_model
 from seaway.learning.policies.session import Session, Shapes, StoppedError, Tensor, shapes_of
 from seaway.learning.policies.signature import signer

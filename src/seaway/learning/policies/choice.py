@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.learning.policies.manifest import Tensors
+from seaway.learning.policies.file import Tensors
 from seaway.learning.policies.monitor import Guard, NoAnswerError, Reason
 from seaway.learning.policies.session import StoppedError
 from seaway.scheduling.compiled import CompiledPlacer
@@ -184,12 +184,12 @@ class Learned:
                 lambda: self._policy.answer(cycle), lambda: self._policy.ready(cycle.snapshot)
             )
             if isinstance(found, str):
-                self._tell(cycle, found)
+                self._record_fallback(cycle, found)
             elif cycle.decider is None:
                 cycle.decider = Decider(self._profile or self.name)
         return found
 
-    def _tell(self, cycle: Cycle, why: str) -> None:
+    def _record_fallback(self, cycle: Cycle, why: str) -> None:
         """Say that the heuristic steps in."""
         does = "scores" if self._profile else "decides"
         said = f"{self._fall_back.name} {does} instead of {self.name}: {why}"

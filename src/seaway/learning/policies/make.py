@@ -24,8 +24,7 @@ from seaway.learning.policies.choice import (
     finite,
     may_wait,
 )
-from seaway.learning.policies.file import PolicyFile
-from seaway.learning.policies.manifest import Level, Manifest
+from seaway.learning.policies.file import Level, Manifest, PolicyFile
 from seaway.learning.policies.monitor import Guard, Limits, NoAnswerError, Reason, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.columns import NODE_CLUSTER, NODE_DEVICE_END, NODE_DEVICE_FIRST

@@ -12,8 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.file import PolicyFile
-from seaway.learning.policies.manifest import Level, Manifest, Tensors
+from seaway.learning.policies.file import Level, Manifest, PolicyFile, Tensors
 from seaway.learning.policies.onnx_message import MISSING
 
 

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seaway.learning.algos import algo_of
-from seaway.learning.instances.kinds import family_of
-from seaway.learning.policies.file import write_policy
-from seaway.learning.policies.manifest import Manifest, Point
+from seaway.learning.instances.wide import family_of
+from seaway.learning.policies.file import Manifest, Point, write_policy
 from seaway.learning.runs.assemble import command_of, record_of
 from seaway.learning.runs.instances import MIX
 from seaway.learning.settings import Run

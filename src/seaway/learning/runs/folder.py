@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import pickle
 import platform
+import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +16,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from seaway.domain.errors import RejectedError
-from seaway.learning.runs import checkpoint
+import numpy as np
+
+from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.runs.assemble import command_of, record_of, run_of
 from seaway.learning.runs.table import stored_rows
 from seaway.learning.settings import Run
@@ -46,7 +51,7 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         """All that is needed to go on."""
-        return self.path / "checkpoint.pt"
+        return self.path / "pt"
 
     @property
     def best(self) -> Path:
@@ -183,7 +188,7 @@ def read_saved(folder: RunFolder, episodes: int, where: str) -> State | None:
     check_nothing_lost(folder)
     if not folder.checkpoint.exists():
         return None
-    state = checkpoint.read(folder.checkpoint)
+    state = read(folder.checkpoint)
     try:
         done, best = int(state["episodes"]), state["selection"]["best"]
     except (KeyError, TypeError, ValueError):
@@ -206,7 +211,7 @@ def read_best(folder: RunFolder) -> State:
     RejectedError
         When they are not there, or damaged.
     """
-    retained = checkpoint.read(folder.best)
+    retained = read(folder.best)
     if retained.keys() != {"episode", "weights"}:
         raise RejectedError(FOREIGN, where=str(folder.best))
     return retained
@@ -219,3 +224,107 @@ def _check_none(there: list[str], missing: Path) -> None:
             "the file, choose another folder with --out, or remove this folder to start over",
             where=str(missing),
         )
+
+
+ARRAY = "__array__"
+"""Key under which an array stands as a tensor: what is read without running anything knows no arrays."""
+
+DAMAGED = "is cut off or damaged: put it back from a copy, or begin a new run"
+MORE = "contains more than numbers, so Seaway did not write it: start a new run"
+
+
+def write(path: Path, state: dict[str, Any]) -> None:
+    """Write a state, so that a kill leaves the old file or the new one.
+
+    Parameters
+    ----------
+    state
+        Numbers, texts, truth, None, tensors and arrays, in dicts, lists and tuples.
+
+    Raises
+    ------
+    UnavailableError
+        When it cannot be written, like on a full disk.
+    """
+    import torch
+
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        with beside.open("wb") as file:
+            torch.save(_packed(state), file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except (OSError, RuntimeError) as error:  # torch says of a full disk that it is a RuntimeError
+        beside.unlink(missing_ok=True)
+        raise UnavailableError(f"{path} cannot be written: {error}") from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a state that `write` wrote.
+
+    Raises
+    ------
+    RejectedError
+        When it is not there, is cut off or damaged, or has something in it that is no state.
+    """
+    try:
+        state = _unpacked(_loaded(path)) if _is_whole(path) else None
+    except FileNotFoundError:
+        raise RejectedError("is not there", where=str(path)) from None
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except pickle.UnpicklingError:
+        raise RejectedError(MORE, where=str(path)) from None
+    except Exception:  # noqa: BLE001  # torch lets through what its readers raise, in words for those who program
+        raise RejectedError(DAMAGED, where=str(path)) from None
+    if not isinstance(state, dict):
+        raise RejectedError(DAMAGED, where=str(path))
+    return state
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether it is an archive of which every part has its checksum, which torch does not look at.
+
+    Raises
+    ------
+    UnpicklingError
+        When it is a pickle without an archive: nothing that `write` wrote.
+    """
+    with path.open("rb") as file:
+        if file.read(1) == pickle.PROTO:
+            raise pickle.UnpicklingError
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip() is None
+
+
+def _loaded(path: Path) -> object:
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pickles that others wrote
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _packed(value: object) -> object:
+    import torch
+
+    if isinstance(value, np.ndarray):
+        return {ARRAY: torch.from_numpy(np.ascontiguousarray(value)), "shape": list(value.shape)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: _packed(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(each) for each in value] if isinstance(value, list) else tuple(map(_packed, value))
+    return value
+
+
+def _unpacked(value: object) -> object:
+    if isinstance(value, dict):
+        if ARRAY in value:
+            return np.asarray(value[ARRAY]).reshape(value["shape"])
+        return {key: _unpacked(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_unpacked, value))
+    return value

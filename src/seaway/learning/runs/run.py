@@ -13,7 +13,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
-from seaway.learning.runs import checkpoint
+from seaway.learning.runs import folder as checkpoint
 from seaway.learning.runs.assemble import Where, going_on, option
 from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_saved

@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.environments.cluster_env import ClusterEnv
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import VERSION, observation_size
-from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.file import Level
 from seaway.learning.settings import Run
 from seaway.learning.training.learner import Decider, check_finite
 from seaway.learning.training.listener import Play

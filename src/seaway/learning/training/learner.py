@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, Protocol
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.file import Level
 from seaway.learning.training.listener import Listener, Play
 
 State = dict[str, Any]

@@ -149,7 +149,7 @@ def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -
     n = least_allocated(arrays, demands, k, cluster)
     if n < 0:
         return False
-    missed = not link_met(statement.snapshot, k, cluster)
+    missed = not link_satisfies(statement.snapshot, k, cluster)
     paid = arrays.clusters_open[CLUSTERS_RESERVED]
     paid[cluster] |= missed  # what is paid for is not taken again
     first, end = (int(d) for d in arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n])
@@ -162,7 +162,7 @@ def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -
     return True
 
 
-def link_met(snapshot: Snapshot, k: int, cluster: int) -> bool:
+def link_satisfies(snapshot: Snapshot, k: int, cluster: int) -> bool:
     """Tell whether the link from the user to a cluster meets demand `k`, bandwidth included."""
     arrays, demands = snapshot.arrays, snapshot.demands.arrays
     network, mbps = int(demands.amounts[k, DEMAND_NETWORK]), int(demands.amounts[k, DEMAND_BANDWIDTH])

@@ -16,7 +16,7 @@ from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.form import Field, Form, confirm, dialog, tell
+from seaway.web.parts.form import Field, Form, confirm, dialog, notify
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -96,7 +96,7 @@ class _Tokens:
         async def revoke() -> None:
             await self._visit.ask(access.revoke_token(token.id))
             self._visit.ask_again(access.tokens())
-            tell(words("Token {name} is revoked", name=token.name))
+            notify(words("Token {name} is revoked", name=token.name))
 
         title = words("Revoke token {name}?", name=token.name)
         text = words("The token stops working immediately. This cannot be undone.")
@@ -145,7 +145,7 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
         with ui.element("div").classes("dialog-buttons"):
 
             def copied(event: GenericEventArguments) -> None:
-                tell(words("Copied") if event.args else words("It is selected: copy it by hand."))
+                notify(words("Copied") if event.args else words("It is selected: copy it by hand."))
 
             copy = ui.button(words("Copy"), icon="content_copy").props("outline no-caps")
             copy.on("click", copied, js_handler=COPY)
@@ -181,7 +181,7 @@ class _Audit:
 
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
-        self._marks = [0]  # positions of the pages before and of this one
+        self._marks = [0]  # positions of the previous pages and of this one
         self._next: int | None = None
         self._latest = Latest(visit)
         self._fragment = Fragment("audit", visit.words)
@@ -225,7 +225,7 @@ async def show_clusters(visit: Visit) -> None:
         async def remove() -> None:
             await visit.ask(fleet.remove_cluster(name))
             visit.ask_again(fleet.clusters())
-            tell(words("Removed cluster {name}", name=name))
+            notify(words("Removed cluster {name}", name=name))
 
         text = words(
             "Its jobs are placed elsewhere. Seaway does not manage its workloads any more: make sure "

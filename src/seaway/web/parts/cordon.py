@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seaway.client.calls import fleet
 from seaway.web.fragment import Fragment
-from seaway.web.parts.form import Field, Form, confirm, tell
+from seaway.web.parts.form import Field, Form, confirm, notify
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ class Closing:
 
         async def cordon(given: dict[str, Any]) -> None:
             await self._visit.ask(fleet.cordon(cluster, node, reason=given["reason"]))
-            tell(words("{name} gets no new jobs.", name=name))
+            notify(words("{name} gets no new jobs.", name=name))
 
         async def drain(given: dict[str, Any]) -> None:
             await self._visit.ask(fleet.drain(cluster, node, reason=given["reason"]))
-            tell(words("{name} gets no new jobs, and running jobs move elsewhere.", name=name))
+            notify(words("{name} gets no new jobs, and running jobs move elsewhere.", name=name))
 
         async def uncordon() -> None:
             await self._visit.ask(fleet.uncordon(cluster, node))
-            tell(words("{name} accepts new jobs again.", name=name))
+            notify(words("{name} accepts new jobs again.", name=name))
 
         if act == "cordon":
             Form(words, words("Cordon {name}: new work stays away", name=name), [why], words("Cordon"), cordon)

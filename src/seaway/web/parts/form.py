@@ -15,8 +15,7 @@ from nicegui.elements.mixins.value_element import ValueElement
 from nicegui.events import UploadEventArguments
 
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web.figures import count
-from seaway.web.words import Words
+from seaway.web.words import Words, count
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 """Function that receives the values by field and raises their errors."""
@@ -70,7 +69,7 @@ class Form:
                 if isinstance(filled, ui.input):
                     filled.on("keydown.enter", self._submit)
             next(iter(self._inputs.values())).props("autofocus")
-            self._wrong = wrong_line()
+            self._wrong = error_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _submit(self) -> None:
@@ -104,7 +103,7 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
     """Open a dialog that confirms an action, runs it, and shows its errors."""
     with dialog(title) as made:
         ui.label(text).classes("dialog-text")
-        wrong = wrong_line()
+        wrong = error_line()
 
         def show_error(error: SeawayError) -> None:
             wrong.set_text(str(error))
@@ -118,7 +117,7 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
         button = buttons(made, words("Cancel"), verb, sure, "negative")
 
 
-def tell(text: str) -> None:
+def notify(text: str) -> None:
     """Show a short success message."""
     ui.notify(text, type="positive", position="bottom-right")
 
@@ -172,7 +171,7 @@ def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayErro
             button.props(remove="loading").enable()
 
 
-def wrong_line() -> ui.label:
+def error_line() -> ui.label:
     """Draw an error line, which is hidden at first."""
     line = ui.label().classes("form-error").props("role=alert")
     line.set_visibility(False)
@@ -250,7 +249,7 @@ class FileForm:
                 large = words("The maximum file size is {n} bytes.", n=count(largest, words.locale))
                 upload.on_rejected(lambda: self._refuse(large, upload))
                 upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
-            self._wrong = wrong_line()
+            self._wrong = error_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
     async def _uploaded(self, event: UploadEventArguments) -> None:

@@ -117,11 +117,11 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
         "symbolSize": 18 if count < ROOMY else 9,
         "itemStyle": {"color": "var(--core)" if of_cluster else "var(--memory)"},
         "label": {**label, "width": 70, "overflow": "truncate"},
-        "tip": f"<b>{escape(name)}</b><br>{escape(stands_before(end, words))}",
+        "tip": f"<b>{escape(name)}</b><br>{escape(sorts_before(end, words))}",
     }
 
 
-def stands_before(end: GatewayOut | None, words: Words) -> str:
+def sorts_before(end: GatewayOut | None, words: Words) -> str:
     """Describe the clusters or the site behind a gateway."""
     if end is None:
         return ""

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from markupsafe import escape
 
-from seaway.web import figures
+from seaway.web import words as figures
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ TENANT, JOB = "tenant", "job"
 """Meanings of colours."""
 
 HIDDEN, NO_ONE = "theirs", "nobody"
-"""CSS classes of slices without a colour: hidden slices of other tenants, and slices of unmanaged pods."""
+"""CSS classes of slices without a colour: hidden slices of other tenants, and slices of pods that belong to no job."""
 
 BYTES_PER_MIB = 1 << 20
 

@@ -13,7 +13,7 @@ from seaway.application.agent.settings import Duty
 from seaway.application.ports.agent import Assignment, Report, Reported, Target
 from seaway.domain.errors import ConflictError, SeawayError
 from seaway.domain.gateways import ProbeConfig
-from seaway.probing.figures import Round
+from seaway.probing.rounds import Round
 from seaway.testing.clocks import VirtualClock
 
 MS = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from seaway.application.agent.rounds import Leftovers, Rounds, measure
 from seaway.application.agent.settings import Duty
 from seaway.application.ports.agent import Reported
-from seaway.probing.figures import Round
+from seaway.probing.rounds import Round
 from seaway.testing.clocks import START_NS, VirtualClock
 from tests.unit.application.agent.scene import FINE, LOST, MS, FakeProber, assignment
 

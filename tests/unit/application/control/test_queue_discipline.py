@@ -7,8 +7,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.domain.job import Job
 from seaway.domain.tenancy import Tenant
-from seaway.scheduling.queueing.priority import Priority
-from seaway.scheduling.queueing.registry import BUILT_IN
+from seaway.scheduling.queueing.registry import BUILT_IN, Priority
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import scene, spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.control.paths import Steering
-from seaway.application.network.paths import Crossing, Measured
+from seaway.application.network.paths import Measured, SteerablePair
 from seaway.domain.job_state import JobState
 from seaway.domain.network import PPM, Gateway, Link, NetworkNeed
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -18,9 +18,9 @@ QUICK = Measured("quick", Link("gw-u", "gw-a", 10 * MS, loss_ppm=20_000))
 DEAD = Measured("direct", Link("gw-u", "gw-a", None, loss_ppm=PPM))
 
 
-def crossing(current: str = "direct", direct: Measured = DIRECT) -> Crossing:
+def crossing(current: str = "direct", direct: Measured = DIRECT) -> SteerablePair:
     """Create the state of the pair between users and the cluster."""
-    return Crossing("gw-u", "gw-a", current, (direct, QUICK))
+    return SteerablePair("gw-u", "gw-a", current, (direct, QUICK))
 
 
 def behind_gateways(link: Measured = DIRECT) -> Scene:
@@ -90,7 +90,7 @@ def test_a_path_that_went_silent_is_left_at_once() -> None:
     who = steering(made)
     made.submit(gateway="gw-u", max_latency_ns=20 * MS)
     assert who.choices([crossing()])
-    silent = Crossing("gw-u", "gw-a", "direct", (DEAD, QUICK))
+    silent = SteerablePair("gw-u", "gw-a", "direct", (DEAD, QUICK))
     assert [choice.path for _, choice in who.choices([silent])] == ["quick"]
 
 
@@ -129,5 +129,5 @@ def test_a_gang_has_traffic_between_its_clusters_steered() -> None:
         Measured("direct", links[0]),
         Measured("quick", Link("gw-a", "gw-b", 10 * MS)),
     )
-    ((_, choice),) = steering(made).choices([Crossing("gw-a", "gw-b", "direct", paths)])
+    ((_, choice),) = steering(made).choices([SteerablePair("gw-a", "gw-b", "direct", paths)])
     assert (choice.path, choice.job_id) == ("quick", gang)

@@ -9,7 +9,7 @@ import pytest
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import Refusals
 from seaway.domain.job_state import JobState
-from seaway.scheduling.queueing.priority import Priority
+from seaway.scheduling.queueing.registry import Priority
 from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
 

@@ -10,7 +10,7 @@ import pytest
 from seaway.application.network.bandwidth import Bandwidths, Interface
 from seaway.application.ports.traffic import Missed, Outcome, Reading, Traffic
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import NS_PER_S, Rates
+from seaway.probing.rounds import NS_PER_S, Rates
 from seaway.testing.clocks import VirtualClock
 
 STALE_S = 30

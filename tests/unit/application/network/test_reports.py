@@ -17,7 +17,7 @@ from seaway.application.network.reports import (
     TooManyReportsError,
 )
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
-from seaway.probing.figures import Round, figures
+from seaway.probing.rounds import Round, figures
 from tests.unit.application.network.scene import NS_PER_S, Scene, network
 
 pytestmark = pytest.mark.anyio
@@ -119,7 +119,7 @@ async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
     assert (scene.link_table.taken, scene.store.agents()) == ([], [])
     (own, *_) = scene.agents.views()
     assert own.refused == 1
-    assert "ahead" in own.trouble
+    assert "ahead" in own.last_error
 
 
 @pytest.mark.parametrize("count", range(1, 9))

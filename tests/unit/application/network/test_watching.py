@@ -9,7 +9,7 @@ from threading import Event
 from seaway.application.network.bandwidth import MAX_WAIT, SOON_S, Bandwidths, TrafficWatch
 from seaway.application.ports.traffic import Missed, Outcome, Reading
 from seaway.domain.gateways import GatewayConfig
-from seaway.probing.figures import Rates
+from seaway.probing.rounds import Rates
 from seaway.testing.clocks import VirtualClock
 
 EVERY_S = 10.0

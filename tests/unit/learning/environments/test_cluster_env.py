@@ -8,7 +8,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.environments.cluster_env import Rewards
-from seaway.learning.instances.kinds import drawn, kind_of
+from seaway.learning.instances.wide import drawn, kind_of
 from tests.unit.learning.episodes.playing import halves
 
 pytest.importorskip("gymnasium", reason="needs seaway[learn]")

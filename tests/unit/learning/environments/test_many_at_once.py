@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from tests.unit.learning.episodes.playing import halves
 
 pytest.importorskip("gymnasium", reason="needs seaway[learn]")

@@ -8,7 +8,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import EpisodeOptions
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn, kind_of
+from seaway.learning.instances.wide import drawn, kind_of
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue

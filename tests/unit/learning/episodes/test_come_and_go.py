@@ -9,7 +9,7 @@ import pytest
 from seaway.domain.job import Job
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.simulation.timeline import replay_with_departures
 from tests.unit.learning.episodes.playing import begun, halves, play

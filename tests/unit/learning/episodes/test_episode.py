@@ -9,7 +9,7 @@ from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.network import Link
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy

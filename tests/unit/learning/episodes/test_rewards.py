@@ -6,7 +6,7 @@ import pytest
 from seaway.learning.environments.cluster_env import PUBLISHED, Rewards, cluster_scores, expert_choice
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.simulation.outcome import used_shares
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.learning.episodes.playing import begun, halves

@@ -6,7 +6,7 @@ from seaway.learning.episodes.episode import Episode
 from seaway.learning.evaluation.trained import FallBacks, play
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import action_of, observe
-from seaway.learning.policies.manifest import Tensors
+from seaway.learning.policies.file import Tensors
 from seaway.learning.policies.monitor import Reason
 from seaway.simulation.outcome import Outcome
 from seaway.testing.plugins import cluster, fleet, gpu, job, node

@@ -10,10 +10,9 @@ from seaway.learning.evaluation.contestants import Contestant, EnginePlayer
 from seaway.learning.evaluation.measure import run, tasks
 from seaway.learning.evaluation.trained import LearnedPlayer
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.policies.check import read_policy
-from seaway.learning.policies.file import write_policy
-from seaway.learning.policies.manifest import Level, Manifest
+from seaway.learning.policies.file import Level, Manifest, write_policy
 from seaway.scheduling.framework import PASS, Cycle, Status, Verdict
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.profile import Profile, WeightedPlugin

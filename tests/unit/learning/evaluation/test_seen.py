@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from seaway.learning.evaluation.contestants import Seen, seen_by, seen_together
 from seaway.learning.evaluation.measure import tasks
-from seaway.learning.evaluation.seen import Seen, seen_by, seen_together
 from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.folder import read_instances
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import new_run, record_of

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, heuristic
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, Seen, heuristic
 from seaway.learning.evaluation.measure import Task, measure, run, tasks
-from seaway.learning.evaluation.seen import Seen
 from seaway.learning.instances.instance import Instance
 from seaway.learning.parallel import Serial
 from seaway.learning.runs.instances import digest_of

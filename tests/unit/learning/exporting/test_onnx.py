@@ -10,8 +10,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
-from seaway.learning.policies.file import write_policy
-from seaway.learning.policies.manifest import Level, Manifest
+from seaway.learning.policies.file import Level, Manifest, write_policy
 from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Session
 
 pytest.importorskip("torch", reason="needs seaway[learn]")

@@ -5,7 +5,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import KINDS, drawn
+from seaway.learning.instances.wide import KINDS, drawn
 from tests.unit.learning.episodes.playing import play
 
 

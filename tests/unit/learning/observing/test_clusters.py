@@ -6,7 +6,7 @@ import pytest
 from seaway.domain.network import Link
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.clusters import observation_size, observe, observe_network, observer
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_sums, total_sums

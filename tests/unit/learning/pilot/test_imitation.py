@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
 from seaway.learning.packing.search import best_packing
 from seaway.learning.pilot.imitation import UNLISTED, Lesson, lessons

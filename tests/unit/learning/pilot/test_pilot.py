@@ -9,7 +9,7 @@ import pytest
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver
 from seaway.learning.pilot.batch_environment import BatchEnvironment
 from seaway.learning.pilot.network import changed, changing, first_weights, never_waiting

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, VERSION
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import command_of, run_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.instances.kinds import drawn
-from seaway.learning.policies.manifest import Level
+from seaway.learning.instances.wide import drawn
+from seaway.learning.policies.file import Level
 from seaway.learning.settings import PilotSettings
 from seaway.testing.plugins import job
 

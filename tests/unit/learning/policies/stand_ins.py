@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from seaway.learning.observing import nodes as nodes_shown
 from seaway.learning.observing.clusters import action_of
-from seaway.learning.policies.file import PolicyFile
+from seaway.learning.policies.file import Level, Manifest, PolicyFile
 from seaway.learning.policies.make import make_learned
-from seaway.learning.policies.manifest import Level, Manifest
 from seaway.learning.policies.monitor import Counts, Limits, Reason
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile

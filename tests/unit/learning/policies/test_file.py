@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
-from seaway.learning.policies.file import HEAD, LARGEST_FILE, MODEL, PolicyFile, pack, unpack, write_policy
-from seaway.learning.policies.manifest import Level
+from seaway.learning.policies.file import HEAD, LARGEST_FILE, MODEL, Level, PolicyFile, pack, unpack, write_policy
 from seaway.learning.policies.session import Session
 from tests.fakes.policies import cluster_policy, node_policy
 

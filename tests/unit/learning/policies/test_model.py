@@ -17,8 +17,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.observing import clusters, nodes
 from seaway.learning.policies import check
 from seaway.learning.policies.check import check_policy, check_speed
-from seaway.learning.policies.file import PolicyFile
-from seaway.learning.policies.manifest import Level, Trial
+from seaway.learning.policies.file import Level, PolicyFile, Trial
 from seaway.learning.policies.onnx_message import parse_model
 from seaway.learning.policies.session import FEATURES, JOB_FIGURES, NODE_FIGURES, Session, StoppedError, shapes_of
 from tests.fakes.policies import cluster_policy, node_policy, policy_file

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 
 from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
-from seaway.learning.runs import checkpoint  # noqa: E402
+from seaway.learning.runs import folder as checkpoint  # noqa: E402
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

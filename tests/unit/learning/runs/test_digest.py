@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from seaway.domain.job import DeviceRules
 from seaway.learning.instances.instance import Instance
-from seaway.learning.instances.kinds import drawn
+from seaway.learning.instances.wide import drawn
 from seaway.learning.runs.instances import digest_of, digest_of_mix
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from seaway.learning.policies.manifest import Point
+from seaway.learning.policies.file import Point
 from seaway.learning.runs.export import MAX_POINTS, curve_of
 from seaway.learning.runs.table import COLUMNS
 

@@ -18,7 +18,7 @@ from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
 from seaway.learning.algos import ALGOS, make_learner  # noqa: E402
 from seaway.learning.evaluation.trained import from_runs  # noqa: E402
 from seaway.learning.policies.check import read_policy  # noqa: E402
-from seaway.learning.runs import checkpoint  # noqa: E402
+from seaway.learning.runs import folder as checkpoint  # noqa: E402
 from seaway.learning.runs.assemble import new_run  # noqa: E402
 from seaway.learning.runs.folder import RunFolder  # noqa: E402
 from seaway.learning.runs.instances import digest_of, read_all  # noqa: E402

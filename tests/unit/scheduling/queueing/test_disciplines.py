@@ -11,8 +11,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.scheduling.queueing.discipline import QueueDiscipline
-from seaway.scheduling.queueing.priority import Priority
-from seaway.scheduling.queueing.registry import BUILT_IN, make_queue_discipline, queue_discipline_names
+from seaway.scheduling.queueing.registry import BUILT_IN, Priority, make_queue_discipline, queue_discipline_names
 from seaway.testing.plugins import check_queue_discipline, job
 from tests.unit.scheduling.test_registry import offer
 
@@ -82,7 +81,7 @@ def test_tenants_take_turns_by_name() -> None:
 
 def test_disciplines_of_other_packages_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package adds a discipline by an entry point; an unknown name is rejected with the known ones."""
-    offer(tmp_path, "other", queue_disciplines="mine = seaway.scheduling.queueing.priority:Priority")
+    offer(tmp_path, "other", queue_disciplines="mine = seaway.scheduling.queueing.registry:Priority")
     monkeypatch.syspath_prepend(tmp_path)
     assert queue_discipline_names() == ["priority", "mine"]
     assert isinstance(make_queue_discipline("mine"), Priority)

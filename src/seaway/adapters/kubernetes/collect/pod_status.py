@@ -125,8 +125,8 @@ def _bound(pod: PodObject) -> PodState:
     if up:
         return PodState(WorkloadPhase.RUNNING)
     ended = _ended(each for each in containers if each.state.terminated)
-    goes_on = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
-    return PodState(WorkloadPhase.RUNNING if goes_on else WorkloadPhase.STARTING, _short(ended))
+    continues = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
+    return PodState(WorkloadPhase.RUNNING if continues else WorkloadPhase.STARTING, _short(ended))
 
 
 def _failed(pod: PodObject) -> PodState:
@@ -202,7 +202,7 @@ def _ending(name: str, status: ContainerStatus) -> str:
 
 
 def _stopped(status: ContainerStatus) -> bool:
-    """Report whether a container ended in the way of containers of deleted pods."""
+    """Report whether a stop signal ended a container, and not a lack of memory."""
     ended = status.state.terminated
     return ended is not None and ended.reason != "OOMKilled" and ended.exit_code - SIGNALLED in STOPS
 

@@ -270,7 +270,7 @@ async def read_all(api: Api, source: Source[T]) -> tuple[list[T], list[Broken], 
         except ApiError as error:
             if not error.gone or "continue" not in params:
                 raise
-            items.clear()  # the pages expired: read all of it in one request
+            items.clear()  # the pages expired: read the list in one request
             broken.clear()
             page = await read_in_slices(api, source.address, source.selectors, source.kind)
         items += page.items

@@ -82,7 +82,7 @@ class Rejection:
     is_final
         True for a policy decision.
     rejects_objects
-        True if the attempt's own objects are rejected, so that none of them may exist.
+        True if the attempt's own objects are rejected, so that possibly none of them exists.
     """
 
     reason: str
@@ -136,7 +136,7 @@ class Rejections:
 
     @property
     def without_objects(self) -> set[Attempt]:
-        """Attempts that cannot have any objects."""
+        """Attempts whose own objects are rejected, so that possibly none of them exists."""
         return {key for key, found in self._by_attempt.items() if any(each.rejects_objects for each in found.values())}
 
     def reject(self, key: Attempt, source: str, rejection: Rejection) -> None:

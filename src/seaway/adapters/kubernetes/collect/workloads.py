@@ -164,7 +164,7 @@ def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
     if status.job_status == "SUCCEEDED":
         return PodState(WorkloadPhase.SUCCEEDED)
     said = " ".join(status.message.split())[:500]
-    if status.job_deployment_status == "ValidationFailed":  # it made no pod; KubeRay of another cluster may accept it
+    if status.job_deployment_status == "ValidationFailed":  # it created no pod; another cluster may accept it
         how, cause = "the KubeRay there does not take it", Cause.REJECTED
     elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
         how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
@@ -240,7 +240,7 @@ def replica_pods(
         by_part[pod.part].append(pod)
         parts.setdefault(pod.part, pod.replicas)
     covered = {replica for replicas in parts.values() for replica in replicas}
-    for each in workloads:  # one may have several parts of pods, some without pods yet
+    for each in workloads:  # a workload may have several parts, some without pods yet
         if each.part not in parts:
             parts[each.part] = tuple(replica for replica in each.replicas if replica not in covered)
     for part, replicas in parts.items():

@@ -339,7 +339,7 @@ class Api:
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
         reading.add_done_callback(
             lambda ended: ended.cancelled() or ended.exception()
-        )  # avoids the log of an unread exception
+        )  # prevents a log entry for an unread exception
         done, _ = await asyncio.wait([reading], timeout=CREDENTIALS_TIMEOUT_S)
         if not done:
             self._credentials.end()

@@ -217,17 +217,17 @@ class Credentials:
                     loader.load_and_set(found)
                     own_proxy = "proxy-url" in cluster_of(written, self._context)
             except _NoCredentialsError as error:
-                raise RejectedError(f"{self._where} gives no credentials: {_short(error)}") from None
+                raise RejectedError(f"{self._source} gives no credentials: {_short(error)}") from None
             except Exception as error:  # noqa: BLE001  # any error of a user's file
-                raise RejectedError(f"{self._where} does not say how to reach it: {_short(error)}") from None
+                raise RejectedError(f"{self._source} does not say how to reach it: {_short(error)}") from None
             if said:  # if a plugin fails, the client continues without credentials
-                raise RejectedError(f"{self._where} gives no credentials: {_short(said[0])}")
+                raise RejectedError(f"{self._source} gives no credentials: {_short(said[0])}")
             self._read = found
         try:
             proxy = _proxy(found, own=own_proxy)
         except RejectedError as error:
-            raise RejectedError(f"{self._where}: {error}") from None
-        return Identity(found.host, _tls(found, self._where), found.tls_server_name or "", proxy, ends)
+            raise RejectedError(f"{self._source}: {error}") from None
+        return Identity(found.host, _tls(found, self._source), found.tls_server_name or "", proxy, ends)
 
     def authorization(self) -> str:
         """Return the current ``Authorization`` header; empty for authentication by certificate only.
@@ -242,7 +242,7 @@ class Credentials:
                 return f"Bearer {self._renewed(given).token}"
             header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
             if said:
-                raise UnavailableError(f"{self._where} gives no credentials: {_short(said[0])}")
+                raise UnavailableError(f"{self._source} gives no credentials: {_short(said[0])}")
         return str(header or "")
 
     def end(self) -> None:
@@ -273,7 +273,7 @@ class Credentials:
             self._given = self._run(read_kubeconfig(self._file)) or given
         except (RejectedError, _NoCredentialsError) as error:
             self._renewing.failed()
-            why = f"{self._where} gives no credentials: {_short(error)}"
+            why = f"{self._source} gives no credentials: {_short(error)}"
             if datetime.now(UTC) >= given.expires_at:
                 raise UnavailableError(why) from None
             log.warning(
@@ -284,7 +284,7 @@ class Credentials:
         return self._given
 
     @property
-    def _where(self) -> str:
+    def _source(self) -> str:
         return f"the context {self._context!r} of {self._file}" if self._file else "the service account"
 
 

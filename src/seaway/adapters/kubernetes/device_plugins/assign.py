@@ -2,7 +2,7 @@
 
 The real card of such a pod is unknown, but all cards of a resource are equal. It is therefore enough that each share
 has one holder. A Seaway pod gets the devices that were reserved for it. Other assignments do not change while the pod
-holds the device, unless another pod has reserved the device.
+holds the device, unless a reservation for this pod or another takes precedence.
 """
 
 from __future__ import annotations

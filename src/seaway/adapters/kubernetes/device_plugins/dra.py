@@ -154,7 +154,7 @@ def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> It
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each)
     for (driver, pool), found in sorted(pools.items()):
-        if not any(_here(node, each, device) for each in found for device in each.spec.devices):
+        if not any(_is_on_node(node, each, device) for each in found for device in each.spec.devices):
             continue
         newest = max(each.spec.pool.generation for each in found)
         retained = [each for each in found if each.spec.pool.generation == newest]
@@ -166,10 +166,10 @@ def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> It
             findings.broken(f"{driver}/{pool}", text)
             continue
         for each in sorted(retained, key=lambda one: one.metadata.name):
-            yield from (Listed(driver, pool, device) for device in each.spec.devices if _here(node, each, device))
+            yield from (Listed(driver, pool, device) for device in each.spec.devices if _is_on_node(node, each, device))
 
 
-def _here(node: str, each: ResourceSlice, device: SliceDevice) -> bool:
+def _is_on_node(node: str, each: ResourceSlice, device: SliceDevice) -> bool:
     return (device.node_name or each.spec.node_name) == node
 
 

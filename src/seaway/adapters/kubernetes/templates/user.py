@@ -108,7 +108,7 @@ class UserTemplate:
         template = graft(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
         if template is None:
-            del body["metadata"]["annotations"][REPLICAS]  # no replica runs in it
+            del body["metadata"]["annotations"][REPLICAS]  # it runs no replica
             yield Manifest(body)
             return
         yield from template.claims

@@ -130,7 +130,7 @@ class Scheduler:
         self.readiness = CompileReadiness()
         self._warmed = (0, 0)
         self._make = make
-        self.make_stand_in: FallbackFactory = make_fallback
+        self.make_fallback: FallbackFactory = make_fallback
         self._profiles: dict[str, _Learnt] = {}
         self._renewals: Counter[str] = Counter()
         self._renewed = 0
@@ -199,7 +199,7 @@ class Scheduler:
         try:
             return self._make(name, tuple(self._state.recent))
         except RejectedError as error:
-            return self.make_stand_in(name, error.message, tuple(self._state.recent))
+            return self.make_fallback(name, error.message, tuple(self._state.recent))
 
     def begin(self) -> None:
         """Begin a cycle."""

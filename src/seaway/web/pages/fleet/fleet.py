@@ -261,7 +261,7 @@ class _FleetPage:
             wanted = wanted_of(self.given)
             await turn.follow(self._call(wanted), lambda page: self._received(page, wanted))
         except RejectedError as error:
-            if error.where == "after":  # position of an outdated address: the list starts over
+            if error.where == "after":  # outdated position in the address: restart the list
                 await self.change()
             else:
                 self._bar.refuse(error)
@@ -288,7 +288,9 @@ class _FleetPage:
         chosen = self.given.get("cluster", "")
         self._strip.show_of([self._clusters], lambda: {"clusters": self._clusters, "chosen": chosen}, chosen)
         of = next((each for each in self._clusters if each.name == chosen), None)
-        self._closing.show(chosen, "", of.cordon if of else None, of.silence if of else "", there=of is not None)
+        self._closing.show(
+            chosen, "", of.cordon if of else None, of.unreachable_reason if of else "", there=of is not None
+        )
 
     def _received(self, page: FleetPageOut, wanted: FleetFilter) -> None:
         shown = self._lists[self.view].show(page, wanted, self.by)

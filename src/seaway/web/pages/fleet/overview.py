@@ -10,7 +10,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from seaway.client.calls import fleet, jobs, network, service
-from seaway.web import figures
+from seaway.web import words as figures
 from seaway.web.fragment import Fragment
 from seaway.web.reasons import ORDER
 from seaway.web.visit import Visit
@@ -144,13 +144,13 @@ def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
         if each.state != "up":
             level = "bad" if each.state in ("lost", "gone") else "warn"
             what = words("{cluster} is {state}", cluster=each.name, state=words(each.state))
-            yield _alert(level, what, _fleet_of(each.name), each.silence)
+            yield _alert(level, what, _fleet_of(each.name), each.unreachable_reason)
     wrong = seen.wrong.alerts if seen.wrong else ()
     yield from (_past(each, words) for each in wrong if each.severity != "info")
     for agent in seen.agents.agents if seen.agents else ():
         if agent.state == "lost":
             what = words("The agent of {gateway} does not report", gateway=agent.gateway)
-            yield _alert("warn", what, "/network", agent.trouble)
+            yield _alert("warn", what, "/network", agent.last_error)
     yield from (_past(each, words) for each in wrong if each.severity == "info")
     for each in seen.clusters:
         if each.orphans:

@@ -82,7 +82,7 @@ class Actions:
 
         return send
 
-    def _ask_why(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
+    def _load_explanation(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
         fields = [Field("reason", self._visit.words("Reason"), hint=hint)]
         Form(self._visit.words, title, fields, verb, self._step(call))
 
@@ -98,17 +98,17 @@ class Actions:
     def _suspend(self) -> None:
         words = self._visit.words
         hint = words("The job is stopped until a user resumes it.")
-        self._ask_why(words("Suspend {job}?", job=self._job.name), words("Suspend"), hint, jobs.suspend)
+        self._load_explanation(words("Suspend {job}?", job=self._job.name), words("Suspend"), hint, jobs.suspend)
 
     def _cancel(self) -> None:
         words = self._visit.words
         hint = words("The job is stopped permanently; its record stays.")
-        self._ask_why(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
+        self._load_explanation(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
 
     def _resume(self) -> None:
         words = self._visit.words
         hint = words("It returns to its queue.")
-        self._ask_why(words("Resume {job}?", job=self._job.name), words("Resume"), hint, jobs.resume)
+        self._load_explanation(words("Resume {job}?", job=self._job.name), words("Resume"), hint, jobs.resume)
 
     def _prioritise(self) -> None:
         words, job = self._visit.words, self._job
@@ -141,7 +141,7 @@ class Actions:
         confirm(words, words("Delete {job}?", job=job.name), text, words("Delete"), do)
 
     def _again(self) -> None:
-        if self._gone:  # the API does not have the job any more, so it becomes a draft
+        if self._gone:  # the API no longer has the job, so it becomes a draft
             ui.run_javascript(keeping(self._visit.who, written(self._job.spec)))
             ui.navigate.to("/submit")
         else:
@@ -238,9 +238,9 @@ class _Job:
     def _show_error(self, error: SeawayError | None) -> None:
         """Check that the job still exists after an error that reports a missing object."""
         if isinstance(error, UnknownError) and not self._gone:
-            background_tasks.create(self._see_whether_it_is_gone(), name=f"see whether {self.job.id} is gone")
+            background_tasks.create(self._check_removed(), name=f"see whether {self.job.id} is gone")
 
-    async def _see_whether_it_is_gone(self) -> None:
+    async def _check_removed(self) -> None:
         with suppress(SeawayError):  # the follower reports the error
             try:
                 await self.visit.ask(jobs.job(self.job.id))

@@ -101,7 +101,7 @@ class JobForm:
         self.document: Mapping[str, Any] = {}
         self.fields: dict[str, Field] = {}
         self._controls: dict[str, ValidationElement[Any]] = {}
-        self._there: dict[str, str] = {}  # present text of each control
+        self._there: dict[str, str] = {}  # current text of each control
         self._switches: dict[str, tuple[ui.switch, object]] = {}
         self._more: dict[str, ui.expansion] = {}
         with ui.element("div").classes("job-form") as self.section:

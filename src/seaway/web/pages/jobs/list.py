@@ -147,7 +147,7 @@ class _Jobs:
         except RejectedError as error:
             if error.where != "after":
                 self._say(str(error))
-            else:  # position of an outdated address: the list starts over
+            else:  # outdated position in the address: restart the list
                 await self._restart()
         except SeawayError as error:
             self._say(str(error))

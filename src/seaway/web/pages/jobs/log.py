@@ -11,7 +11,8 @@ from nicegui import ui
 from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
 from seaway.domain.job_state import JobState
-from seaway.web import addresses, figures
+from seaway.web import addresses
+from seaway.web import words as figures
 from seaway.web.latest import Latest, Turn
 from seaway.web.pages.jobs.tab import Tab
 from seaway.web.visit import Visit
@@ -197,11 +198,11 @@ class Log(Tab):
         self._end = lines
         self._note.set_text("" if lines else self.words("Nothing is written yet."))
         if new.left_out:
-            self._say_left_out(new.left_out, exact=new.joins)
+            self._show_omitted(new.left_out, exact=new.joins)
         if new.lines:
             self._write("\n".join(line or " " for line in new.lines), len(new.lines))
 
-    def _say_left_out(self, count: int, *, exact: bool) -> None:
+    def _show_omitted(self, count: int, *, exact: bool) -> None:
         words, number = self.words, figures.count(count, self.words.locale)
         said = words("{n} lines left out", n=number) if exact else words("more than {n} lines left out", n=number)
         self._write(f"… {said} …", 1).classes("log-gap")

@@ -13,7 +13,6 @@ from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.drafts import FOUND, keeping, telling
-from seaway.web.figures import count
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import LARGEST, field_of, typed
 from seaway.web.latest import Latest, Turn
@@ -22,6 +21,7 @@ from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
 from seaway.web.reasons import by_cluster, mends
 from seaway.web.visit import Visit
+from seaway.web.words import count
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import DryRunOut

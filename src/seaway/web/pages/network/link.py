@@ -83,10 +83,10 @@ def _point(step: LinkStepOut) -> Point:
     return Point(
         int(datetime.fromisoformat(step.at).timestamp() * 1000),
         step.latency_ns.mean / NS_PER_MS if step.latency_ns else None,
-        step.jitter_ns.most / NS_PER_MS if step.jitter_ns else None,
+        step.jitter_ns.max / NS_PER_MS if step.jitter_ns else None,
         step.loss_ppm.mean / PPM_PER_PERCENT,
         step.bandwidth_mbps.mean if step.bandwidth_mbps else None,
-        step.used_mbps.most if step.used_mbps else None,
+        step.used_mbps.max if step.used_mbps else None,
     )
 
 

@@ -132,7 +132,7 @@ def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Wo
     return known[1]
 
 
-def _cell(  # a link and all that determines its look
+def _cell(  # a link, and the inputs of its look
     matrix: LinkMatrix, names: Sequence[str], near: int, far: int, scale: Scale, words: Words
 ) -> Cell:
     value, state = matrix.values[near][far], matrix.states[near][far]

@@ -11,7 +11,7 @@ from seaway.client.calls import policies
 from seaway.domain.errors import RejectedError
 from seaway.web.fragment import Fragment
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.form import FileForm, confirm, tell
+from seaway.web.parts.form import FileForm, confirm, notify
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -81,12 +81,12 @@ class EvaluationPanel:
         retained = await self._visit.ask(call)
         self._shown = retained
         self._visit.keep(evaluation=name)
-        tell(self._visit.words("{name} is stored", name=name))
+        notify(self._visit.words("{name} is stored", name=name))
         await self._received(await self._visit.ask(policies.evaluations()))
 
     async def _drop(self, name: str) -> None:
         await self._visit.ask(policies.delete_evaluation(name))
-        tell(self._visit.words("{name} is removed", name=name))
+        notify(self._visit.words("{name} is removed", name=name))
         self._shown = None
         self._visit.keep(evaluation=None)
         await self._received(await self._visit.ask(policies.evaluations()))

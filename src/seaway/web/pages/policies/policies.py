@@ -13,7 +13,7 @@ from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.pages.policies.evaluations import Curve, EvaluationPanel
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.form import Field, FileForm, Form, confirm, tell, wrong_line
+from seaway.web.parts.form import Field, FileForm, Form, confirm, error_line, notify
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -218,7 +218,7 @@ async def build(visit: Visit) -> None:
     wanted = visit.query.get("policy", "")
     await page.look(wanted)
     if wanted and wanted not in [each.name for each in page.policies]:
-        page.say_missing(visit.words("Policy {policy} not found.", policy=wanted))
+        page.show_missing(visit.words("Policy {policy} not found.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
         await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SELDOM_S)
@@ -234,7 +234,7 @@ class _Policies:
         self.queues: list[QueueOut] = []
         self._chosen: PolicyDetail | None = None
         words = visit.words
-        self._missing = wrong_line()
+        self._missing = error_line()
         with ui.element("section").classes("panel"):
             self._list = Fragment("policies", words)
         with ui.element("section").classes("panel") as self._panel:
@@ -248,7 +248,7 @@ class _Policies:
                 self._shadows = Fragment("shadows", words)
             self.comparison = Comparison(visit)
 
-    def say_missing(self, text: str) -> None:
+    def show_missing(self, text: str) -> None:
         """Report that a policy in the address does not exist; hide the line for an empty text."""
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
@@ -297,7 +297,7 @@ class _Policies:
     async def _act(self, act: str, name: str) -> None:
         if act == "look":
             self._visit.keep(policy=name)
-            self.say_missing("")
+            self.show_missing("")
             await self.look(name)
         elif act == "activate":
             self._ask_to_activate(name)
@@ -313,7 +313,7 @@ class _Policies:
 
     async def _import(self, _: str, __: str, content: bytes) -> None:
         brought = await self._visit.ask(policies.import_policy(content))
-        tell(self._visit.words("{policy} is here; no queue has it yet", policy=brought.name))
+        notify(self._visit.words("{policy} is here; no queue has it yet", policy=brought.name))
         self._visit.keep(policy=brought.name)
         self.on_policies(await self._visit.ask(policies.policies()))
         await self.look(brought.name)
@@ -329,9 +329,9 @@ class _Policies:
             done = await self._visit.ask(policies.activate_policy(name, given["queue"], shadow=given["shadow"]))
             self._visit.ask_again(tenancy.queues())
             if done.queue.policy == name and not given["shadow"]:
-                tell(words("{policy} decides for {queue} now", policy=name, queue=done.queue.name))
+                notify(words("{policy} decides for {queue} now", policy=name, queue=done.queue.name))
             else:
-                tell(words("{policy} is the shadow of {queue} now", policy=name, queue=done.queue.name))
+                notify(words("{policy} is the shadow of {queue} now", policy=name, queue=done.queue.name))
 
         Form(words, words("Use policy {name}", name=name), fields, words("Use it"), send)
 
@@ -344,7 +344,7 @@ class _Policies:
 
         async def remove() -> None:
             await self._visit.ask(policies.delete_policy(name))
-            tell(words("{name} is removed", name=name))
+            notify(words("{name} is removed", name=name))
             self._visit.keep(policy=None)
             self._chosen = None
             self._draw()

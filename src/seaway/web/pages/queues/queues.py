@@ -15,7 +15,7 @@ from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, tenant_rows
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.form import Field, Form, confirm, tell, wrong_line
+from seaway.web.parts.form import Field, Form, confirm, error_line, notify
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Line:
     def __init__(self, visit: Visit) -> None:
         self.queue = ""
         self._visit = visit
-        self._marks = [""]  # positions of the pages before and of this one
+        self._marks = [""]  # positions of the previous pages and of this one
         self._next: str | None = None
         self._latest = Latest(visit)
         with ui.element("section").classes("panel"):
@@ -176,7 +176,7 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
     async def remove() -> None:
         await visit.ask(call)
         _look_again(visit)
-        tell(words("{name} is removed", name=name))
+        notify(words("{name} is removed", name=name))
 
     confirm(words, title, text, words("Remove"), remove)
 
@@ -202,7 +202,7 @@ def _ask(
                 words("Another user changed it: close this dialog, check it, and try again.")
             ) from error
         _look_again(visit)
-        tell(words("{name} is saved", name=called))
+        notify(words("{name} is saved", name=called))
 
     Form(words, title, fields, words("Save"), send)
 
@@ -233,7 +233,7 @@ async def build(visit: Visit) -> None:
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
     if wanted and wanted not in names:
-        page.say_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
+        page.show_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
     await page.line.show(queue_shown(wanted, names))
     page.draw()
 
@@ -253,7 +253,7 @@ class _Queues:
         self.seen = Seen()
         self._begun = False
         words = visit.words
-        self._missing = wrong_line()
+        self._missing = error_line()
         with ui.element("section").classes("panel"):
             self._queues = Fragment("queues", words)
         self.line = Line(visit)
@@ -266,7 +266,7 @@ class _Queues:
         on_act(self._tenants, self._act_on_tenant)
         on_act(self._pools, self._act_on_pool)
 
-    def say_missing(self, text: str) -> None:
+    def show_missing(self, text: str) -> None:
         """Report that a queue in the address does not exist; hide the line for an empty text."""
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
@@ -279,7 +279,7 @@ class _Queues:
         """Accept the list of queues; deselect a removed one."""
         self.seen.queues, queue = value.queues, self.line.queue
         if queue and queue not in [each.name for each in value.queues]:
-            self.say_missing(self.visit.words("Queue {queue} not found, or not visible to you.", queue=queue))
+            self.show_missing(self.visit.words("Queue {queue} not found, or not visible to you.", queue=queue))
             await self.line.show("")
         self.draw()
 
@@ -337,7 +337,7 @@ class _Queues:
             ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
         elif act == "look":
             self.visit.keep(queue=name)
-            self.say_missing("")
+            self.show_missing("")
             await self.line.show(name)
             self.draw()
 

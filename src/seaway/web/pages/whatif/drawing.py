@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
-from seaway.web.figures import share
+from seaway.web.words import share
 
 if TYPE_CHECKING:
     from seaway.wire.whatif import ClusterChangeOut, MoveOut, WhatIfOut

@@ -12,12 +12,12 @@ from nicegui.events import GenericEventArguments
 
 from seaway.client.calls import fleet, policies, service, tenancy
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
-from seaway.web import figures
+from seaway.web import words as figures
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import amount
 from seaway.web.latest import Latest
 from seaway.web.pages.whatif.drawing import draw
-from seaway.web.parts.form import wrong_line
+from seaway.web.parts.form import error_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -147,7 +147,7 @@ class _WhatIf:
                 self._ask_for_nodes(words)
                 self._ask_for_jobs(words)
                 self._ask_for_policy(words)
-            self._wrong = wrong_line()
+            self._wrong = error_line()
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
                 ui.label(words("Questions are answered on a copy of the present fleet and queues. Nothing changes."))
