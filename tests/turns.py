@@ -59,14 +59,14 @@ class FairLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._admission = folder / "door"
+        self._queue = folder / "queue"
         self._room = folder / "room"
 
     @contextmanager
     def taken(self, *, alone: bool) -> Iterator[None]:
         """Wait for the lock and hold it."""
         with self._room.open("ab") as room:
-            with self._admission.open("ab") as admission:  # a waiting exclusive lock stops new shared ones
-                fcntl.flock(admission, fcntl.LOCK_EX)
+            with self._queue.open("ab") as queue:  # a waiting exclusive lock stops new shared ones
+                fcntl.flock(queue, fcntl.LOCK_EX)
                 fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             yield

@@ -80,9 +80,9 @@ def test_waiting_exclusive_lock_is_not_overtaken(tmp_path: Path) -> None:
 
 def exclusive_user_waits(folder: Path) -> bool:
     """Report whether a user waits for the exclusive lock."""
-    with (folder / "queue").open("ab") as admission:
+    with (folder / "queue").open("ab") as queue:
         try:
-            fcntl.flock(admission, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False
