@@ -16,7 +16,7 @@ from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, w
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
-from tests.unit.testing.kubernetes.test_kueue import API
+from tests.unit.fakes.kubernetes.test_kueue import API
 
 STUCK_S = 0.5
 MISSING = "Kueue does not let it in: LocalQueue default doesn't exist"

@@ -22,7 +22,7 @@ from seaway.adapters.kubernetes.connection.backoff import Backoff
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.deployment import Cause, WorkloadPhase
-from tests.unit.adapters.kubernetes.collect.test_events import JOBS, NAME, said
+from tests.unit.adapters.kubernetes.collect.test_informers_events import JOBS, NAME, said
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, decoded, timers, view
 
 __all__ = ["timers", "view"]  # fixtures

@@ -12,7 +12,7 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.domain.cluster import Cluster
-from tests.unit.adapters.kubernetes.dialects.samples import decoded
+from tests.unit.adapters.kubernetes.device_plugins.samples import decoded
 
 JOBS = "/apis/batch/v1/jobs"
 JOB = "01k9zj5q8e0ab"

@@ -11,7 +11,18 @@ from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, NodeView, PluginOptions, ProblemKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
-from tests.unit.adapters.kubernetes.dialects.samples import A100, CARDS, MIG_CARD, REGISTER, A, B, C, hami, kinds, node
+from tests.unit.adapters.kubernetes.device_plugins.samples import (
+    A100,
+    CARDS,
+    MIG_CARD,
+    REGISTER,
+    A,
+    B,
+    C,
+    hami,
+    kinds,
+    node,
+)
 
 SEVEN = f"{A},10,24576,100,NVIDIA-Tesla T4,0,true:{B},10,24576,100,NVIDIA-Tesla T4,1,false:"
 NINE = f"{A},10,24576,100,NVIDIA-NVIDIA A10,0,true,3,hami-core:{B},5,49152,200,NVIDIA-NVIDIA A10,1,false,4,mps:"

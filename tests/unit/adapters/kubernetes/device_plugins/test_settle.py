@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seaway.adapters.kubernetes.device_plugins.assign import assign_devices
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView
-from tests.unit.adapters.kubernetes.dialects.samples import node
+from tests.unit.adapters.kubernetes.device_plugins.samples import node
 
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-1g.5gb"

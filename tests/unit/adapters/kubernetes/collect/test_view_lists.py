@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import UnavailableError
 from tests.unit.adapters.kubernetes.collect.test_view import decoded, node
-from tests.unit.adapters.kubernetes.dialects.samples import A, B, C, listed
+from tests.unit.adapters.kubernetes.device_plugins.samples import A, B, C, listed
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import EVENTS, NODES, PODS, Json
-from tests.unit.testing.kubernetes.bodies import node, pod
+from tests.unit.fakes.kubernetes.bodies import node, pod
 
 GPU = "nvidia.com/gpu"
 

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.findings import unhealthy
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, PluginOptions, ProblemKind
 from seaway.domain.device import Device, DeviceMode, MigProfile
-from tests.unit.adapters.kubernetes.dialects.samples import CARDS, REGISTER, A, B, kinds, node
+from tests.unit.adapters.kubernetes.device_plugins.samples import CARDS, REGISTER, A, B, kinds, node
 
 GPU = "nvidia.com/gpu"
 LABELS = {

@@ -7,7 +7,7 @@ from typing import Any
 from seaway.adapters.kubernetes.collect.device_shares import Claims
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
-from tests.unit.adapters.kubernetes.dialects.samples import decoded
+from tests.unit.adapters.kubernetes.device_plugins.samples import decoded
 
 
 def claim(name: str, **status: Any) -> ResourceClaim:  # noqa: ANN401  # fields of a status

@@ -10,7 +10,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.parallel import LOCAL, OverRay, Processes, Serial, Spread, Tell, choose_spread, in_order
-from tests.unit.learning.spreading.tasks import die, drawn, first_try_dies, refuse, who_waits
+from tests.unit.learning.parallel.tasks import die, drawn, first_try_dies, refuse, who_waits
 
 Make = Callable[[Tell], Spread]
 

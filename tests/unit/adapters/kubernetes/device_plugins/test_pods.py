@@ -13,7 +13,18 @@ from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.pods import MAX_COUNTED, node_of, read_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, PluginOptions, ProblemKind
 from seaway.domain.placement import DeviceSlice
-from tests.unit.adapters.kubernetes.dialects.samples import CARDS, MIG_CARD, RECORD, A, B, C, hami, node, pod, recorded
+from tests.unit.adapters.kubernetes.device_plugins.samples import (
+    CARDS,
+    MIG_CARD,
+    RECORD,
+    A,
+    B,
+    C,
+    hami,
+    node,
+    pod,
+    recorded,
+)
 
 MIG_RECORD = "hami.io/vgpu-mig-allocations"
 INIT = {"name": "i0"}

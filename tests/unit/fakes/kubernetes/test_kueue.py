@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import CLUSTER_QUEUES, JOBS, KUEUE_WORKLOADS, PODS, Json
-from tests.unit.testing.kubernetes.bodies import job, node
+from tests.unit.fakes.kubernetes.bodies import job, node
 
 API = "kueue.x-k8s.io/v1beta2"
 NO = "couldn't assign flavors to pod set main"

@@ -14,7 +14,7 @@ from seaway.domain.device import DeviceMode
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, job
-from tests.unit.adapters.kubernetes.dialects.samples import A100, A, claim, listed, node, pod, resource_slice
+from tests.unit.adapters.kubernetes.device_plugins.samples import A100, A, claim, listed, node, pod, resource_slice
 from tests.unit.scheduling.asking import refusals, slices
 
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81559"}

@@ -25,7 +25,7 @@ from tests.fakes.kubernetes.kinds import (
     Json,
     Kind,
 )
-from tests.unit.testing.kubernetes.bodies import deployment, job, node
+from tests.unit.fakes.kubernetes.bodies import deployment, job, node
 
 BINDINGS_PATH = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
 POLICIES_PATH = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies"

@@ -14,7 +14,17 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, Held, 
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.placement import DeviceSlice
-from tests.unit.adapters.kubernetes.dialects.samples import A100, A, B, claim, kinds, listed, node, pod, resource_slice
+from tests.unit.adapters.kubernetes.device_plugins.samples import (
+    A100,
+    A,
+    B,
+    claim,
+    kinds,
+    listed,
+    node,
+    pod,
+    resource_slice,
+)
 
 DRIVER = "gpu.nvidia.com"
 HAMI = "hami-core-gpu.project-hami.io"

@@ -16,7 +16,7 @@ from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import NODES, PODS
 from tests.fakes.kubernetes.kubeconfig import Entry
 from tests.fakes.kubernetes.seeding import Crowd, seed
-from tests.unit.testing.kubernetes.bodies import pod
+from tests.unit.fakes.kubernetes.bodies import pod
 
 CROWD = Crowd(nodes=4, pods=20, cards=2)
 

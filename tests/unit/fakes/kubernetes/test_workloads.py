@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, Json
-from tests.unit.testing.kubernetes.bodies import deployment, job, node, pod
+from tests.unit.fakes.kubernetes.bodies import deployment, job, node, pod
 
 BACKGROUND = "Background"
 

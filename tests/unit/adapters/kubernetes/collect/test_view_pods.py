@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Cluster
-from tests.unit.adapters.kubernetes.dialects.samples import A, B, decoded, listed
+from tests.unit.adapters.kubernetes.device_plugins.samples import A, B, decoded, listed
 
 JOB = "01k9zj5q8e0ab"
 MARKS = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/managed-by": "seaway"}

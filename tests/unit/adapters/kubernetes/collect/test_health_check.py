@@ -16,7 +16,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import Backoff, WakeSignal
 from seaway.adapters.kubernetes.connection.credentials import Credentials, Identity
 from tests.fakes.kubernetes import ApiServer
-from tests.unit.adapters.kubernetes.collect.test_reflect import THINGS, WAIT_S, Sink
+from tests.unit.adapters.kubernetes.collect.test_reflector import THINGS, WAIT_S, Sink
 
 HOUR_S = 3600.0
 

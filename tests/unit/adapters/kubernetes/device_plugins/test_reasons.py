@@ -10,7 +10,7 @@ import pytest
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView
 from seaway.adapters.kubernetes.objects.core import NodeObject
-from tests.unit.adapters.kubernetes.dialects.samples import (
+from tests.unit.adapters.kubernetes.device_plugins.samples import (
     CARDS,
     MIG_CARD,
     A,

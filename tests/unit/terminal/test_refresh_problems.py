@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seaway.client.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from seaway.terminal.refresh import SLOW_S, Contact
-from tests.unit.terminal.test_due import Clock
+from tests.unit.terminal.test_refresh import Clock
 
 
 def test_nothing_is_said_while_all_is_well() -> None:
