@@ -67,7 +67,7 @@ def in_context(path: str) -> bool:
 
 
 def test_image_installs_package_with_pinned_database_clients() -> None:
-    """The image installs this package with the clients of all databases, pinned, and copies all files that this needs."""
+    """The image installs this package with the pinned clients of all databases, and copies all needed files."""
     (install,) = [rest for rest in arguments("RUN") if " install " in rest and "pip" in rest]
     assert "-c constraints.txt" in install
     (extras,) = re.findall(r"'\.\[([\w,]+)\]'", install)
@@ -169,6 +169,7 @@ def check(port: int) -> int:
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
 def test_health_check_passes_for_healthy_server_only(status: int, code: int) -> None:
+    """The exit code of the health check follows the status of the server."""
     with serving(status) as port:
         assert check(port) == code
     assert check(port) == 1

@@ -1,1 +1,1 @@
-"""Use cases: admission, placement, execution and observation of jobs, and the records of all this."""
+"""Use cases: admission, placement, execution and observation of jobs, and their records."""

@@ -27,7 +27,7 @@ from seaway.domain.tenancy import require_name
 PREFIX = "sw"
 ANONYMOUS = "anonymous"
 RESERVED = frozenset({ANONYMOUS, "controller", "scheduler", "seaway", "seaway db", "demo"})
-"""Names of actors inside Seaway, which appear in events. No token can have one of them."""
+"""Names of internal actors of Seaway, which appear in events. No token can have one of these names."""
 
 FIRST_TOKEN = "admin"  # its name
 SECRET_BYTES = 32
@@ -43,17 +43,17 @@ class Caller:
     Attributes
     ----------
     name
-        Recorded with each action.
+        Name that Seaway records with each action.
     role
-        Its permissions.
+        Role, which defines the permissions.
     tenant
-        Restricts it to the jobs of this tenant; empty for all.
+        Tenant whose jobs the caller can access; empty for all tenants.
     token_id
         ID of the token; empty for other credentials.
     expires_ns
-        When the credential expires; None for never.
+        Expiry of the credential; None for no expiry.
     gateway
-        Gateway of an agent; empty for others.
+        Gateway of an agent; empty for other callers.
     """
 
     name: str
@@ -89,17 +89,17 @@ class Caller:
 
 RANKS = {role: role.rank for role in Role}
 ANONYMOUS_ADMIN = Caller(ANONYMOUS, Role.ADMIN)
-"""Caller without authentication, if tokens are off."""
+"""Caller without authentication, used when tokens are off."""
 
 
 class Bearer(Protocol):
-    """Verification of bearer tokens of another issuer."""
+    """Verification of bearer tokens of an external issuer."""
 
     def known(self, credential: str) -> Caller | None:
-        """Return the caller of a valid token that was verified before; never waits."""
+        """Return the caller of a valid token that was already verified; never blocks."""
 
     def verify(self, credential: str) -> Caller:
-        """Return the caller of a token; can wait for the issuer.
+        """Return the caller of a token; may block on the issuer.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Access:
     everybody
         Whether every caller is an admin without authentication; see `require_loopback`.
     bearer
-        Verifies tokens of another issuer; None without one.
+        Verifies tokens of an external issuer; None if there is no external issuer.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Access:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read all tokens again, in case another process wrote some."""
+        """Read all tokens from the store, in case another process changed them."""
         while True:
             changes = self._changes
             held = {token.id: _held(token) for token in self._store.tokens() if token.revoked_ns is None}
@@ -155,19 +155,19 @@ class Access:
                     return
 
     def known(self, authorization: str | None, address: str) -> Caller | None:
-        """Return the caller as far as possible without waiting; None if `verify` is needed.
+        """Return the caller without blocking; None if `verify` is needed.
 
         Parameters
         ----------
         authorization
-            The header; None without one.
+            The ``Authorization`` header; None if it is missing.
         address
             Source address of the request.
 
         Raises
         ------
         UnauthenticatedError
-            If there is no token, or an invalid one.
+            If the token is missing or invalid.
         TooManyFailuresError
             If too many tokens from that address were invalid.
         """
@@ -186,7 +186,7 @@ class Access:
         return who
 
     def verify(self, authorization: str | None, address: str) -> Caller:
-        """Return the caller of a token of another issuer; can wait.
+        """Return the caller of a token of an external issuer; may block.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Access:
             If the token is invalid.
         """
         if self._bearer is None:
-            raise UnauthenticatedError("tokens of others are not taken here")
+            raise UnauthenticatedError("tokens of external issuers are not accepted")
         try:
             return self._bearer.verify(_credential(authorization))
         except UnauthenticatedError:
@@ -202,7 +202,7 @@ class Access:
             raise
 
     def holds(self, who: Caller) -> bool:
-        """Report whether the credential of a caller is still valid, for long requests."""
+        """Report whether the credential of a caller is still valid; for long requests."""
         if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
             return False
         return not who.token_id or who.token_id in self._held
@@ -219,12 +219,12 @@ class Access:
         Returns
         -------
         tuple of Token and str
-            The stored record, and the whole token, which is shown only once.
+            The stored record, and the full token, which is shown only once.
 
         Raises
         ------
         RejectedError
-            If the name is invalid, or role and tenant or gateway do not match.
+            If the name is invalid, or if the role does not match the tenant or gateway.
         ConflictError
             If a valid token has that name.
         """
@@ -249,22 +249,22 @@ class Access:
         return token, f"{PREFIX}_{token.id}_{secret}"
 
     def revoke(self, token_id: str, *, force: bool = False) -> Token:
-        """Revoke a token; it is invalid when this returns. A second call has no effect.
+        """Revoke a token, effective immediately. A second call has no effect.
 
         Raises
         ------
         UnknownError
-            If there is no such token.
+            If the token does not exist.
         ConflictError
-            If no other valid admin token exists, without `force`.
+            If it is the last valid admin token, without `force`.
         """
         token = next((each for each in self._store.tokens() if each.id == token_id), None)
         if token is None:
             raise UnknownError(f"token {token_id!r} not found")
         if not force and self._is_last_admin(token_id):
             raise ConflictError(
-                "this is the last token of an admin: make another before, or force it; "
-                "without any, `seaway db new-admin-token` makes one where the database is"
+                "this is the last admin token: create another one first, or force the revocation; "
+                "`seaway db new-admin-token` creates one on the machine with the database"
             )
         if token.revoked_ns is None:
             token = replace(token, revoked_ns=self._clock.now_ns())
@@ -272,11 +272,11 @@ class Access:
         return token
 
     def first_token(self) -> str | None:
-        """Create an admin token if there is no valid one; None if there is."""
+        """Create an admin token if no valid one exists; return None otherwise."""
         return None if self._admins() else self.new_admin_token("seaway")
 
     def new_admin_token(self, by: str) -> str:
-        """Create an admin token, regardless of others; return the whole token."""
+        """Create an admin token, even if others exist; return the full token."""
         name = FIRST_TOKEN
         taken = {token.name for token in self._store.tokens() if token.revoked_ns is None}
         while name in taken:
@@ -291,7 +291,7 @@ class Access:
         return self._admins() == [token_id]
 
     def _token(self, credential: str) -> Caller | None:
-        """Return the caller of a token, in the same time for an unknown one."""
+        """Return the caller of a token. An unknown token takes the same time."""
         token_id, _, secret = credential[len(PREFIX) + 1 :].partition("_")
         held = self._held.get(token_id)
         right = hmac.compare_digest(_digest(secret), NO_DIGEST if held is None else held.digest)
@@ -301,7 +301,7 @@ class Access:
         return None if expires_ns is not None and expires_ns <= self._clock.now_ns() else held.who
 
     def _receive(self, changes: Sequence[Change]) -> None:
-        """Apply tokens of stored changes; called on the thread of the writer."""
+        """Apply stored token changes; called on the writer's thread."""
         tokens = [
             record
             for change in changes
@@ -331,23 +331,23 @@ class Access:
     def _require_tenant(self, role: Role, tenant: str) -> None:
         of_tenant = role in {Role.VIEWER, Role.USER}
         if of_tenant and not tenant:
-            raise RejectedError(f"a {role.value} is of a tenant: say of which", where="tenant")
+            raise RejectedError(f"role {role.value} requires a tenant", where="tenant")
         if not of_tenant and tenant:
-            raise RejectedError(f"an {role.value} is of no tenant: leave it out", where="tenant")
+            raise RejectedError(f"an {role.value} is of no tenant: omit it", where="tenant")
         if tenant and tenant not in {each.name for each in self._store.tenants()}:
             raise RejectedError(f"tenant {tenant!r} not found", where="tenant")
 
 
 def _require_gateway(role: Role, gateway: str) -> None:
-    """Check that an agent has a gateway and other roles have none. The gateway can be configured later."""
+    """Check that agents have a gateway and other roles have none. The gateway can be configured later."""
     if role is Role.AGENT and not gateway:
-        raise RejectedError("an agent speaks for one gateway: say for which", where="gateway")
+        raise RejectedError("an agent requires a gateway", where="gateway")
     if role is not Role.AGENT and gateway:
-        raise RejectedError(f"only agents speak for a gateway, no {role.value}: leave it out", where="gateway")
+        raise RejectedError(f"only agents have a gateway, not role {role.value}: omit it", where="gateway")
 
 
 def require_loopback(host: str) -> None:
-    """Check that only this machine can reach a server without authentication.
+    """Check that a server without authentication is reachable only from this machine.
 
     Raises
     ------
@@ -356,13 +356,13 @@ def require_loopback(host: str) -> None:
     """
     if not is_loopback(host):
         raise RejectedError(
-            f"without tokens everybody who reaches {host} is an admin: listen on 127.0.0.1, or leave tokens on",
+            f"without tokens, everyone who can reach {host} is an admin: listen on 127.0.0.1, or keep tokens on",
             where="host",
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Report whether a host name or address always stands for this machine."""
+    """Report whether a host name or address always refers to this machine."""
     if host == "localhost":
         return True
     try:
@@ -376,7 +376,7 @@ def _credential(authorization: str | None) -> str:
         raise UnauthenticatedError("a token is required: send 'Authorization: Bearer sw_…'")
     scheme, _, credential = authorization.partition(" ")
     if scheme.lower() != "bearer" or not credential or len(credential) > LONGEST_CREDENTIAL:
-        raise UnauthenticatedError("this is not a token: send 'Authorization: Bearer sw_…'")
+        raise UnauthenticatedError("malformed token: send 'Authorization: Bearer sw_…'")
     return credential
 
 

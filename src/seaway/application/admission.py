@@ -1,4 +1,4 @@
-"""Admission: jobs that are rejected before they are stored, and the reasons."""
+"""Admission: checks of a job before it is stored, and the reasons of a rejection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
     """Return the number of replicas of a job that fit now; the snapshot stays unchanged.
 
-    For a job in a single cluster, the maximum over the clusters.
+    For a job in a single cluster, this is the maximum over the clusters.
     """
     if job.single_cluster:
         return most(snapshot, job, profile)
@@ -40,13 +40,13 @@ def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
 
 
 def most(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return the largest number of replicas with which a gang fits now; the snapshot stays unchanged."""
+    """Return the largest gang size that fits now; the snapshot stays unchanged."""
     sizes = range(1, job.replicas + 1)
     return bisect_left(sizes, True, key=lambda count: not fits(snapshot, replace(job, replicas=count), profile))
 
 
 def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
-    """Return a text with the number of replicas that have room and that would fit; empty if all fit."""
+    """Return a message with the number of replicas that fit now; empty if all fit."""
     if job.replicas == 1 or fits(snapshot, job, profile):
         return ""
     count = room(snapshot, job, profile)
@@ -68,14 +68,14 @@ def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
 PLAIN = PlainTemplates()
 
 REMEMBERED = 50_000
-"""Maximum number of cached results; above it, the cache is cleared."""
+"""Maximum number of cached results; a full cache is cleared."""
 
 MAX_REPORTED = 20
 """Maximum number of unknown clusters that an error lists."""
 
 
 class Admission:
-    """Check of jobs: names, and capacity of the empty fleet."""
+    """Check of jobs: valid names, and sufficient capacity of the empty fleet."""
 
     def __init__(self, controller: Controller, templates: Templates = PLAIN) -> None:
         self._controller = controller
@@ -88,22 +88,21 @@ class Admission:
         self._first_fit = make_profile("greedy")
 
     def admit(self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
-        """Accept a job, or raise with all its errors; may take long.
+        """Check a job, and raise all its errors together; may take long.
 
         Parameters
         ----------
         seen_by
-            Tenant of the caller. Messages name only objects that it can see; empty for all.
+            Tenant of the caller, which restricts the names in messages to visible objects; empty for no restriction.
         before
-            Present request of a job that changes; errors that it already has are ignored.
+            Current spec of a job that is being changed. Its existing errors are ignored.
 
         Raises
         ------
         RejectedError
-            If it names something unknown, or no cluster could ever run it. The message has a change of the request that
-            the fleet could run.
+            If the job names an unknown object, or no cluster could ever run it. The message suggests a feasible change.
         UnavailableError
-            If the names are not read yet.
+            If the names are not loaded yet.
         """
         self._require_started()
         self._look()
@@ -120,7 +119,7 @@ class Admission:
         return self._templates.with_template_traits(spec)
 
     def admits_at_once(self, spec: JobSpec, seen_by: str = "") -> bool:
-        """Accept a job as `admit`, if that needs no check of the fleet; return False if `admit` is needed.
+        """Check a job as `admit` does, if the capacity result is cached; return False if `admit` is needed.
 
         Raises as `admit`.
         """
@@ -151,7 +150,7 @@ class Admission:
             seen = [each.name for each in list(names.queues.values()) if not seen_by or each.tenant in ("", seen_by)]
             problems.append(_unknown("queue", spec.queue, seen))
         elif queue.tenant and queue.tenant != spec.tenant:
-            problems.append(RejectedError(f"queue {spec.queue!r} takes jobs of another tenant only", where="queue"))
+            problems.append(RejectedError(f"queue {spec.queue!r} accepts only jobs of another tenant", where="queue"))
         elif lacking := names.lacking(spec.queue):
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
@@ -187,7 +186,7 @@ class Admission:
             self._make = fleet.make
 
     def _never_fits(self, spec: JobSpec) -> str:
-        """Return the reason why no cluster could ever run a job; empty if one could, or before any answer."""
+        """Return why no cluster could ever run a job; empty if one could, or before a cluster has reported."""
         if self._empty is None:
             return ""
         key = self._key(spec)
@@ -202,12 +201,12 @@ class Admission:
         return verdict
 
     def _key(self, spec: JobSpec) -> Hashable:
-        """Return the parts of a job that its result depends on."""
+        """Return the cache key: the properties of a job that determine the result."""
         clusters = self._controller.names.clusters_of(spec.queue)
         return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
     def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
-        """Return why the empty fleet, restricted to the pool, cannot run a job, and what it could run."""
+        """Return why the empty fleet, restricted to the pool, cannot run a job, with a feasible change."""
         job = replace(spec.job("this job", clusters), data=NO_DATA)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
@@ -231,7 +230,7 @@ class Admission:
         return self._too_many_together(empty, job)
 
     def _too_many_together(self, empty: Snapshot, job: Job) -> str:
-        """Return a text with the number of replicas of a gang that fit the empty fleet."""
+        """Return a message with the gang size that fits the empty fleet."""
         where = "in one cluster" if job.single_cluster else "together"
         said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
         said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
@@ -241,7 +240,6 @@ class Admission:
 
 
 def _requirements(spec: JobSpec) -> Hashable:
-    """Return the requirements of a job, and its queue."""
     return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, spec.queue
 
 
@@ -258,7 +256,7 @@ def _require_none(problems: list[RejectedError]) -> None:
 def _at_its_best(fleet: Fleet, surveyed: Set[str]) -> Fleet:
     """Return a fleet without failures and use, since nodes, devices and links can recover.
 
-    Between gateways with agents, all figures are possible except bandwidth beyond the speed of their interfaces.
+    Between gateways with agents, links get zero latency and the bandwidth of the slower interface.
     """
     gateways = tuple(
         replace(each, used_in_mbps=0, used_out_mbps=0) if each.name in surveyed else each for each in fleet.gateways

@@ -1,4 +1,4 @@
-"""Audit log, stored independently of the requests it records and in batches."""
+"""Audit log, stored in batches and independently of the audited requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import SeawayError
 
 MAX_WAITING = 20_000
-"""Maximum number of entries that wait for the database; others are dropped and counted."""
+"""Maximum number of entries in the queue. Further entries are dropped and counted."""
 
 MAX_TOGETHER = 1000
 
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """Queue of audit entries, which are stored soon after.
+    """Queue of audit entries, stored with a short delay.
 
     Attributes
     ----------
     dropped
-        Entries dropped because the queue was full while the database did not answer.
+        Number of entries dropped because the queue was full while the database did not respond.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -36,7 +36,7 @@ class AuditLog:
         self.dropped = 0
 
     def note(self, entry: AuditEntry) -> None:
-        """Add an entry without waiting."""
+        """Add an entry without blocking."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             return
@@ -46,14 +46,14 @@ class AuditLog:
         return len(self._waiting)
 
     async def store(self) -> None:
-        """Store all queued entries. Entries that cannot be stored stay queued."""
+        """Store all queued entries. Entries that cannot be stored stay in the queue."""
         async with self._storing:
             while self._waiting:
                 entries = list(islice(self._waiting, MAX_TOGETHER))
                 try:
                     await self._writer.stored_soon(Change(insert=list(entries)))
                 except SeawayError as error:
-                    log.warning("the audit log waits: %s", error)
+                    log.warning("cannot store the audit log, retrying: %s", error)
                     return
                 for _ in entries:
                     self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""Changes: groups of rows that are stored atomically, and the feed of their events."""
+"""Atomic groups of row changes, and the feed of their events."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Change:
     insert
         New rows. An existing row is a conflict.
     update
-        Rows by key. A `JobRecord` is a conflict unless the stored version is one less than its own. An `Attempt` or a
-        `Token` that does not exist is a conflict too.
+        Rows to replace, by key. A `JobRecord` is a conflict unless its version is the stored version plus one. A
+        missing `Attempt` or `Token` is a conflict too.
     put
-        Rows by key, new or not.
+        Rows to insert or replace, by key.
     delete
-        Rows to remove by the key of the given value. Missing rows are ignored.
+        Rows to remove, by the key of the given value. Missing rows are ignored.
     """
 
     insert: list[Record] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Outcome(Enum):
 
     STORED = auto()
     CONFLICT = auto()
-    """Another change of a row came first, or a new row exists already. Nothing of it was stored."""
+    """Nothing was stored: another change of a row came first, or a row to insert already exists."""
 
 
 MAX_STORED = 20_000
@@ -100,7 +100,7 @@ MAX_STORED = 20_000
 
 
 class Feed:
-    """The latest events in order. Waiting readers are woken for new ones."""
+    """The latest events in order. New events wake waiting readers."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=MAX_STORED)
@@ -119,18 +119,18 @@ class Feed:
             wake()
 
     def forget(self) -> None:
-        """Clear the feed, since stored events may be missing in it. Subscribers then read from the store."""
+        """Clear the feed after a possible gap. Subscribers then read from the store."""
         with self._lock:
             self._events.clear()
 
     @property
     def last(self) -> int:
-        """ID of the latest event in memory; 0 without one."""
+        """ID of the latest event in memory; 0 if there is none."""
         with self._lock:
             return self._events[-1].id if self._events else 0
 
     def since(self, after: int) -> list[Event] | None:
-        """Return the events after ID `after`; None if memory does not have all of them."""
+        """Return the events after ID `after`; None if some are no longer in memory."""
         with self._lock:
             if not self._events:
                 return None
@@ -145,7 +145,7 @@ class Feed:
             return list(islice(self._events, len(self._events) - count, None))
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` on the thread of the writer for new events; return a function that ends this."""
+        """Call `wake` on the writer's thread for new events; return a function that unsubscribes."""
         with self._lock:
             self._wakers.add(wake)
 

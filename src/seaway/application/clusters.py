@@ -1,4 +1,4 @@
-"""Names of clusters, and removal of a cluster. A name belongs to the identity of a cluster, not to its address."""
+"""Names and removal of clusters. A name belongs to the identity of a cluster, not to its address."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from seaway.domain.job_state import AttemptState, JobState
 
 
 class ClusterNames:
-    """Present and former names of clusters. Only one thread at a time can use it.
+    """Current and former names of clusters. Not thread-safe.
 
-    Stored jobs refer to their clusters by name. So a cluster never gets another name. A name goes to another cluster
-    only after an operator removed its previous owner, however kubeconfigs change.
+    Stored jobs refer to clusters by name, so a cluster never changes its name. A name passes to another cluster only
+    after an operator removed its previous owner, even if kubeconfigs change.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ClusterNames:
         self._read: dict[str, ClusterName] | None = None
 
     def reload(self) -> None:
-        """Read the stored names again, since another process may have removed some."""
+        """Read the stored names, in case another process removed some."""
         if self._store:
             self._read = None
 
@@ -48,9 +48,9 @@ class ClusterNames:
         Parameters
         ----------
         uid
-            Identity that it reports; empty if it cannot be read, None before its first answer.
+            Identity that the cluster reports; empty if it cannot be read, None before the first response.
         server
-            Known address of its API server; empty if none.
+            Known address of its API server; empty if unknown.
         """
         rows = self._rows().values()
         same = [row for row in rows if uid and row.uid == uid]
@@ -68,7 +68,7 @@ class ClusterNames:
         Raises
         ------
         UnavailableError
-            If the database does not answer. Nothing is stored then.
+            If the database does not respond. Nothing is stored then.
         """
         rows = self._rows()
         before = rows.get(name)
@@ -92,7 +92,7 @@ TRIES = 5
 
 
 class ClusterRemoval:
-    """Removal of clusters that are not in the fleet any more."""
+    """Removal of clusters that left the fleet."""
 
     def __init__(self, store: Store, writer: Writer, controller: Controller, clock: Clock) -> None:
         self._store = store
@@ -103,15 +103,15 @@ class ClusterRemoval:
     def remove(self, cluster: str, actor: str) -> int:
         """End the attempts in a cluster and drop its pending commands; return the number of attempts.
 
-        Their jobs return to their queues. Another cluster can then get the name. If the cluster returns, the workloads
-        of these jobs in it are removed.
+        The jobs return to their queues. Another cluster can then get the name. If the cluster returns, Seaway removes
+        the workloads of these jobs from it.
 
         Raises
         ------
         UnknownError
             If the cluster is unknown.
         ConflictError
-            If it is in the fleet, or its jobs change faster than they can be removed.
+            If it is in the fleet, or its jobs keep changing during the removal.
         UnavailableError
             If the list of clusters is not known yet.
         """
@@ -130,7 +130,7 @@ class ClusterRemoval:
         names = [row for row in self._store.cluster_names() if row.name == cluster]
         if not seen and not names:
             raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
-        text = f"{cluster} is removed: {len(seen)} attempts there are released"
+        text = f"{cluster} removed: {len(seen)} attempts released"
         event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
         self._writer.require(Change(insert=[event], delete=[*names]))
         return len(seen)
@@ -142,7 +142,7 @@ class ClusterRemoval:
         if not met:
             raise UnavailableError("the list of clusters is not known yet", retry_after_s=5)
         if there:
-            raise ConflictError(f"cluster {cluster!r} is of the fleet; to empty it, drain it")
+            raise ConflictError(f"cluster {cluster!r} is in the fleet; drain it to remove its jobs")
 
     def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
         """Return the changes for each attempt with workloads or commands in the cluster."""
@@ -163,14 +163,17 @@ class ClusterRemoval:
         return changes
 
     def _given_up(self, attempt: Attempt, cluster: str, others: list[PendingCommand], actor: str) -> Change | None:
-        """Return the change that ends the part of an attempt in one cluster; other clusters remove theirs as usual."""
+        """Return the change that ends the part of an attempt in one cluster.
+
+        Other clusters remove their parts as usual.
+        """
         now_ns = self._clock.now_ns()
         if not attempt.state.live:
             if others:
                 return None  # remove the row of this cluster; the last of the others ends the attempt
             return ended(attempt, now_ns)
         job = self._store.job(attempt.job_id)
-        reason = f"{cluster} is forgotten; {ELSEWHERE}"
+        reason = f"{cluster} was removed; {ELSEWHERE}"
         change = Change()
         if job is not None and job.attempt == attempt.number and job.state.placed:
             change = stepped(moved(job, JobState.QUEUED, reason, now_ns), actor)

@@ -1,4 +1,4 @@
-"""Histograms of durations, in the format of Prometheus."""
+"""Histograms of durations for Prometheus."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUNDS_S = (
     14_400,
     86_400,
 )
-"""Upper bounds of the buckets, seconds: from a transaction to a day in a queue."""
+"""Upper bounds of the buckets, seconds: from one transaction to one day in a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Timed:
     Attributes
     ----------
     counts
-        Number of durations up to each of `BOUNDS_S`, and above, in this order. Each duration counts once.
+        Number of durations in each bucket of `BOUNDS_S`, and above the last bound. Not cumulative.
     total_s
         Sum of all durations.
     """
@@ -47,7 +47,7 @@ class Timed:
 
 
 class Timing:
-    """Histogram, written by one thread and read by any."""
+    """Histogram with one writing thread and any number of readers."""
 
     __slots__ = ("_counts", "_total_s")
 
@@ -56,11 +56,11 @@ class Timing:
         self._total_s = 0.0
 
     def note(self, seconds: float) -> None:
-        """Count a duration. A negative one, after a clock change, counts as 0."""
+        """Count a duration. A negative duration, after a clock change, counts as 0."""
         seconds = max(0.0, seconds)
         self._counts[bisect_left(BOUNDS_S, seconds)] += 1
         self._total_s += seconds
 
     def timed(self) -> Timed:
-        """Return the counts so far."""
+        """Return the current counts."""
         return Timed(tuple(self._counts), self._total_s)

@@ -26,14 +26,14 @@ _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
 
 @dataclass(frozen=True, slots=True)
 class SubmitKey:
-    """Idempotency key: a repeated submit with the same body returns the existing job."""
+    """Idempotency key. A repeated submit with the same body returns the existing job."""
 
     key: str
     digest: str
 
 
 class Jobs:
-    """Submit, change and end of jobs."""
+    """Submission, changes and termination of jobs."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random) -> None:
         self._store = store
@@ -44,17 +44,17 @@ class Jobs:
     async def submit(
         self, spec: JobSpec, actor: str, key: SubmitKey | None = None, noted: Noted | None = None
     ) -> tuple[JobRecord, bool]:
-        """Store a job that passed admission. Check `replayed` for its key before.
+        """Store a job that passed admission. Callers check `replayed` first.
 
         Parameters
         ----------
         noted
-            Returns the entry of the audit log that is stored together with a new job.
+            Returns the audit entry to store together with a new job.
 
         Returns
         -------
         tuple of JobRecord and bool
-            The job, and whether it is new. It is not if `key` was used for it before.
+            The job, and whether it is new; False if `key` already belongs to the job.
 
         Raises
         ------
@@ -86,17 +86,17 @@ class Jobs:
         raise ConflictError("the job could not be stored; send it again")
 
     async def replayed(self, tenant: str, key: SubmitKey) -> JobRecord | None:
-        """Return the job that a key was used for before; None for a new one.
+        """Return the job of an already used key; None for a new key.
 
         Raises
         ------
         ConflictError
-            If it was used with another body, or for a removed job.
+            If the key was used with another body, or for a deleted job.
         """
         return await asyncio.to_thread(self._used, tenant, key)
 
     def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
-        """Change the request of a job. A running job is restarted if necessary.
+        """Change the spec of a job. A running job restarts if necessary.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Jobs:
         return self._take(job_id, version, step)
 
     def cancel(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """Cancel a job; its record stays. Cancelling a cancelled job has no effect."""
+        """Cancel a job; its record remains. A second call has no effect."""
         return self._stop(job_id, JobState.CANCELLED, actor, reason or f"cancelled by {actor}", version)
 
     def suspend(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
@@ -127,11 +127,11 @@ class Jobs:
         return self._stop(job_id, JobState.SUSPENDED, actor, reason or f"suspended by {actor}", version)
 
     def delete(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """End an unfinished job, and remove it from lists."""
+        """End a job if it is unfinished, and remove it from lists."""
         return self._stop(job_id, JobState.DELETED, actor, reason or f"deleted by {actor}", version)
 
     def resume(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """Send a suspended job back to its queue."""
+        """Return a suspended job to its queue."""
 
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is not JobState.SUSPENDED:
@@ -147,7 +147,7 @@ class Jobs:
         Raises
         ------
         UnknownError
-            If there is none.
+            If the job does not exist.
         """
         job = self._store.job(job_id)
         if job is None or job.state is JobState.DELETED:
@@ -175,7 +175,7 @@ class Jobs:
         raise ConflictError("the job changes too fast; try again")
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
-        """Report whether the pool of a queue has all these clusters; a missing pool has none."""
+        """Report whether the pool of a queue contains all given clusters; False for a missing pool."""
         pools = {pool.name: pool.clusters for pool in self._store.pools()}
         allowed = next(
             (pools.get(each.pool, NO_CLUSTER) for each in self._store.queues() if each.name == queue), NO_CLUSTER
@@ -195,7 +195,7 @@ class Jobs:
 
 
 def require_changeable(job: JobRecord, spec: JobSpec) -> None:
-    """Check that the request of a job can change.
+    """Check that a job can change to a new spec.
 
     Raises
     ------
@@ -205,6 +205,6 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
         If the change moves it to another tenant.
     """
     if job.state.final:
-        raise ConflictError(f"the job is {job.state.value}; a finished job cannot be changed, submit it again")
+        raise ConflictError(f"the job is {job.state.value}; a finished job cannot change; submit it again")
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")

@@ -1,7 +1,7 @@
 """Limit on failed logins from one address.
 
-It reduces load and log volume; secrets are too long to guess at any rate. So a valid token is accepted regardless of
-earlier failures of its address.
+The limit reduces load and log volume. Secrets are too long to guess at any rate, so a valid token is accepted
+regardless of earlier failures from its address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_FAILURES = 10
 
 WINDOW_S = 60
 MAX_ADDRESSES = 10_000
-"""Maximum number of addresses in memory; those with the oldest failures are removed first."""
+"""Maximum number of addresses in memory. Addresses with the oldest failures are removed first."""
 
 IPV6_SITE_BITS = 64
 """Length of the IPv6 prefix that counts as one client, since a client usually controls a whole network."""
@@ -30,7 +30,7 @@ class TooManyFailuresError(SeawayError):
     Parameters
     ----------
     retry_after_s
-        Seconds before a retry makes sense.
+        Seconds to wait before the next try.
     """
 
     def __init__(self, retry_after_s: int) -> None:
@@ -39,7 +39,7 @@ class TooManyFailuresError(SeawayError):
 
 
 class LoginLimit:
-    """Counter of failures by address, in windows of monotonic time that begin with the first failure."""
+    """Counter of failures by address. A window starts with the first failure and uses monotonic time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class LoginLimit:
         Raises
         ------
         TooManyFailuresError
-            If it has to wait.
+            If the address has to wait.
         """
         if not self._failures:
             return
@@ -67,7 +67,7 @@ class LoginLimit:
         Raises
         ------
         TooManyFailuresError
-            If there were too many before.
+            If the address already reached the limit.
         """
         self.require(address)
         now_ns = self._clock.monotonic_ns()
@@ -84,7 +84,7 @@ class LoginLimit:
 
 
 def site(address: str) -> str:
-    """Return the key of all clients behind an address."""
+    """Return the key shared by all clients behind an address."""
     try:
         read = ipaddress.ip_address(address)
     except ValueError:

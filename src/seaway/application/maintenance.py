@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 NS_PER_S = 1_000_000_000
 RETRY_S = 60
 MAX_RETRY_S = 3600
-"""Maximum delay of a retry. The delay doubles with each failure and never exceeds the interval of the task."""
+"""Maximum retry delay, seconds. The delay doubles with each failure and never exceeds the interval of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Duty:
     Attributes
     ----------
     name
-        Name for the log.
+        Name in the log.
     interval_s
         Seconds between two runs.
     do
-        Runs the task.
+        Function that runs the task.
     first_s
         Seconds before the first run; None for `interval_s`.
     """
@@ -42,7 +42,7 @@ class Duty:
 
 @dataclass(slots=True)
 class _Turn:
-    """Time of the next run of a task, and its number of failures in a row."""
+    """Time of the next run of a task, and number of consecutive failures."""
 
     duty: Duty
     due_ns: int
@@ -56,7 +56,7 @@ class _Turn:
 
 
 class Maintenance:
-    """Scheduler of tasks, one after the other, in a thread."""
+    """Thread that runs the scheduled tasks one after the other."""
 
     def __init__(self, duties: list[Duty], clock: Clock) -> None:
         self._clock = clock
@@ -80,7 +80,7 @@ class Maintenance:
             self._thread.join()
 
     def step(self) -> float:
-        """Run the tasks that are due; return the seconds to the next one."""
+        """Run the due tasks; return the seconds until the next one."""
         for turn in self._schedule:
             if turn.due_ns <= self._clock.monotonic_ns():
                 self._do(turn)

@@ -1,4 +1,4 @@
-"""Operations of operators: cordons, queues, pools, tenants."""
+"""Operator actions: cordons, orphaned workloads, queues, policies, pools, tenants."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 Meant = Callable[[Queue | Pool | Tenant | None], bool]
-"""Check that the present object, None for none, is the one that a change is based on."""
+"""Check that a change is based on the current object; None for a missing object."""
 
 AT_ONCE = 200
 """Number of jobs that one step removes."""
 
 
 class Operations:
-    """Changes of the use of the fleet and the queues.
+    """Operator actions on the fleet, its queues and its tenants.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Operations:
     policies
         The trained policies.
     gate
-        Decides which of them may be activated.
+        Check of the policies that may be activated.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Operations:
         Raises
         ------
         UnknownError
-            If there is no such cluster or node.
+            If the cluster or node does not exist.
         """
         self._require_place(cluster, node)
         cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
@@ -72,12 +72,12 @@ class Operations:
         return cordon
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
-        """Remove a cordon, also of a cluster or node that is absent; do nothing without a cordon.
+        """Remove a cordon, if any, also of a cluster or node that left the fleet.
 
         Raises
         ------
         UnknownError
-            If neither the cluster or node nor a cordon of it exists.
+            If the cluster or node does not exist and has no cordon.
         """
         cordon = next((each for each in self._store.cordons() if (each.cluster, each.node) == (cluster, node)), None)
         if cordon is None:
@@ -99,7 +99,7 @@ class Operations:
     # Orphaned workloads.
 
     def orphans(self, cluster: str = "") -> list[Workload]:
-        """Return the orphaned workloads of a cluster, or of all, by cluster and name."""
+        """Return the orphaned workloads of one cluster or of all, by cluster and name."""
         with self._controller.lock:
             clusters = self._controller.live.fleet.clusters.values()
             found = [each.copy for live in clusters for each in live.orphans.values() if cluster in ("", live.name)]
@@ -108,12 +108,12 @@ class Operations:
     def remove_orphans(self, cluster: str, actor: str, name: str = "") -> list[str]:
         """Remove one or all orphaned workloads of a cluster; return their names.
 
-        They are listed until the cluster reports that they are gone.
+        They stay listed until the cluster reports their removal.
 
         Raises
         ------
         UnknownError
-            If there is no such cluster, or no orphan of that name in it.
+            If the cluster does not exist, or has no orphan of that name.
         """
         self._require_place(cluster, "")
         with self._controller.lock:
@@ -136,15 +136,15 @@ class Operations:
     def put_queue(self, queue: Queue, actor: str, meant: Meant | None = None) -> Queue:
         """Create or change a queue.
 
-        Its policies are compiled first, which takes a while the first time. If it takes too long, the queue is stored
-        anyway, and its jobs wait until the policies are ready.
+        The policies of the queue are compiled first, which takes a while the first time. If compilation takes too long,
+        the queue is stored without it, and its jobs wait until the policies are ready.
 
         Raises
         ------
         RejectedError
-            If its policy, pool or tenant does not exist.
+            If the policy, pool or tenant does not exist.
         ConflictError
-            If its policy may not decide yet.
+            If the policy may not decide yet.
         StaleError
             If the change is based on another version (`meant`).
         """
@@ -157,7 +157,7 @@ class Operations:
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
         self._controller.scheduler.readiness.wait(queue.policy, queue.shadow)
-        shadow = f" with {queue.shadow} in its shadow" if queue.shadow else ""
+        shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
         with self._setting_up:
             _require_meant(meant, self._store.queues(), queue.name, "queue")
@@ -176,12 +176,12 @@ class Operations:
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
 
     def activate_policy(self, name: str, queue: str, actor: str, *, shadow: bool = False) -> tuple[Queue, str]:
-        """Use a policy for a queue, or as its shadow.
+        """Set a policy as the live or shadow policy of a queue.
 
         Parameters
         ----------
         shadow
-            Whether it becomes the shadow, so that the live policy stays.
+            Whether to set the shadow policy; the live policy stays.
 
         Returns
         -------
@@ -191,14 +191,14 @@ class Operations:
         Raises
         ------
         UnknownError
-            If there is no such policy or queue.
+            If the policy or queue does not exist.
         ConflictError
-            If it may not decide yet.
+            If the policy may not decide yet.
         StaleError
             If another user changed the queue at the same time.
         """
         if not self._policy_exists(name):
-            raise UnknownError(f"policy {name[:63]!r} not found; bring it first")
+            raise UnknownError(f"policy {name[:63]!r} not found; upload it first")
         there = _named(self._store.queues(), queue, "queue")
         if there.policy == name:
             return there, ""
@@ -210,7 +210,7 @@ class Operations:
         return there, self._left(there, name)
 
     def delete_policy(self, name: str, actor: str, meant: MeantPolicy | None = None) -> None:
-        """Remove a trained policy that no queue uses, live or as its shadow; raises as `Policies.remove`."""
+        """Remove a trained policy that no queue uses, live or as shadow; raises as `Policies.remove`."""
         with self._setting_up:
             names = {name, *self.policies.profiles_with(name)}
             users = [queue.name for queue in self._store.queues() if names & {queue.policy, queue.shadow}]
@@ -268,17 +268,18 @@ class Operations:
         return tenant
 
     def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
-        """Remove a tenant without own queues and unfinished jobs, and revoke its tokens.
+        """Remove a tenant without queues and unfinished jobs, and revoke its tokens.
 
-        Its jobs and all their records are removed too, so that a new tenant of that name does not see them. The audit
-        log stays. Many jobs are removed in several steps, the tenant in the last one, so a failed call can be repeated.
+        The jobs of the tenant and all their records are removed too, so a new tenant of that name does not see them.
+        The audit log stays. The jobs are removed in steps, and the tenant in the last step. A failed call can be
+        repeated.
 
         Raises
         ------
         UnknownError
-            If there is no such tenant.
+            If the tenant does not exist.
         ConflictError
-            If it is in use, or clusters still remove workloads of its jobs.
+            If the tenant is in use, or clusters still remove workloads of its jobs.
         StaleError
             If the change is based on another version (`meant`).
         """
@@ -299,7 +300,7 @@ class Operations:
         self._store_with_event(change, "tenant", text, actor)
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
-        """Remove the finished jobs of a tenant except a last batch; return their number and the change for it."""
+        """Remove the finished jobs of a tenant except the last batch; return the number and that batch's change."""
         wanted = JobFilter(tenant=tenant, states=FINAL)
         held = {each.job_id for each in self._store.held_attempts()}
         held |= {each.job_id for each in self._store.pending_commands()}
@@ -334,12 +335,12 @@ class Operations:
 
 
 def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
-    """Return a policy for queues.
+    """Return the profile of a policy.
 
     Raises
     ------
     RejectedError
-        If there is none of that name; `field` is the field of the request.
+        If no policy has that name; `field` is the field of the request.
     """
     try:
         return scheduler.made(name)
@@ -360,7 +361,7 @@ def _named(things: list[Thing], name: str, kind: str) -> Thing:
 
 
 def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: str) -> None:
-    """Check that a change is based on the present version of an object, or on its absence."""
+    """Check that a change is based on the current version of an object, or on its absence."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):
         what = "is not there" if there is None else "has changed since you read it"

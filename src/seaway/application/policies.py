@@ -1,4 +1,4 @@
-"""Trained policies of a control plane, built-in and imported, and stored evaluations."""
+"""Trained policies, shipped and uploaded, and stored evaluations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec
 
 MOST = 100
-"""Maximum number of uploaded policies; all are in memory."""
+"""Maximum number of uploaded policies; all are held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,25 @@ class ImportedPolicy:
 
 
 Meant = Callable[[ImportedPolicy | None], bool]
-"""Check that the present policy, None for none, is the one that a change is based on."""
+"""Check that a change is based on the current policy; None for a missing policy."""
 
 
 class Policies:
-    """Upload, use and removal of trained policies. Any thread can call every method.
+    """Upload, use and removal of trained policies. Thread-safe.
 
-    It implements `seaway.learning.policies.library.Library`. A policy is never replaced by another one of its name, so
-    the policy of a queue does not change unnoticed.
+    It implements `seaway.learning.policies.library.Library`. A policy is never replaced by another policy of the same
+    name, so the policy of a queue cannot change silently.
 
     Parameters
     ----------
     trusted
-        Keys that must have signed uploaded policies; without keys, every policy is accepted.
+        Keys accepted as signers of uploaded policies; without keys, every policy is accepted.
     shipped
         Policies shipped with Seaway.
     try_out
         Tests an uploaded file in isolation.
     stop_s
-        Time limit of its models in seconds; 0 for none.
+        Time limit for the models, seconds; 0 for none.
 
     Attributes
     ----------
@@ -79,7 +79,8 @@ class Policies:
     counts
         Counters of the policies in use.
     on_change
-        Called, one call at a time, with each name whose policy may have changed, and with the profiles that contain it.
+        Function called with each name whose policy may have changed, and with the profiles that contain it. Calls do
+        not overlap.
     """
 
     def __init__(
@@ -113,14 +114,14 @@ class Policies:
         return sorted({*self._shipped.names(), *self._records()})
 
     def load(self, name: str) -> PolicyFile:
-        """Return a policy that can be used.
+        """Return a usable policy.
 
         Raises
         ------
         UnknownError
-            If there is none of that name.
+            If no policy has that name.
         RejectedError
-            If it cannot be used: it is damaged, or not signed by a trusted key.
+            If the policy is damaged, or not signed by a trusted key.
         """
         record = self._records().get(name)
         if record is None:
@@ -130,7 +131,7 @@ class Policies:
         return file
 
     def says(self, name: str) -> str:
-        """Return the description of a policy or a profile in one clause, or the reason why it cannot be used."""
+        """Return a one-clause description of a policy or profile, or the reason why it cannot be used."""
         if name in self.profiles:
             return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].plugins)}"
         try:
@@ -167,7 +168,7 @@ class Policies:
         return ImportedPolicy(file, signer(file), record.actor, record.at_ns)
 
     def bring(self, content: bytes, actor: str) -> tuple[ImportedPolicy, bool]:
-        """Store an uploaded policy file. The same file again changes at most its signature.
+        """Store an uploaded policy file. Uploading the same file again changes at most its signature.
 
         Returns
         -------
@@ -177,15 +178,15 @@ class Policies:
         Raises
         ------
         RejectedError
-            If it cannot be used here, or its name is reserved.
+            If the policy cannot be used here, or its name is reserved.
         ConflictError
-            If there is another one of its name, or there are too many.
+            If another policy has that name, or the maximum number is reached.
         """
         file = unpack(content)
         require_trusted(file, self._trusted)
         name = file.manifest.name
         if name in policy_names() or name in self._shipped.names() or name in self.profiles:
-            raise RejectedError(f"{name!r} is the name of a policy that Seaway has; give it another", where="name")
+            raise RejectedError(f"{name!r} is the name of a built-in policy; choose another name", where="name")
         self._try_out(content)
         check_speed(file, self._stop_s)
         with self._changing:
@@ -198,7 +199,7 @@ class Policies:
                 raise ConflictError(f"there are {MOST} policies already; remove one first")
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
             verb = "brought" if there is None else "signed again"
-            text = f"policy {name} {verb}: {file.manifest.algo}, of level {file.manifest.level}"
+            text = f"policy {name} {verb}: {file.manifest.algo}, level {file.manifest.level}"
             self._store_with_event(name, Change(put=[record]), text, actor)
             self._records()[name] = record
             self._notify(name)
@@ -210,9 +211,9 @@ class Policies:
         Raises
         ------
         UnknownError
-            If there is none of that name.
+            If no policy has that name.
         ConflictError
-            If it is shipped with Seaway.
+            If the policy is shipped with Seaway.
         StaleError
             If the change is based on another version (`meant`).
         """
@@ -232,7 +233,7 @@ class Policies:
             self._notify(name)
 
     def _reported(self, record: PolicyRecord) -> ImportedPolicy | None:
-        """Return a policy; None if it cannot be read, which does not prevent its removal."""
+        """Return a policy; None if it cannot be read. An unreadable policy can still be removed."""
         try:
             return self.look_up(record.name)
         except RejectedError:
@@ -250,7 +251,7 @@ class Policies:
         return file
 
     def _records(self) -> dict[str, PolicyRecord]:
-        """Return the uploaded policies by name; read once, since no other process writes."""
+        """Return the uploaded policies by name. They are read once, since no other process writes."""
         with self._changing:
             if self._stored is None:
                 self._stored = {each.name: each for each in self._store.policies()}
@@ -271,16 +272,16 @@ class Policies:
 
 
 class Gate:
-    """Check that a trained policy was the shadow of a queue for long enough before it decides for it.
+    """Requirement that a trained policy serves as the shadow of a queue before it decides.
 
-    It uses the stored comparisons, which name the model: another model of the same name starts from 0.
+    The gate counts stored comparisons, which identify the model. Another model of the same name starts from 0.
 
     Parameters
     ----------
     store
         Store of the comparisons.
     shadow_jobs
-        Minimum number of jobs that it must have decided itself as a shadow; fallbacks do not count; 0 for none.
+        Minimum number of jobs that the policy decided itself as a shadow, without fallbacks; 0 for no minimum.
     """
 
     def __init__(self, store: Store, shadow_jobs: int) -> None:
@@ -293,12 +294,12 @@ class Gate:
         Parameters
         ----------
         queue
-            The present queue; the requested one if there is none yet.
+            The current queue, or the requested one if it does not exist yet.
 
         Raises
         ------
         ConflictError
-            If it may not decide yet; the message has the missing conditions and the next step.
+            If the policy may not decide yet; the message has the missing conditions and the next step.
         """
         if not profile.version:
             return
@@ -307,17 +308,17 @@ class Gate:
             return
         missing = f"it decided {seen} of {self._shadow_jobs} jobs in its shadow, {self._shadow_jobs - seen} to go"
         if fallbacks:
-            missing += f" (for {fallbacks} more it had no answer: something else decided, they do not count)"
+            missing += f" (for {fallbacks} more it had no answer, and the fallback decided; they do not count)"
         following = f"make it the shadow: seaway policies activate {profile.name} --queue {queue.name} --shadow"
         if queue.shadow == profile.name:
-            following = f"let more jobs come, and see how it does: seaway queues shadows {queue.name}"
+            following = f"let more jobs come, and check the comparison: seaway queues shadows {queue.name}"
         raise ConflictError(
             f"policy {profile.title} may not decide for queue {queue.name!r} yet: {missing} "
             f"(policies.shadow_jobs); {following}"
         )
 
     def _seen(self, queue: str, title: str) -> tuple[int, int]:
-        """Return the number of jobs that a policy decided as a shadow, up to the minimum, and of its fallbacks."""
+        """Return the number of jobs that a shadow policy decided, up to the minimum, and of its fallbacks."""
         seen, fallbacks, before = 0, 0, 0
         while seen < self._shadow_jobs and (rows := self._store.shadows(queue, MAX_ROWS, before)):
             seen += sum(row.answered for row in rows if row.shadow == title)
@@ -327,7 +328,7 @@ class Gate:
 
 
 class Evaluations:
-    """Storage and removal of evaluations. Any thread can call every method."""
+    """Storage and removal of evaluations. Thread-safe."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
         self._store, self._writer, self._clock = store, writer, clock
@@ -343,7 +344,7 @@ class Evaluations:
         Raises
         ------
         UnknownError
-            If there is none of that name.
+            If no evaluation has that name.
         """
         for each in self.retained():
             if each.name == name:
@@ -351,7 +352,7 @@ class Evaluations:
         raise UnknownError(f"evaluation {name[:63]!r} not found")
 
     def keep(self, name: str, rows: str, actor: str) -> tuple[EvaluationRecord, bool]:
-        """Store an evaluation; storing the same one again has no effect.
+        """Store an evaluation. Storing the same evaluation again has no effect.
 
         Returns
         -------
@@ -361,7 +362,7 @@ class Evaluations:
         Raises
         ------
         ConflictError
-            If there is another one of its name, or there are too many.
+            If another evaluation has that name, or the maximum number is reached.
         """
         with self._changing:
             there = {each.name: each for each in self.retained()}

@@ -1,6 +1,6 @@
-"""Stored records: one frozen value per row, for every database.
+"""Stored records: one frozen value per row, independent of the database.
 
-Times are nanoseconds since 1970 by the wall clock; None if something has not happened.
+Times are nanoseconds since 1970 by the wall clock; None for an event that has not happened.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class JobRecord:
     id
         See `seaway.domain.job_spec`.
     spec
-        The request, with all later changes.
+        The spec with all later changes.
     state, reason
-        Its state, and why: a sentence for people.
+        State, and the reason for it as a sentence for people.
     version
-        Counter of stored changes. A caller that changes a job can name the version that it saw.
+        Counter of stored changes. Callers can name the version that a change is based on.
     attempt
         Number of the latest attempt; 0 before the first.
     failures
         Number of attempts that failed by themselves, not because of their node or device.
     clusters, nodes
-        Placement of its latest attempt, each name once; empty before the first.
+        Clusters and nodes of the latest attempt, each name once; empty before the first.
     submitted_by
         Name of the token, or ``anonymous``.
     not_before_ns
-        Time of the next attempt after a failure.
+        Earliest time of the next attempt after a failure.
     """
 
     id: str
@@ -63,19 +63,19 @@ class Attempt:
     Attributes
     ----------
     number
-        Number from 1; that of the latest attempt is also in the job.
+        Number from 1. The job has the number of the latest attempt.
     spec
-        Request at the time of the placement; later changes of the job do not affect it.
+        Spec at the time of the placement; later changes of the job do not affect it.
     policy
-        Policy that decided.
+        Policy that decided the placement.
     placements
         Node and devices of each replica.
     why
-        Reason of the decision in one sentence.
+        Reason for the decision, one sentence.
     expires_ns
-        Deadline for the confirmation of the clusters while it is assumed.
+        Deadline for the confirmation by the clusters, while the placement is assumed.
     reason
-        Reason of its end.
+        Reason for its end.
     """
 
     job_id: str
@@ -93,7 +93,7 @@ class Attempt:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """Its clusters, each once, in the order of its replicas."""
+        """Clusters, each once, in the order of the replicas."""
         if len(self.placements) == 1:
             return (self.placements[0].cluster,)
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
@@ -108,7 +108,7 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PendingCommand:
-    """Command that its cluster has not confirmed."""
+    """Command that the cluster has not confirmed."""
 
     job_id: str
     attempt: int
@@ -126,19 +126,19 @@ class Event:
     id
         Counter over all events; 0 until it is stored.
     tenant
-        Tenant that can see it; empty for events of the fleet, which all callers can see.
+        Tenant that can see the event; empty for events of the fleet, which all callers can see.
     job_id
-        Its job; empty for events of the fleet.
+        ID of the job; empty for events of the fleet.
     kind
         One of the kinds in docs/events.md, such as ``state``, ``drift`` or ``cluster``.
     state
-        The job's state after it; empty for other kinds.
+        State of the job after the event; empty for other kinds.
     attempt
         Number of the attempt; 0 for none.
     actor
-        Name of the token, or the part of Seaway that caused it.
+        Name of the token, or the component of Seaway that caused the event.
     reason
-        Why, a sentence for people.
+        Reason, a sentence for people.
     """
 
     at_ns: int
@@ -154,12 +154,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """Key that a client sent with a submit, so that a repetition has no effect.
+    """Key that a client sent with a submit, so that a repeated request has no effect.
 
     Attributes
     ----------
     digest
-        Digest of the body of the request: the same key with another body is an error.
+        Digest of the request body. The same key with another body is an error.
     """
 
     tenant: str
@@ -170,7 +170,7 @@ class IdempotencyKey:
 
 
 class Role(Enum):
-    """Permissions of a token. Each role includes those before it, except that only agents report measurements."""
+    """Permissions of a token. Each role includes the previous ones, except that only agents report measurements."""
 
     AGENT = "agent"
     """Report the measurements of one gateway, and read its targets."""
@@ -196,7 +196,7 @@ class Token:
     Attributes
     ----------
     digest
-        SHA-256 of the secret, hexadecimal. Secrets are long and random, so that no slow hash is needed.
+        SHA-256 of the secret, hexadecimal. Secrets are long and random, so no slow hash is needed.
     tenant
         Tenant of a viewer or user; empty for other roles.
     gateway
@@ -217,7 +217,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Entry of the audit log, stored for each request that changes something.
+    """Entry of the audit log, one for each request that changes something.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ class AuditEntry:
     target
         Affected object, such as a path.
     status
-        HTTP status of the answer.
+        HTTP status of the response.
     """
 
     at_ns: int
@@ -262,14 +262,14 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class ClusterName:
-    """Name of a cluster. No other cluster gets it before it is removed.
+    """Name of a cluster. No other cluster gets the name until the cluster is removed.
 
     Attributes
     ----------
     uid
         Permanent identity of the cluster; empty if it cannot be read.
     server
-        Known address of its API server, used before it answers; empty once another cluster has that address.
+        Known address of the API server, used before the cluster responds. Empty once another cluster has that address.
     """
 
     name: str
@@ -286,9 +286,9 @@ class ClusterSample:
     state
         ``up``, ``stale`` or ``lost``.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
-        Its totals; with ``_used``, the allocated part.
+        Totals; with ``_used``, the allocated part.
     jobs
-        Live attempts in it.
+        Number of live attempts in the cluster.
     """
 
     at_ns: int
@@ -309,7 +309,7 @@ class ClusterSample:
 
 @dataclass(frozen=True, slots=True)
 class LinkSample:
-    """Measurement of a link at one time; figures as in `seaway.domain.network.Link`.
+    """Measurement of a link at one time; values as in `seaway.domain.network.Link`.
 
     Attributes
     ----------
@@ -358,15 +358,15 @@ class AgentRecord:
     Attributes
     ----------
     started_ns, number
-        Start of the agent by its own clock, and number of its latest report. Older reports are replays.
+        Start time of the agent by its own clock, and number of its latest report. Older reports are replays.
     at_ns, address
         Time and source address of that report.
     reports, rounds
-        Numbers accepted so far, over all its starts.
+        Number of accepted reports and rounds, over all starts of the agent.
     dropped
-        Rounds that it dropped because its queue was full, over all its starts.
+        Number of rounds that the agent dropped because its queue was full, over all starts.
     discarded
-        Invalid answers that it reported, over all its starts.
+        Number of invalid answers that the agent reported, over all starts.
     """
 
     gateway: str
@@ -382,16 +382,16 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class PathRecord:
-    """Selected or confirmed path from one gateway to another.
+    """Selected and confirmed path from one gateway to another.
 
     Attributes
     ----------
     active, active_ns
-        The selected path and its time; empty without a selection, when the configured order decides.
+        The selected path and the time of the selection. Empty without a selection: the configured order decides.
     applied, applied_ns
-        The path that the gateway last confirmed, and when; empty before that.
+        The path that the gateway last confirmed, and the time; empty before the first confirmation.
     why
-        Why this path, a sentence for people.
+        Reason for the selection, a sentence for people.
     """
 
     source: str
@@ -410,11 +410,11 @@ class EvaluationRecord:
     Attributes
     ----------
     name
-        Its name.
+        Name of the evaluation.
     rows
-        Its rows (`seaway.learning.evaluation.summary.Row`), as a list in JSON.
+        Rows (`seaway.learning.evaluation.summary.Row`), as a JSON list.
     actor, at_ns
-        Name of the token that stored it, and when.
+        Name of the token that stored it, and the time.
     """
 
     name: str
@@ -453,20 +453,20 @@ class ShadowResult:
     Attributes
     ----------
     queue, live, shadow
-        The queue, its policy, and the shadow policy; trained ones with ``@`` and the beginning of the digest of their
-        model.
+        The queue, its live policy and its shadow policy. Names of trained policies end with ``@`` and the beginning of
+        the digest of the model.
     jobs
         Number of decided jobs.
     live_placed, shadow_placed
-        Placed jobs of each.
+        Number of jobs that each policy placed.
     same_node
-        Jobs that both placed on the same nodes.
+        Number of jobs that both policies placed on the same nodes.
     live_fragmentation_milli, shadow_fragmentation_milli
-        Fragmentation of the fleet after each, thousandths.
+        Fragmentation of the fleet after the decisions of each policy, thousandths.
     answered
-        Jobs that the shadow policy decided itself, including deferrals. It is not queried if nothing fits.
+        Number of jobs that the shadow policy decided itself, including deferrals. It is not queried if nothing fits.
     fallbacks
-        Jobs that the fallback decided, wholly or in part.
+        Number of jobs that the fallback decided, wholly or in part.
     """
 
     at_ns: int

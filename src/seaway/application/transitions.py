@@ -1,6 +1,6 @@
 """State transitions of jobs, as changes with the rows and the event.
 
-An attempt is only changed together with its job, whose version protects both. The one exception is the last step of an
+An attempt changes only together with its job, whose version protects both. The one exception is the last step of an
 attempt, from ending to ended, which only the control loop makes.
 """
 
@@ -15,10 +15,10 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
-"""End of the reason of a job that was moved from a place. It applies until the job is tried again."""
+"""End of the reason of a job that was moved away. It applies until the next placement attempt."""
 
 ACCEPTED, TAKEN_IN = "accepted", "taken in"
-"""Reasons of the first two events of a job: stored, and read by the loop."""
+"""Reasons of the first two events of a job: stored, and read by the control loop."""
 
 
 def job_event(job: JobRecord, actor: str, kind: str = "state", reason: str = "") -> Event:
@@ -36,12 +36,12 @@ def job_event(job: JobRecord, actor: str, kind: str = "state", reason: str = "")
 
 
 def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: Any) -> JobRecord:  # noqa: ANN401
-    """Return a job in its next state.
+    """Return a job in a new state.
 
     Raises
     ------
     ConflictError
-        If its present state does not allow this.
+        If the current state does not allow the transition.
     """
     require_may_follow(job.state, state)
     if state.final and job.ended_ns is None:
@@ -50,7 +50,7 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
 
 
 def blocked(job: JobRecord, reason: str, actor: str, now_ns: int) -> Change:
-    """Return the change for a new reason of a job in the same state."""
+    """Return the change for a new reason of a job that stays in its state."""
     after = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
     return Change(update=[after], insert=[job_event(after, actor, "blocked")])
 
@@ -66,7 +66,10 @@ def stepped(job: JobRecord, actor: str) -> Change:
 
 
 def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str) -> Change:
-    """Return the change for a placement, with the commands for its clusters, before anything is sent."""
+    """Return the change for a placement, with the pending commands for its clusters.
+
+    It is stored before they are sent.
+    """
     change = stepped(scheduled, actor)
     if queued.state is not JobState.QUEUED:
         change.insert.insert(
@@ -80,7 +83,7 @@ def placed(queued: JobRecord, scheduled: JobRecord, attempt: Attempt, actor: str
 
 
 def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
-    """Return the change that starts the removal of an attempt: cancel unsent commands, and send removals."""
+    """Return the change that starts the removal of an attempt: cancel unsent commands, and add removal commands."""
     change = Change(update=[replace(attempt, state=AttemptState.ENDING, reason=reason)])
     for cluster in attempt.clusters:
         change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))
@@ -89,7 +92,7 @@ def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
 
 
 def ended(attempt: Attempt, now_ns: int) -> Change:
-    """Return the change for the end of an attempt without remaining objects."""
+    """Return the change for the end of an attempt whose objects are removed."""
     change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns)])
     for cluster in attempt.clusters:
         for verb in Verb:
@@ -120,7 +123,10 @@ def sent_back(
 def respecified(
     job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int, *, may_stay: bool = True
 ) -> tuple[JobRecord, Change]:
-    """Return the change for a new spec of a job. It is requeued if its placement does not match or may not stay."""
+    """Return the change for a new spec of a job.
+
+    The job is requeued if its placement does not match or may not stay.
+    """
     reason = f"changed by {actor}"
     placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
     if placed_otherwise:

@@ -1,4 +1,4 @@
-"""Views of the fleet, the queue and decisions: frozen values, computed from the live state on demand."""
+"""Views of the fleet, the queues and decisions: frozen values, computed from the live state on demand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ClusterState(Enum):
 
     UP = "up"
     STALE = "stale"
-    """No answer for a while. The cluster gets no new jobs."""
+    """No response for a while. The cluster gets no new jobs."""
     LOST = "lost"
-    """No answer for longer than the grace period. Its jobs are placed elsewhere."""
+    """No response for longer than the grace period. The jobs of the cluster are placed elsewhere."""
     GONE = "gone"
-    """Not in the fleet any more, but with allocations. Its jobs are placed elsewhere."""
+    """No longer in the fleet, but still with allocations. The jobs of the cluster are placed elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SliceView:
     Attributes
     ----------
     job_id, job, tenant, attempt, replica
-        Replica and job. For an unmanaged pod only its name, ``namespace/pod``, as `job`.
+        Job and replica. For an unmanaged pod, only `job` is set, to ``namespace/pod``.
     pod, container
         The pod, ``namespace/pod``, and its container; empty while unknown.
     used
@@ -73,7 +73,7 @@ class DeviceView:
     Attributes
     ----------
     reason
-        Reason why it accepts no new work, of the device, its node or its cluster; empty if it does.
+        Reason why the device, its node or its cluster accepts no new work; empty if it does.
     used
         Latest measured use; None if unknown or too old.
     """
@@ -95,7 +95,7 @@ class DeviceView:
 
 
 class Holding(NamedTuple):
-    """Slice of a device and its container. A tuple, since there are very many.
+    """Slice of a device and its container. A tuple for compact storage.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Holding(NamedTuple):
 
 
 class DeviceUse(NamedTuple):
-    """Device with its location and holders. A tuple, since there are very many."""
+    """Device with its location and holders. A tuple for compact storage."""
 
     cluster: str
     node: str
@@ -133,11 +133,11 @@ class NodeView:
     Attributes
     ----------
     ready
-        Whether it accepts new work: its cluster reports it as ready, and it is not cordoned.
+        Whether the node accepts new work: its cluster reports it as ready, and it is not cordoned.
     reason
-        Reason why it accepts none, besides its `cordon`: that of the node or of its whole cluster.
+        Reason why the node or its cluster accepts no new work, other than `cordon`.
     cordon
-        Its cordon, if any.
+        Cordon of the node, if any.
     pods
         Maximum number of pods; None if unknown.
     """
@@ -170,11 +170,11 @@ class ClusterView:
     Attributes
     ----------
     last_seen_s
-        Seconds since its last answer.
+        Seconds since the last response.
     unreachable_reason
-        Reason why it does not answer; empty while it is up, or if unknown.
+        Reason why the cluster does not respond; empty while it is up, or if unknown.
     orphans
-        Names of its orphaned workloads.
+        Names of orphaned workloads.
     """
 
     name: str
@@ -203,13 +203,13 @@ class Choice:
     Attributes
     ----------
     free_slices
-        Number of such replicas that the node has room for.
+        Number of such replicas that fit on the node.
     link
         Link from the gateway of the user to that of the cluster; None if either is unknown.
     microprice_per_hour
         Price of a replica per hour, millionths of the currency unit.
     chosen
-        Whether the policy selects it.
+        Whether the policy selects the node.
     """
 
     cluster: str
@@ -229,17 +229,17 @@ class DryRun:
     Attributes
     ----------
     policy
-        The policy that decided.
+        Policy that decided.
     fits
         Whether the job would start immediately.
     message
         The result in one sentence.
     candidates
-        Candidates for its first replica, best first.
+        Candidates for the first replica, best first.
     placements
-        Placement of every replica; empty if it would wait.
+        Placement of every replica; empty if the job would wait.
     manifests
-        The objects that its clusters would get.
+        Objects that would be sent to the clusters.
     """
 
     policy: str
@@ -258,19 +258,19 @@ class Reason:
     Attributes
     ----------
     message
-        The answer in one sentence.
+        The reason in one sentence.
     position
-        Position in its queue, from 1; 0 if it does not wait.
+        Position in the queue, from 1; 0 if the job does not wait.
     ahead
-        Number of jobs that are decided before it.
+        Number of jobs to be decided before this job.
     placements
-        Its placements; empty while it waits.
+        Placements of the job; empty while it waits.
     placement_reason
-        Reason that was recorded with its placement.
+        Reason recorded with the placement.
     explanation
-        Node by node, on the present fleet; None for a finished job.
+        Explanation by node on the current fleet; None for a finished job.
     code, params
-        Kind of the answer for programs, with its names and figures.
+        Machine-readable kind of the reason, with its names and values.
     """
 
     job: JobRecord
@@ -295,7 +295,7 @@ class PolicyView:
     Attributes
     ----------
     queues
-        Queues that use it.
+        Queues that use the policy.
     source
         `HEURISTIC`, `PACKAGE`, `PROFILE` or `TRAINED`.
     """

@@ -1,7 +1,7 @@
 """The only writer of the database. It stores changes of all threads in groups, one transaction per group.
 
-A disk confirms a transaction in the same time for one or a hundred changes. So changes that arrive during a transaction
-wait and form the next group.
+A durable transaction takes the same time for one or a hundred changes. So changes that arrive during a transaction form
+the next group.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MAX_TOGETHER = 512
 
 BUSY = 4
 GATHER_S = 0.003
-"""Seconds to wait for more changes if many arrived together last time. A transaction costs as much as ten changes."""
+"""Seconds to wait for more changes after a large group. A transaction costs as much as ten changes."""
 
 MAX_WAITING = 20_000
-"""Maximum number of waiting changes. Beyond it, callers have to retry later."""
+"""Maximum number of waiting changes. Above it, callers have to retry later."""
 
 Listener = Callable[[Sequence[Change]], None]
 Doubter = Callable[[], None]
@@ -40,11 +40,6 @@ _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[l
 
 class Writer:
     """Group commit of changes. Listeners are notified of stored changes in order.
-
-    Parameters
-    ----------
-    store
-        The store.
 
     Attributes
     ----------
@@ -55,9 +50,9 @@ class Writer:
     failures
         Number of groups whose result is unknown.
     soon
-        Changes so far from callers that wait, such as a submit.
+        Number of changes from callers that wait for the result, such as a submit.
     deposed
-        Why nothing is stored any more, because another process is the leader; empty while this one writes.
+        Reason why nothing is stored since another process became the leader; empty while this process is the leader.
     """
 
     def __init__(self, store: Store) -> None:
@@ -79,28 +74,28 @@ class Writer:
         self._on_deposed: list[Callable[[], None]] = []
 
     def on_deposed(self, call: Callable[[], None]) -> None:
-        """Call a function when another process becomes the leader, or now if one did.
+        """Register a function to call when another process becomes the leader, or call it now if one did.
 
-        The call is made in the thread that notices. The function must not wait for a change to be stored.
+        The writer calls it in the thread that detects the change. The function must not wait for a change to be stored.
         """
         self._on_deposed.append(call)
         if self.deposed:
             call()
 
     def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
-        """Call `listener` with each stored group of changes, before its callers continue.
+        """Register `listener`, called with each stored group of changes before its callers continue.
 
         Parameters
         ----------
         doubter
-            Called after a failed group that may have been stored. A cache of stored records must be read again then.
+            Called after a failed group that may have been stored. Caches of stored records must then be reloaded.
         """
         self._listeners.append(listener)
         if doubter:
             self._doubters.append(doubter)
 
     def start(self) -> None:
-        """Start the thread. Without it, callers store their changes themselves."""
+        """Start the thread. Without the thread, callers store their changes themselves."""
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -143,7 +138,7 @@ class Writer:
             If another change of a row came first.
         """
         if self.commit([change]) != [Outcome.STORED]:
-            raise ConflictError("it was changed at the same time; read it again and try again")
+            raise ConflictError("concurrent change; read the object again and retry")
 
     async def stored_soon(self, change: Change) -> Outcome:
         """Store one change without blocking the event loop."""
@@ -180,7 +175,7 @@ class Writer:
             self._serve(group)
 
     def _take(self) -> list[tuple[Sequence[Change], _Waiter]]:
-        """Take the changes of one transaction from the queue, at least one entry."""
+        """Remove the changes of the next transaction from the queue, at least one entry."""
         group, size = [self._waiting.popleft()], 0
         size = len(group[0][0])
         while self._waiting and size + len(self._waiting[0][0]) <= MAX_TOGETHER:
@@ -227,7 +222,7 @@ class Writer:
         return outcomes
 
     def _give_up(self, why: str) -> None:
-        """Stop storing, and notify components that have to stop as well."""
+        """Stop storing, and call the functions registered with `on_deposed`."""
         self.deposed = why
         log.info("%s", why)
         for call in self._on_deposed:
@@ -242,7 +237,7 @@ class Writer:
                 log.exception("a listener failed on stored changes")
 
     def _number_events(self, changes: Sequence[Change]) -> None:
-        """Set the IDs of new events in the order of storage."""
+        """Assign IDs to new events in the order of storage."""
         if self._last_event is None:
             try:
                 self._last_event = self._store.last_event()

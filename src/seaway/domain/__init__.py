@@ -1,1 +1,1 @@
-"""Values and rules of scheduling: frozen, standard library only."""
+"""Domain model of scheduling: immutable values and their rules, with the standard library only."""

@@ -1,4 +1,4 @@
-"""Clusters and the fleet they form."""
+"""Clusters, and the fleet of all clusters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Totals:
 
 
 def totals_of(nodes: Sequence[Node]) -> Totals:
-    """Sum up what nodes have."""
+    """Return the total resources of nodes."""
     devices = [device for node in nodes for device in node.devices]
     return Totals(
         nodes=len(nodes),
@@ -38,23 +38,23 @@ def totals_of(nodes: Sequence[Node]) -> Totals:
     )
 
 
-@dataclass(frozen=True)  # without slots, as what is worked out is kept
+@dataclass(frozen=True)  # no slots: cached_property needs __dict__
 class Cluster:
     """A Kubernetes cluster.
 
     Attributes
     ----------
     name
-        Unique in the fleet.
+        Name, unique in the fleet.
     nodes
-        Its nodes, in the order that decides ties.
+        Nodes, in the order that decides ties.
     gateway
-        Name of the gateway before it; empty when none is known, which refuses jobs that set
-        bounds on the network.
+        Name of its gateway; empty if unknown. Jobs with bounds on the network cannot run in a cluster without a
+        gateway.
     region
-        Where it stands.
+        Region of the cluster.
     hardware
-        What is special about it, like ``nvlink`` or ``rdma``.
+        Special hardware, such as ``nvlink`` or ``rdma``.
     microprice_per_gpu_hour
         Price of one GPU for an hour, millionths of the currency's unit.
     """
@@ -74,13 +74,13 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All clusters, gateways and links that Seaway places work on.
+    """All clusters, gateways and links that Seaway schedules work on.
 
     Raises
     ------
     RejectedError
-        When two clusters, two gateways, two nodes of a cluster or two devices have one name,
-        or a link or cluster names a gateway that is not there.
+        If two clusters, two gateways, two nodes of a cluster or two devices share a name, or a link or cluster names an
+        unknown gateway.
     """
 
     clusters: tuple[Cluster, ...]
@@ -88,7 +88,7 @@ class Fleet:
     links: tuple[Link, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check names once, so that nothing further down has to."""
+        """Check that all names are unique and all named gateways exist."""
         _only_once("cluster", (cluster.name for cluster in self.clusters))
         _only_once("gateway", (gateway.name for gateway in self.gateways))
         _only_once("device", (device.uuid for device in self.devices))
@@ -110,12 +110,12 @@ class Fleet:
 
     @property
     def nodes(self) -> Iterable[tuple[Cluster, Node]]:
-        """Every node with its cluster, in the order that decides ties."""
+        """Every node with its cluster, in the order that breaks ties."""
         return ((cluster, node) for cluster in self.clusters for node in cluster.nodes)
 
     @cached_property
     def device_count(self) -> int:
-        """Number of devices the fleet has."""
+        """Number of devices of the fleet."""
         return sum(1 for _ in self.devices)
 
 

@@ -1,4 +1,4 @@
-"""Deployments, the commands for a cluster, and workloads, their observed state there."""
+"""Deployments, which are commands for a cluster, and workloads, their observed state."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from seaway.domain.placement import DeviceSlice, Placement
 
 
 def deployment_name(job_id: str, attempt: int) -> str:
-    """Derive the name of an attempt's objects, the same in every cluster, so that repeating does no harm."""
+    """Return the name of an attempt's objects. It is the same in every cluster, so that commands can be repeated."""
     return f"sw-{job_id}-{attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One attempt's part in one cluster.
+    """The part of an attempt in one cluster.
 
     Attributes
     ----------
     job_id, attempt
-        Which job, and which of its attempts, from 1.
+        Job, and number of the attempt, from 1.
     cluster
-        Where.
+        Name of the cluster.
     spec
-        What is to run.
+        Specification of the job.
     placements
-        Node and devices of each replica that goes to this cluster.
+        Node and devices of each replica in this cluster.
     """
 
     job_id: str
@@ -50,32 +50,32 @@ class WorkloadPhase(Enum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     GONE = "gone"
-    """Removed; said once by a backend that is asked for changes.
+    """Removed. A backend reports it once as a change.
 
-    Among all there is: nothing of it runs any more, but something that never did is left of it.
+    In a complete listing: none of its pods runs, but an object that never ran remains.
     """
 
 
 FINISHED_PHASES = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
-"""Phases of what does not run any more and holds nothing, but is still there."""
+"""Phases of workloads that ended and hold no resources, but still exist."""
 
 
 class Cause(Enum):
     """Cause of a failure."""
 
     WORKLOAD = "workload"
-    """The program: it crashed, or could never start."""
+    """The program crashed, or could never start."""
     INFRASTRUCTURE = "infrastructure"
-    """The infrastructure: its node or device failed, or the cluster evicted it."""
+    """A node or device failed, or the cluster evicted the pod."""
     UNSCHEDULABLE = "refused"
-    """The cluster's own scheduler would not have it where Seaway put it."""
+    """The cluster's scheduler rejected the node or devices that Seaway chose."""
     REJECTED = "denied"
-    """The cluster would have it nowhere: a quota, a policy or a webhook of it says no."""
+    """The cluster rejected it on all nodes: a quota, a policy or a webhook denied it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container of a pod, and the ports that it says it answers at."""
+    """A container of a pod, and its declared ports."""
 
     name: str
     ports: tuple[int, ...] = ()
@@ -88,13 +88,13 @@ class ReplicaStatus:
     Attributes
     ----------
     slices
-        Slices of devices that it holds, or held before it ended.
+        Device slices that it holds, or held before it ended.
     cpu_milli, memory_mib
-        Its use of the node besides.
+        CPU and memory that it holds on the node.
     pod
-        Its pod, ``namespace/pod``; empty before it exists.
+        Name of its pod, ``namespace/pod``; empty before the pod exists.
     holders
-        Container that holds each slice, in their order, by name; empty if unknown.
+        Name of the container that holds each slice, in the order of the slices; empty if unknown.
     containers
         Containers of its pod.
     """
@@ -112,7 +112,7 @@ class ReplicaStatus:
 
     @property
     def uuids(self) -> tuple[str, ...]:
-        """Its devices."""
+        """UUIDs of its devices."""
         return tuple(taken.uuid for taken in self.slices)
 
 
@@ -123,15 +123,15 @@ class Workload:
     Attributes
     ----------
     job_id, attempt
-        Read from the object itself, so that a late report can be recognised.
+        Read from the object itself, so that late reports are recognised.
     phase
-        Running if all its replicas run, succeeded if all succeeded, failed if one failed.
+        Running if all replicas run, succeeded if all succeeded, failed if one failed.
     reason
-        Why it failed or does not start; empty otherwise.
+        Reason why it failed or does not start; empty otherwise.
     address
         Address of its service; empty without ports.
     cause
-        Cause of its failure; undefined in other phases.
+        Cause of a failure; undefined in other phases.
     """
 
     job_id: str
@@ -156,17 +156,17 @@ class UnmanagedPod:
     Attributes
     ----------
     name
-        Unique in its cluster, such as ``namespace/pod``.
+        Name, unique in its cluster, such as ``namespace/pod``.
     node
-        Its node; empty once it is gone, or holds nothing any more.
+        Node of the pod; empty if the pod was removed or holds nothing.
     slices
-        Slices of devices that it holds.
+        Device slices that it holds.
     cpu_milli, memory_mib
-        Its use of the node besides.
+        CPU and memory that it holds on the node.
     containers
-        Container that holds each slice, in their order; empty if unknown.
+        Container that holds each slice, in the order of the slices; empty if unknown.
     pods
-        Its share of the node's maximum number of pods: 0 once it has ended and only holds devices.
+        Its share of the node's maximum number of pods: 0 if it has ended and only holds devices.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Devices: a GPU or NPU of a node, which jobs share in slices."""
+"""Devices: GPUs or NPUs of a node, which jobs share in slices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 from seaway.domain.errors import RejectedError
 
 WHOLE_DEVICE_MILLI = 1000
-"""Cores of one unscaled device in thousandths; HAMi's 100 percent points."""
+"""Cores of one unscaled device in thousandths, which are 100 percent points in HAMi."""
 
 MILLI_PER_PERCENT_POINT = 10
 """Thousandths of a device in one of the vGPU layer's percent points."""
@@ -18,33 +18,33 @@ class DeviceMode(Enum):
     """Sharing mode of a device. The values are HAMi's terms, if it has one."""
 
     HAMI_CORE = "hami-core"
-    """Each slice is held to its memory and cores, by HAMi's library or another vGPU layer."""
+    """HAMi's library or another vGPU layer limits the memory and cores of each slice."""
     MIG = "mig"
     MPS = "mps"
     WHOLE = "whole"
-    """Not shared: one pod has all of it."""
+    """Not shared: one pod has the whole device."""
     SHARED = "shared"
-    """Pods take turns, and no one holds them to a share."""
+    """Time slicing between pods without limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """One size in which a device in MIG mode can be cut.
+    """One size of an instance on a device in MIG mode.
 
     Attributes
     ----------
     name
-        NVIDIA's name, like ``3g.20gb``.
+        NVIDIA's name, such as ``3g.20gb``.
     memory_mib
-        Memory that an instance books, MiB.
+        Memory of an instance, MiB.
     core_milli
-        Cores that an instance books, thousandths of the device (rounded up, as HAMi rounds).
+        Cores of an instance, thousandths of the device, rounded up as in HAMi.
     slice_count
         Compute slices of an instance, 1-7.
     size
         Memory slices that an instance covers, 1-8.
     starts
-        Memory slices at which an instance may begin.
+        Memory slices at which an instance may start.
     """
 
     name: str
@@ -55,7 +55,7 @@ class MigProfile:
     starts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Reject an instance that does not lie within eight memory slices."""
+        """Reject an instance that exceeds eight memory slices."""
         if not self.starts or min(self.starts) < 0 or max(self.starts) + self.size > 8 or self.size < 1:
             raise RejectedError(f"MIG profile {self.name!r}: placements must be within memory slices 0-7")
 
@@ -72,41 +72,43 @@ class Device:
     Attributes
     ----------
     uuid
-        The device's ID, unique in the fleet.
+        ID of the device, unique in the fleet.
     index
-        Its index on the node, from 0.
+        Index on the node, from 0.
     model
         Product name, such as ``NVIDIA A100-SXM4-80GB``.
     memory_mib
-        Allocatable memory, MiB (scaling included).
+        Allocatable memory, MiB, with scaling.
     vendor
-        Its vendor, in the vGPU layer's terms.
+        Vendor, in the vGPU layer's terms.
     core_milli
-        Allocatable cores, thousandths of one device (scaling included).
+        Allocatable cores, thousandths of one device, with scaling.
     share_limit
         Maximum number of containers with a slice.
     numa
-        Its NUMA node.
+        NUMA node.
     healthy
-        False when the vGPU layer does not report it as healthy.
+        False if the vGPU layer does not report it as healthy.
     cordoned
-        True when it accepts no new slices; running workloads stay.
+        True if it accepts no new slices; running workloads stay.
     mode
-        Its sharing mode.
+        Sharing mode.
     mig_profiles
-        In MIG mode, the possible profiles.
+        Supported profiles in MIG mode.
     mig_single_device
-        In MIG mode, whether pods cannot request a number of instances per device: those of a replica are then all on
-        one device, or on devices with one such instance each.
+        In MIG mode, whether pods cannot request a number of instances per device. The instances of a replica are then
+        all
+        on one device, or on devices with one such instance each.
     core_steps
-        Number of equal steps of its cores, 1-1,000: a request is rounded up to whole steps.
+        Number of equal steps of its cores, 1-1,000. A request is rounded up to whole steps.
     memory_step_mib
-        Step of memory, MiB, likewise; a share in percent is rounded down, to one step at least.
+        Step of memory, MiB: a request is rounded up to whole steps. A share in percent is rounded down, to at least one
+        step.
     even_shares
-        Whether it is allocated in as many even shares as there can be slices: all of it if that is one. A slice uses as
-        many shares as its request needs, one at least; the steps do not apply.
+        Whether the device is allocated in even shares, as many as its maximum number of slices. A slice uses as many
+        shares as its request needs, at least one; the steps do not apply.
     reason
-        Why it accepts no new slices; empty while it does, and if its cluster gives no reason.
+        Reason why it accepts no new slices; empty if it does, or if its cluster reports no reason.
     """
 
     uuid: str
@@ -128,7 +130,7 @@ class Device:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Reject figures that no device can have."""
+        """Reject impossible figures."""
         for field, value in (
             ("memory_mib", self.memory_mib),
             ("core_milli", self.core_milli),

@@ -1,7 +1,6 @@
 """Errors, sorted by remedy.
 
-"This job cannot be placed" is not among them: that is a value with reasons, see
-`seaway.scheduling.explain`.
+A job that cannot be placed is not an error, but a value with reasons; see `seaway.scheduling.explain`.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ class SeawayError(Exception):
 
 
 class RejectedError(SeawayError):
-    """The input is invalid, and stays so until the caller fixes it.
+    """Invalid input that the caller must fix.
 
     Parameters
     ----------
     message
-        The problem and its remedy, one line.
+        Problem and remedy, one line.
     where
-        Its place: a file with line and column, or the path of a field.
+        Position of the problem: a file with line and column, or the path of a field.
     also
         Further problems of the same input.
     """
@@ -36,7 +35,7 @@ class UnknownError(RejectedError):
 
 
 class UnauthenticatedError(SeawayError):
-    """No one known asks, or the token does not hold: send one that does."""
+    """The request has no token, or its token is not valid."""
 
 
 class ForbiddenError(SeawayError):
@@ -44,22 +43,22 @@ class ForbiddenError(SeawayError):
 
 
 class ConflictError(SeawayError):
-    """The state moved on in the meantime: read it again and try again."""
+    """The state has changed since the caller read it. Read it again and retry."""
 
 
 class StaleError(ConflictError):
-    """The object has another version than the one that the change is based on."""
+    """The change is based on an old version of the object."""
 
 
 class UnavailableError(SeawayError):
-    """Something that Seaway depends on does not answer.
+    """A dependency of Seaway does not respond.
 
     Parameters
     ----------
     message
-        What does not answer.
+        Name of the dependency and the problem.
     retry_after_s
-        After how many seconds another try makes sense.
+        Recommended delay before the next try, seconds.
     """
 
     def __init__(self, message: str, *, retry_after_s: int = 5) -> None:
@@ -68,8 +67,11 @@ class UnavailableError(SeawayError):
 
 
 class InvariantError(SeawayError):
-    """A rule that Seaway itself has to keep was broken: a bug, never the user's fault."""
+    """A violated internal invariant: a bug in Seaway, never the user's fault."""
 
 
 class DeposedError(InvariantError):
-    """Another process does what this one alone may do, like writing to the database: this one has to stop."""
+    """Another process took over an exclusive task of this one, such as writing to the database.
+
+    This process must stop.
+    """

@@ -1,6 +1,6 @@
-"""Consistency checks of gateways and paths: all problems together, each with its place.
+"""Consistency checks of gateways and paths. They report all problems, each with its place.
 
-Places are named as in the document that `seaway.wire.network_in` reads, such as ``gateways[1].sids[0]``.
+Places are paths in the document that `seaway.wire.network_in` reads, such as ``gateways[1].sids[0]``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PrefixProblems = Iterator[RejectedError]
 
 
 def prefix_problems(config: NetworkConfig) -> PrefixProblems:
-    """Yield what is wrong with the networks behind gateways."""
+    """Yield the problems of the networks behind gateways."""
     yield from _duplicate_prefixes(config)
     yield from _overlapping_prefixes(config)
     yield from _taking(config)
@@ -37,13 +37,13 @@ def _duplicate_prefixes(config: NetworkConfig) -> PrefixProblems:
 
 
 def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
-    """Find prefixes that lie within one that is behind another gateway."""
+    """Find prefixes inside a prefix of another gateway."""
     behind = sorted(
         (prefix.network_address, prefix.prefixlen, at, number)
         for at, gateway in enumerate(config.gateways)
         for number, prefix in enumerate(gateway.prefixes)
     )
-    around: list[tuple[IPv6Network, GatewayConfig]] = []  # those that the one at hand may lie within, widest first
+    around: list[tuple[IPv6Network, GatewayConfig]] = []  # prefixes that may contain the current one, widest first
     for _, _, at, number in behind:
         gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
         while around and not prefix.subnet_of(around[-1][0]):
@@ -60,7 +60,7 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
 
 
 def _taking(config: NetworkConfig) -> PrefixProblems:
-    """Find networks whose packets would be wrapped though they are for gateways themselves."""
+    """Find networks that contain addresses of gateways: packets to these gateways would be encapsulated."""
     locators = sorted((each.locator, each.name) for each in config.gateways if each.locator is not None)
     addresses = sorted((each.address, each.name) for each in config.gateways if isinstance(each.address, IPv6Address))
     starts = [locator.network_address for locator, _ in locators]
@@ -88,11 +88,11 @@ MIN_UDP_PORT = 1024
 """Lowest port for processes without privileges, by default on Linux (net.ipv4.ip_unprivileged_port_start)."""
 
 NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
-"""Behaviours that need a neighbour."""
+"""Behaviours that need a next hop."""
 
 
 def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
-    """Return all that is wrong with a configuration, in the order of the document; empty when it is fine."""
+    """Return all problems of a configuration, in the order of the document."""
     found = [*_duplicate_gateways(config), *_versions(config), *_overlaps(config)]
     for at, gateway in enumerate(config.gateways):
         found += _gateway(gateway, f"gateways[{at}]")
@@ -105,12 +105,12 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
 
 
 def require_valid(config: NetworkConfig) -> NetworkConfig:
-    """Return a configuration that makes sense.
+    """Return a configuration after all checks.
 
     Raises
     ------
     RejectedError
-        Says what is wrong first, and in `also` what else is.
+        With the first problem, and the others in `also`.
     """
     wrong = problems(config)
     if wrong:
@@ -120,7 +120,7 @@ def require_valid(config: NetworkConfig) -> NetworkConfig:
 
 
 def _duplicate_gateways(config: NetworkConfig) -> Problems:
-    """Find what only one gateway may have."""
+    """Find names and addresses that several gateways have."""
     ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (
         ("name", lambda each: each.name),
         ("address", lambda each: each.address),
@@ -156,7 +156,7 @@ def _duplicate_sids(config: NetworkConfig) -> Problems:
 
 
 def _versions(config: NetworkConfig) -> Problems:
-    """Find gateways that cannot be probed by most others, nor probe them, for nothing gets from IPv4 to IPv6."""
+    """Find gateways of the minority IP version: probes do not cross between IPv4 and IPv6."""
     versions = Counter(gateway.address.version for gateway in config.gateways)
     if len(versions) < 2:
         return
@@ -172,7 +172,7 @@ def _versions(config: NetworkConfig) -> Problems:
 
 
 def _overlaps(config: NetworkConfig) -> Problems:
-    """Find locators in each other, and prefixes in each other and around what gateways are reached by."""
+    """Find overlaps of locators, of prefixes, and of prefixes with addresses of gateways."""
     located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
     for (_, one, its), (at, _, locator) in combinations(located, 2):
         if its.overlaps(locator):

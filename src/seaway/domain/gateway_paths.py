@@ -1,4 +1,4 @@
-"""Paths between gateways: what is wrong with them, and how large a packet may be that takes them.
+"""Checks of paths between gateways, and the maximum packet size on a path.
 
 References
 ----------
@@ -22,16 +22,16 @@ MAX_SEGMENTS = 32
 MAX_WEIGHT = 255
 
 NAMED = 5
-"""Gateways that a problem names."""
+"""Maximum number of gateways in an error message."""
 
 
 def overhead(segments: int) -> int:
-    """Return what wrapping a packet for a path of so many segments adds to it, bytes."""
+    """Return the size of the headers that encapsulation adds for a number of segments, bytes."""
     return 40 + 8 + 16 * segments
 
 
 class Room:
-    """Maximum packet sizes on the paths of a network. The network is analysed once for any number of paths.
+    """Maximum packet sizes on the paths of a network.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ class Room:
         self._by_sid = {sid.address: gateway.mtu for gateway in config.gateways for sid in gateway.sids}
 
     def inner_mtu(self, source: str, path: Path) -> int:
-        """Return how large a packet may be before it is wrapped, bytes; 0 where no gateway on the way says its MTU."""
+        """Return the maximum size of a packet before its encapsulation, bytes; 0 if no MTU on the path is known."""
         passed = (self._by_name.get(source), *map(self._by_sid.get, path.segments))
         known = [mtu for mtu in passed if mtu]
         return min(known) - overhead(len(path.segments)) if known else 0
 
 
 def path_problems(config: NetworkConfig) -> Problems:
-    """Yield what is wrong with the paths of a configuration."""
+    """Yield the problems of the paths of a configuration."""
     known = {gateway.name: gateway for gateway in config.gateways}
     owners = {sid.address: (gateway, sid) for gateway in config.gateways for sid in gateway.sids}
     room = Room(config)
@@ -129,7 +129,7 @@ def _path(
 
 
 def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Problems:
-    """Find where a path ends too early or not at all, and where it goes in circles."""
+    """Yield segments that end the path too early, a wrong last segment, and loops."""
     for number, (gateway, sid) in enumerate(steps[:-1]):
         if sid.behaviour.unwraps:
             yield RejectedError(
@@ -155,7 +155,7 @@ def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Pr
 
 
 def _unreachable(config: NetworkConfig) -> Problems:
-    """Find pairs that are to be connected and have no path, or only a way out and none back."""
+    """Yield gateways that others cannot reach: pairs without a path, or with a path in one direction only."""
     given = {(pair.source, pair.target) for pair in config.pairs}
     located = [gateway for gateway in config.gateways if gateway.locator is not None]
     for at, target in enumerate(config.gateways):
@@ -181,6 +181,6 @@ def _unreachable(config: NetworkConfig) -> Problems:
 
 
 def abbreviated(names: list[str]) -> str:
-    """Name some, and say how many more there are."""
+    """Return the first `NAMED` names and the number of the others."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -1,6 +1,6 @@
-"""Configuration of the network between gateways: gateways and the paths between them.
+"""Configuration of gateways and of the paths between them.
 
-Frozen values. `seaway.domain.gateway_checks` checks their consistency.
+All values are immutable. `seaway.domain.gateway_checks` checks their consistency.
 
 References
 ----------
@@ -17,24 +17,24 @@ MAIN_TABLE = 254
 """The kernel's main routing table."""
 
 DIRECT = "direct"
-"""Name of the path that a pair has when no paths of it are given: straight to the target's End.DT6."""
+"""Name of the default path of a pair: directly to the target's End.DT6."""
 
 
 class Behaviour(Enum):
     """Behaviour of a gateway for packets whose next segment is one of its SIDs (RFC 8986, section 4)."""
 
     END = "End"
-    """Goes on to the next segment."""
+    """Continue to the next segment."""
     END_X = "End.X"
-    """Goes on to the next segment by way of a certain neighbour."""
+    """Continue to the next segment through a next hop."""
     END_DT6 = "End.DT6"
-    """Unwraps the packet and looks its destination up in a table."""
+    """Decapsulate the packet, and look up its destination in a table."""
     END_DX6 = "End.DX6"
-    """Unwraps the packet and hands it to a certain neighbour."""
+    """Decapsulate the packet, and forward it to a next hop."""
 
     @property
     def unwraps(self) -> bool:
-        """True if a segment list may end here."""
+        """True if the behaviour decapsulates packets, so that a segment list may end with it."""
         return self in {Behaviour.END_DT6, Behaviour.END_DX6}
 
 
@@ -45,15 +45,15 @@ class Sid:
     Attributes
     ----------
     address
-        Within the gateway's locator.
+        Address within the gateway's locator.
     behaviour
-        What happens there.
+        Behaviour of the gateway.
     table
-        The routing table of an End.DT6.
+        Routing table of an End.DT6.
     next_hop
-        The neighbour of an End.X or End.DX6; None for the others.
+        Next hop of an End.X or End.DX6; None for the others.
     interface
-        Where that neighbour is, the gateway's own interface where it is empty.
+        Interface of the next hop; empty for the gateway's own interface.
     """
 
     address: IPv6Address
@@ -68,39 +68,39 @@ class Method(Enum):
 
     ICMP = "icmp"
     UDP = "udp"
-    """Datagrams that the agent there sends back, where echo requests are filtered."""
+    """Datagrams that the agent reflects, for networks that filter echo requests."""
     TCP = "tcp"
-    """The time a connection takes to be accepted or refused."""
+    """Time until a connection is accepted or refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """One gateway: before a cluster, or before a user site.
+    """A gateway of a cluster or of a user site.
 
     Attributes
     ----------
     name
-        Unique.
+        Unique name.
     address
-        Its own: what others probe, and the source of its tunnels.
+        Address for probes, and source of its tunnels.
     cluster, site
-        What it stands before; one of them is empty.
+        Cluster or user site behind it; one of them is empty.
     interface
-        Towards the network between gateways.
+        Interface to the network between gateways.
     locator
-        The prefix of its SIDs, which the network between gateways routes to it; None for one without SRv6.
+        Prefix of its SIDs, which the network between gateways routes to it; None without SRv6.
     sids
-        What it does for packets that are on their way.
+        Behaviours for transit packets.
     prefixes
-        The networks behind it.
+        Networks behind it.
     mtu
-        What a packet on `interface` may have, bytes; 0 leaves it as it is.
+        Maximum packet size on `interface`, bytes; 0 leaves it unchanged.
     speed_mbps
-        What the interface can carry, Mbit/s, where nothing measures it; 0 for unknown.
+        Capacity of the interface if it is not measured, Mbit/s; 0 for unknown.
     exporter
-        Address of its node-exporter's metrics; empty for none.
+        Address of its node-exporter; empty for none.
     method, port
-        How it is probed; a port for UDP and TCP.
+        Method of probes; a port for UDP and TCP.
     """
 
     name: str
@@ -118,7 +118,7 @@ class GatewayConfig:
     port: int = 0
 
     def sid(self, behaviour: Behaviour) -> Sid | None:
-        """Return its first SID of a behaviour; None without one."""
+        """Return the first SID with a behaviour; None if the gateway has none."""
         return next((sid for sid in self.sids if sid.behaviour is behaviour), None)
 
 
@@ -129,11 +129,11 @@ class Path:
     Attributes
     ----------
     name
-        Unique in its pair.
+        Name, unique in its pair.
     segments
-        SIDs in the order in which a packet passes them; the last one unwraps it.
+        SIDs in the order of transit; the last one decapsulates.
     weight
-        Among paths that share traffic, the share; else the one with the largest is liked best.
+        Share among paths that balance traffic; otherwise the path with the largest weight is preferred.
     """
 
     name: str
@@ -143,14 +143,14 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The paths from one gateway to another, which need not be those of the way back.
+    """The paths from one gateway to another. The reverse direction has its own pair.
 
     Attributes
     ----------
     paths
-        At least one, in order of preference among equal weights.
+        One or more paths, in order of preference among equal weights.
     load_balance
-        Whether traffic is spread over all paths by their weights; else it takes one, which Seaway chooses.
+        Whether traffic is balanced over all paths by their weights; otherwise Seaway selects one path.
     """
 
     source: str
@@ -180,16 +180,16 @@ class ProbeConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """All gateways and what is wanted between them.
+    """All gateways and the paths between them.
 
     Attributes
     ----------
     gateways
-        Every gateway.
+        All gateways.
     pairs
-        Pairs with paths of their own.
+        Pairs with configured paths.
     mesh
-        Whether every other pair is connected as well, each way straight to the target (`DIRECT`).
+        Whether all other pairs are connected as well, directly to the target (`DIRECT`).
     """
 
     gateways: tuple[GatewayConfig, ...] = ()
@@ -198,11 +198,11 @@ class NetworkConfig:
     probe: ProbeConfig = ProbeConfig()
 
     def gateway(self, name: str) -> GatewayConfig | None:
-        """Return a gateway by name; None when there is none."""
+        """Return a gateway by name; None if it does not exist."""
         return next((each for each in self.gateways if each.name == name), None)
 
     def pairs_from(self, source: GatewayConfig) -> tuple[Pair, ...]:
-        """Return the pairs of a gateway, those of the mesh too, in the order of the targets."""
+        """Return the pairs from a gateway, including those of the mesh, in the order of the targets."""
         given = {pair.target: pair for pair in self.pairs if pair.source == source.name}
         found = (given.get(target.name) or self._direct(source, target) for target in self.gateways)
         return tuple(pair for pair in found if pair is not None)

@@ -1,4 +1,4 @@
-"""Jobs: what users ask for."""
+"""Jobs in the scheduler's form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.domain.node import Toleration
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """Resources of one replica, of its node and of each of its devices.
+    """Resources of one replica: of its node and of each of its devices.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class ResourceRequest:
 
     Notes
     -----
-    Without a memory figure, the whole memory of a device is requested, and then by default all of its cores, as in the
+    A request without a memory field requests the whole memory of a device and, by default, all of its cores, as in the
     vGPU layer's webhook.
     """
 
@@ -42,7 +42,7 @@ class ResourceRequest:
     gpu_milli: int = 0
 
     def __post_init__(self) -> None:
-        """Reject negative figures, and slices of no device."""
+        """Reject negative figures, and slices without a device."""
         for name in ("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"):
             if getattr(self, name) < 0:
                 raise RejectedError(f"{name} is {getattr(self, name)}, but may not be negative")
@@ -52,7 +52,7 @@ class ResourceRequest:
             raise RejectedError("GPU memory or cores are requested without a GPU: set gpus")
 
     def filled(self) -> ResourceRequest:
-        """Return the request with every default that the vGPU layer would apply written out."""
+        """Return the request with the defaults of the vGPU layer."""
         if not self.gpus:
             return self
         by_size = self.gpu_memory_mib > 0
@@ -134,16 +134,16 @@ class NodeRules:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """All that decides where one replica may go. Equal demands are placed alike.
+    """All requirements on the place of one replica. Equal demands have the same possible places.
 
     Attributes
     ----------
     request
         Resources.
     devices, nodes
-        Which devices, nodes and clusters are allowed.
+        Allowed devices, nodes and clusters.
     gateway
-        Name of the user's gateway; empty when the job sets no bound on its network.
+        Name of the user's gateway; empty if the job has no bounds on its network.
     network
         Bounds on the link from the user's gateway to the cluster.
     """
@@ -155,7 +155,7 @@ class Demand:
     network: NetworkNeed = NO_NEED
 
     def __post_init__(self) -> None:
-        """Reject bounds on a link that has no user's end."""
+        """Reject bounds on a link without a user's gateway."""
         if self.network.any and not self.gateway:
             raise RejectedError("bounds on the network need the user's gateway they are measured from")
 
@@ -176,13 +176,13 @@ class DataSource:
     size_mib: int = 0
 
     def __post_init__(self) -> None:
-        """Reject a negative size, and a size of nothing known."""
+        """Reject a negative size, and a size without a location."""
         if self.size_mib < 0 or (self.size_mib and not self.location):
             raise RejectedError("data has a place, and no negative size")
 
 
 NO_DATA = DataSource()
-"""Names no data."""
+"""No data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,25 +192,25 @@ class Job:
     Attributes
     ----------
     name
-        Unique among live jobs.
+        Unique name.
     demand
-        What each replica needs.
+        Demand of each replica.
     replicas
-        How many copies run at once.
+        Number of replicas that run in parallel.
     gang
-        Whether all replicas must be placed together or none.
+        Whether all replicas must be placed together.
     single_cluster
-        Whether all replicas must be in one cluster; a gang's only.
+        Whether all replicas of a gang must be in one cluster.
     between_replicas
-        Bounds on the links between the clusters that a job's replicas are spread over.
+        Bounds on the links between the clusters of the replicas.
     priority
-        Higher goes first.
+        Jobs with higher priority are placed first.
     tenant, queue
-        Who submitted it, and where it waits.
+        Tenant and queue of the job.
     arrives_s, expected_duration_s
-        When it is submitted and for how long it runs, seconds; None for a job that stays.
+        Time of submission and expected duration, seconds; None for a job without an end.
     data
-        Where its data is: it is drawn there, and never refused elsewhere.
+        Location of its data. Placement prefers clusters close to it.
     """
 
     name: str
@@ -228,7 +228,7 @@ class Job:
     data: DataSource = NO_DATA
 
     def __post_init__(self) -> None:
-        """Reject a job without replicas, with a negative time, or in one cluster without being a gang."""
+        """Reject a job without replicas, with a negative time, or in a single cluster without being a gang."""
         if self.single_cluster and not self.gang:
             raise RejectedError(f"job {self.name!r}: replicas in one cluster are a gang")
         if self.replicas < 1:

@@ -1,4 +1,4 @@
-"""Validated request of a user, with all defaults."""
+"""Validated specification of a job, with all defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.tenancy import DEFAULT, require_name
 
 NO_CLUSTER = frozenset({""})
-"""Allows no cluster at all: none has an empty name."""
+"""Value of `NodeRules.clusters` that matches no cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Run:
     image
         Container image.
     command, args
-        As in Kubernetes: empty means those of the image.
+        As in Kubernetes; empty for those of the image.
     env
         Environment variables, by name.
     ports
@@ -58,16 +58,16 @@ class JobSpec:
         Expected duration, seconds; None if unknown. A short job may start before a waiting one if it ends in time.
         Simulated clusters run it for exactly this time.
     time_limit_s
-        Seconds after which it is stopped; None for no limit.
+        Maximum run time, seconds; None for no limit.
     retries
-        Maximum number of restarts after it failed by itself; failures of the infrastructure do not count.
-        Ignored for jobs that always restart.
+        Maximum number of restarts after the program fails. Failures of the infrastructure do not count. Ignored for
+        jobs that always restart.
     labels
         Labels of the workload. A running workload keeps its labels until its next attempt.
     single_cluster
-        Whether all replicas must be in one cluster, and are a gang; set by its template.
+        Whether all replicas must be in one cluster, as a gang; set by the template.
     restarts
-        Whether it always restarts, because it is a service; set by its template.
+        Whether it is a service, which always restarts; set by the template.
     on_violation
         Action if its links violate its bounds while it runs.
     data
@@ -94,7 +94,7 @@ class JobSpec:
     data: DataSource = NO_DATA
 
     def __post_init__(self) -> None:
-        """Check the name and the figures."""
+        """Check the name and the numbers."""
         require_name("job", self.name)
         for figure, least in (("replicas", 1), ("expected_duration_s", 0), ("time_limit_s", 1), ("retries", 0)):
             value = getattr(self, figure)
@@ -102,20 +102,20 @@ class JobSpec:
                 raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
-        """Return the job with what its template says of it: this very one where it says so already, as most do."""
+        """Return the job with the traits of its template; the same object if it has them."""
         if (single_cluster, restarts) == (self.single_cluster, self.restarts):
             return self
         return replace(self, single_cluster=single_cluster, restarts=restarts)
 
     def job(self, job_id: str, clusters: frozenset[str] = frozenset()) -> Job:
-        """Return what the scheduler sees.
+        """Return the job in the scheduler's form.
 
         Parameters
         ----------
         job_id
-            Stands for the job's name, which need not be unique.
+            ID, used as the name, because names of jobs are not unique.
         clusters
-            The clusters of its queue's pool; empty for all.
+            Clusters of its queue's pool; empty for all.
         """
         demand = self.demand
         if clusters:
@@ -137,23 +137,23 @@ class JobSpec:
         )
 
     def requires_restart(self, other: JobSpec) -> bool:
-        """Tell whether a job that runs by the one spec must be restarted to run by the other."""
+        """Report whether a running job must restart to change to another specification."""
         return _workload_fields(self) != _workload_fields(other)
 
     @property
     def has_bounds(self) -> bool:
-        """True if it asks anything of the network."""
+        """True if the job has bounds on its network."""
         return self.demand.network.any or self.between_replicas.any
 
     @property
     def max_duration_s(self) -> int | None:
-        """Seconds after which the job is surely gone, or expected to be; None when no one knows."""
+        """Time limit or expected duration in seconds, the shorter one; None if both are unknown."""
         known = [each for each in (self.expected_duration_s, self.time_limit_s) if each is not None]
         return min(known, default=None)
 
 
 def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
-    """Take what running copies hang on: all but name, labels, priority, queue, length, limits, data and breaches."""
+    """Return the fields that running workloads depend on."""
     return (
         spec.demand,
         spec.replicas,
@@ -165,13 +165,13 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32: no i, l, o, u, which people mix up."""
+"""Crockford's base 32, without letters that are easily confused: i, l, o and u."""
 
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
-"""Two letters at once: every row that is read has an id to write."""
+"""Pairs of letters, which speed up encoding."""
 
 _DIGITS = bytes(b"0123456789abcdefghijklmnopqrstuv!"[ALPHABET.find(chr(each))] for each in range(256))
-"""Turns a letter of an id into what Python calls the same digit, and any other letter into none."""
+"""Python's base-32 digit for each letter of an ID; an invalid digit for other characters."""
 
 LENGTH = 13
 RANDOM_BITS = 22
@@ -179,12 +179,12 @@ NS_PER_MS = 1_000_000
 
 
 class JobIds:
-    """Draws ids: 42 bits of milliseconds since 1970, 22 bits that are random at first and count up after.
+    """Generator of IDs: 42 bits of milliseconds since 1970, then 22 bits that start at random and count up.
 
     Parameters
     ----------
     random
-        Where the random bits come from.
+        Source of the random bits.
     """
 
     def __init__(self, random: Random) -> None:
@@ -192,14 +192,14 @@ class JobIds:
         self._last = 0
 
     def generate(self, now_ns: int) -> str:
-        """Return an id that sorts after all drawn before it, even when the clock was set back."""
+        """Return an ID that sorts after all earlier ones, even if the clock was set back."""
         fresh = (now_ns // NS_PER_MS << RANDOM_BITS) | self._random.getrandbits(RANDOM_BITS)
         self._last = fresh if fresh >> RANDOM_BITS > self._last >> RANDOM_BITS else self._last + 1
         return encode(self._last)
 
 
 def encode(number: int) -> str:
-    """Write a 64-bit number as 13 letters and digits that sort as the number does."""
+    """Encode a 64-bit number as 13 letters and digits that sort like the number."""
     pairs = _PAIRS
     return (
         ALPHABET[number >> 60 & 31]
@@ -213,7 +213,7 @@ def encode(number: int) -> str:
 
 
 def decode(text: str) -> int | None:
-    """Read an id; None when `text` is none."""
+    """Decode an ID; None if `text` is not a valid ID."""
     if len(text) != LENGTH:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The states of a job and of its attempts, and which may follow which."""
+"""States of a job and of its attempts, and their transitions."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ class JobState(Enum):
     """State of a job. Users see the values."""
 
     PENDING = "pending"
-    """Accepted and stored; the control loop has not taken it in yet."""
+    """Accepted and stored, but not yet processed by the control loop."""
     QUEUED = "queued"
-    """Waits for a place."""
+    """Waits in its queue."""
     SCHEDULED = "scheduled"
     """Placed; no cluster has confirmed the commands yet."""
     DEPLOYING = "deploying"
-    """Its clusters took it over and are starting it."""
+    """Its clusters confirmed the commands and start it."""
     RUNNING = "running"
-    """Every replica runs."""
+    """All replicas run."""
     COMPLETED = "completed"
     FAILED = "failed"
     PREEMPTED = "preempted"
-    """Had to make room for another job, and goes back into its queue."""
+    """Stopped for another job; it returns to its queue."""
     SUSPENDED = "suspended"
-    """Stopped by a person, until a user resumes it."""
+    """Stopped by a user until it is resumed."""
     CANCELLED = "cancelled"
-    """Ended by a person; the record stays."""
+    """Stopped by a user; the record stays."""
     DELETED = "deleted"
-    """Ended by a person and no longer listed; the record goes with the next pruning."""
+    """Deleted by a user and no longer listed. The record is removed later."""
 
     @property
     def final(self) -> bool:
-        """True if the job is over."""
+        """True if the job has ended."""
         return self in FINAL
 
     @property
     def waits(self) -> bool:
-        """True if the job is to be given a place."""
+        """True if the job waits for a placement."""
         return self in WAITING
 
     @property
     def placed(self) -> bool:
-        """True if the job has a place that it is on the way to, or at."""
+        """True if the job has a placement."""
         return self in PLACED
 
 
@@ -67,7 +67,7 @@ FOLLOWS: dict[JobState, frozenset[JobState]] = {
     JobState.CANCELLED: frozenset({JobState.DELETED}),
     JobState.DELETED: frozenset(),
 }
-"""Allowed transitions. A running job returns to deploying when one of its workloads disappeared."""
+"""Allowed transitions. A running job returns to deploying if one of its workloads disappears."""
 
 
 def require_may_follow(now: JobState, then: JobState) -> None:
@@ -76,7 +76,7 @@ def require_may_follow(now: JobState, then: JobState) -> None:
     Raises
     ------
     ConflictError
-        When a job in state `now` cannot become `then`; says what it could become.
+        When a job in state `now` cannot become `then`, with the possible states.
     """
     if then not in FOLLOWS[now]:
         could = ", ".join(sorted(state.value for state in FOLLOWS[now])) or "nothing else"
@@ -84,27 +84,27 @@ def require_may_follow(now: JobState, then: JobState) -> None:
 
 
 class AttemptState(Enum):
-    """State of an attempt, which carries out one placement of a job."""
+    """State of an attempt, which is one placement of a job."""
 
     ASSUMED = "assumed"
-    """The placement is stored; no cluster has confirmed it. It expires."""
+    """The placement is stored, but no cluster has confirmed it. It expires."""
     SENT = "sent"
-    """Every cluster concerned took it over."""
+    """All its clusters confirmed it."""
     RUNNING = "running"
-    """Every replica was seen running."""
+    """All replicas were observed running."""
     ENDING = "ending"
-    """Its copies are to be removed; what they hold is not given to anyone yet."""
+    """Its workloads are being removed. Their resources stay allocated."""
     ENDED = "ended"
-    """Nothing of it is left, and it holds nothing."""
+    """All its workloads are removed, and their resources are free."""
 
     @property
     def live(self) -> bool:
-        """True if the attempt carries its job: of each job's attempts, at most one is."""
+        """True if this is the current attempt of its job, of which there is at most one."""
         return self in LIVE
 
     @property
     def holds(self) -> bool:
-        """True if devices are kept for it."""
+        """True if it has allocated devices."""
         return self is not AttemptState.ENDED
 
 

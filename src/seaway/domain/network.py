@@ -1,4 +1,4 @@
-"""Gateways, the links between them, and what a job may ask of a link."""
+"""Gateways, the links between them, and a job's bounds on links."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.units import loss_text, rate_text
 
 PPM = 1_000_000
-"""Parts per million in a whole: a link that answers nothing has ``loss_ppm`` 1,000,000."""
+"""Parts per million in a whole: a link without answers has ``loss_ppm`` 1,000,000."""
 
 Ends = tuple[str, str]
-"""Names of the gateways that a link is from and to."""
+"""Names of the source and target gateways of a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """An SRv6 gateway: the network's door to one cluster or to one user site.
-
-    All its links share its interface.
+    """An SRv6 gateway of a cluster or of a user site. All its links share its interface.
 
     Attributes
     ----------
     speed_mbps
-        What its interface carries each way, Mbit/s; 0 sets no limit besides those of its links.
+        Capacity of its interface in each direction, Mbit/s; 0 for no limit besides those of its links.
     used_in_mbps, used_out_mbps
-        Traffic seen on it that is not promised to a job, Mbit/s.
+        Measured traffic without bandwidth reservations of jobs, Mbit/s.
     """
 
     name: str
@@ -36,7 +34,7 @@ class Gateway:
     used_out_mbps: int = 0
 
     def __post_init__(self) -> None:
-        """Reject negative figures."""
+        """Reject negative values."""
         if min(self.speed_mbps, self.used_in_mbps, self.used_out_mbps) < 0:
             raise RejectedError(f"gateway {self.name!r}: a figure is below 0")
 
@@ -50,8 +48,8 @@ class Link:
     source, target
         Names of the gateways.
     latency_ns
-        Round-trip time, nanoseconds; None without an answer. Such a link meets no bound, not even one on loss
-        or bandwidth alone.
+        Round-trip time, nanoseconds; None if no probe was answered. Such a link meets no bound, not even one on loss or
+        bandwidth alone.
     jitter_ns
         Variation of the round-trip time, nanoseconds.
     loss_ppm
@@ -71,34 +69,34 @@ class Link:
     used_mbps: int = 0
 
     def __post_init__(self) -> None:
-        """Reject negative figures and a loss above the whole."""
+        """Reject negative values and a loss above 100%."""
         figures = (self.latency_ns or 0, self.jitter_ns, self.loss_ppm, self.bandwidth_mbps, self.used_mbps)
         if min(figures) < 0 or self.loss_ppm > PPM:
             raise RejectedError(f"link {self.source!r} to {self.target!r}: a figure is out of range")
 
     @property
     def reachable(self) -> bool:
-        """True if anything came back over it."""
+        """True if probes were answered."""
         return self.latency_ns is not None
 
     @property
     def free_mbps(self) -> int:
-        """Bandwidth that can still be promised, Mbit/s, never below 0."""
+        """Bandwidth that can still be reserved, Mbit/s; never below 0."""
         return max(0, self.bandwidth_mbps - self.used_mbps)
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkNeed:
-    """Bounds that a job sets on a link; 0 means that it does not mind.
+    """Bounds of a job on a link; 0 means no bound.
 
     Attributes
     ----------
     max_latency_ns, max_jitter_ns
-        Largest round-trip time and spread, nanoseconds.
+        Maximum round-trip time and jitter, nanoseconds.
     max_loss_ppm
-        Largest loss, parts per million.
+        Maximum loss, parts per million.
     min_bandwidth_mbps
-        Bandwidth that the job takes while it runs, Mbit/s.
+        Bandwidth that is reserved while the job runs, Mbit/s.
     """
 
     max_latency_ns: int = 0
@@ -121,28 +119,28 @@ class OnViolation(StrEnum):
     """Action if a running job's links violate its bounds for too long."""
 
     REPORT = "report"
-    """Report it; the job continues."""
+    """Report the violation; the job continues."""
     MOVE = "move"
-    """Restart it elsewhere, if it fits there."""
+    """Restart the job in another place, if it fits there."""
 
 
 NO_NEED = NetworkNeed()
-"""Sets no bound."""
+"""No bounds."""
 
 
 def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tuple[str, ...]:
-    """Say by which figures a link breaks bounds; empty when it keeps all.
+    """Describe the bounds that a link violates.
 
     Parameters
     ----------
     link
-        What was measured; None when nothing was. Bandwidth counts that is free of others' traffic, promised or not.
+        Measurements; None without any. All bandwidth without traffic of others counts, reserved or not.
     running
-        Whether it is asked for what runs already: that is not broken by bandwidth that no one knows.
+        True for a running job: unknown bandwidth is then no violation.
 
     Examples
     --------
-    >>> misses(NetworkNeed(max_latency_ns=20_000_000), Link("gw-4", "gw-1", 31_200_000))
+    >>> violations(NetworkNeed(max_latency_ns=20_000_000), Link("gw-4", "gw-1", 31_200_000))
     ('latency 31.2 ms, bound 20 ms',)
     """
     if not need.any:
@@ -166,7 +164,7 @@ def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -
 
 
 def link_text(source: str, target: str, violations: tuple[str, ...]) -> str:
-    """Say of which link something holds."""
+    """Describe the violations of a link, with its ends."""
     return f"{source} to {target}: {', '.join(violations)}"
 
 

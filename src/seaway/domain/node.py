@@ -1,4 +1,4 @@
-"""Nodes, and what keeps pods away from them."""
+"""Nodes, taints and tolerations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TaintEffect(Enum):
 
     @property
     def refuses(self) -> bool:
-        """True if the effect refuses new pods rather than only discouraging them."""
+        """True if the effect excludes new pods, False if it only discourages them."""
         return self is not TaintEffect.PREFER_NO_SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A mark on a node that refuses pods which do not tolerate it."""
+    """A mark of a node that excludes pods without a matching toleration."""
 
     key: str
     value: str = ""
@@ -34,16 +34,16 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A job's leave to run in spite of taints.
+    """Permission of a job to run on nodes with a taint.
 
     Attributes
     ----------
     key
-        The taint's key; empty tolerates every taint.
+        Key of the taint; empty tolerates all taints.
     value
-        The taint's value; None tolerates any value (Kubernetes' operator ``Exists``).
+        Value of the taint; None tolerates any value (Kubernetes' operator ``Exists``).
     effect
-        The taint's effect; None tolerates any.
+        Effect of the taint; None tolerates any effect.
     """
 
     key: str = ""
@@ -51,7 +51,7 @@ class Toleration:
     effect: TaintEffect | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether this toleration covers `taint`."""
+        """Report whether this toleration matches a taint."""
         return (
             (not self.key or self.key == taint.key)
             and (self.value is None or self.value == taint.value)
@@ -68,17 +68,17 @@ class Node:
     name
         Name within its cluster.
     cpu_milli, memory_mib
-        What the node can give to pods, thousandths of a core and MiB.
+        Allocatable CPU and memory, thousandths of a core and MiB.
     devices
-        Its GPUs and NPUs.
+        GPUs and NPUs.
     labels, taints
         As in Kubernetes.
     ready
-        False when the node does not answer or is cordoned: it takes no new work.
+        False if the node does not answer or is cordoned: it accepts no new work.
     pods
-        How many pods it takes; None where no one says, which is as many as come.
+        Maximum number of pods; None for no known limit.
     reason
-        Why it is not ready; empty while it is, and where its cluster does not say.
+        Reason why it is not ready; empty if it is ready, or if its cluster reports no reason.
     """
 
     name: str

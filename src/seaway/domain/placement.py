@@ -1,4 +1,4 @@
-"""Placements: where a replica goes."""
+"""Placements of replicas, and explanations."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlice:
-    """A share of one device, held by one replica.
+    """A share of one device that one replica holds.
 
     Attributes
     ----------
     uuid
-        The device.
+        UUID of the device.
     memory_mib, core_milli
-        What the slice books, MiB and thousandths of the device.
+        Reserved memory and cores, MiB and thousandths of the device.
     mig_profile, mig_start
-        For an instance on a device in MIG mode, its profile and first memory slice; else empty
-        and -1.
+        Profile and first memory slice of an instance on a device in MIG mode; otherwise empty and -1.
     """
 
     uuid: str
@@ -29,7 +28,7 @@ class DeviceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The decision for one replica: this node, these devices."""
+    """Node and devices of one replica."""
 
     job: str
     replica: int
@@ -40,21 +39,21 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One rule and how many nodes it refused.
+    """A rule, and the number of nodes that it excludes.
 
     Attributes
     ----------
     plugin
-        The filter that refused.
+        Name of the filter.
     reason
-        Why, one clause, like ``not enough free GPU memory on any one device``.
+        Reason in one clause, such as ``not enough free GPU memory on any one device``.
     nodes
-        How many nodes it was the first to refuse.
+        Number of nodes that this rule was the first to exclude.
     clusters
-        How many of them are in which cluster, by the cluster's name.
+        Number of these nodes by cluster.
     code
-        Tells reasons apart for programs, like ``NodeResources.1``: the filter, and which of its reasons, from 1; empty
-        for one that no filter has.
+        Code of the reason, such as ``NodeResources.1``: the filter, and the number of its reason, from 1; empty for a
+        reason without a filter.
     """
 
     plugin: str
@@ -66,16 +65,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """The smallest change to one figure of a request that would admit it.
+    """Smallest change to one field of a request that makes the job fit.
 
     Attributes
     ----------
     field
-        What to change, like ``gpu_memory_mib``.
+        Field to change, such as ``gpu_memory_mib``.
     current, required
-        The figure now, and the one that would be admitted.
+        Current value, and value that would be admitted.
     cluster, node
-        Where the job would go then.
+        Place of the job after the change.
     """
 
     field: str
@@ -87,16 +86,16 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that could take the job, with what each plugin said of it.
+    """A feasible node with its scores.
 
     Attributes
     ----------
     cluster, node
-        Where.
+        Cluster and node.
     scores
-        Score of each plugin, by name, as it entered the sum.
+        Weighted score of each plugin, by name.
     total
-        The sum that decided.
+        Sum of the scores.
     """
 
     cluster: str
@@ -107,26 +106,26 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Reasons why a replica can or cannot be placed at one time.
+    """Reasons why a replica can or cannot be placed at a point in time.
 
     Attributes
     ----------
     job
-        The job's name.
+        Name of the job.
     nodes
         Number of evaluated nodes.
     refusals
-        Rules with the number of nodes that they exclude, most first.
+        Rules with the number of nodes that they exclude, largest first.
     candidates
-        The best nodes that fit, best first.
+        The best feasible nodes, best first.
     remedies
-        Single changes that would admit a job that fits nowhere, smallest first.
+        Single changes that would admit an infeasible job, smallest first.
     links
-        Links that violate the job's bounds, with their figures, such as ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
+        Links that violate the job's bounds, with measurements, such as ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
     data
         Location of its data, and transfer times to the candidates' clusters, one clause; empty without data.
     deferral_reason
-        Why it is deferred although it fits, one clause; empty if it is not.
+        Reason why it is deferred although it fits, one clause; empty if it is not.
     message
         Message of its policy on the decision, one clause.
     """
@@ -143,5 +142,5 @@ class Explanation:
 
     @property
     def fits(self) -> bool:
-        """True if any node could take the job."""
+        """True if at least one node is feasible."""
         return bool(self.candidates)

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from seaway.domain.errors import RejectedError
 
 DEFAULT = "default"
-"""Name of the tenant, the pool and the queue that are there from the start."""
+"""Name of the initial tenant, pool and queue."""
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""Pattern of names: values of Kubernetes labels in lower case, since names are used as labels."""
+"""Pattern of names. Names are used as values of Kubernetes labels, in lower case."""
 
 
 def require_name(kind: str, name: str) -> None:
-    """Check a name that a user chose.
+    """Check a name from a user.
 
     Raises
     ------
     RejectedError
-        When it is not valid in a Kubernetes label.
+        When it is not valid as a Kubernetes label.
     """
     if not NAME.fullmatch(name):
         raise RejectedError(
@@ -30,7 +30,7 @@ def require_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A user jobs belong to: a team, a project, a customer."""
+    """Owner of jobs: a team, a project or a customer."""
 
     name: str
     description: str = ""
@@ -42,12 +42,12 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A part of the fleet by name.
+    """A named part of the fleet.
 
     Attributes
     ----------
     clusters
-        Its clusters; empty means all there are and will be.
+        Names of its clusters; empty for all present and future clusters.
     """
 
     name: str
@@ -72,9 +72,9 @@ class Queue:
     policy
         Policy that places its jobs.
     shadow
-        Shadow policy, which decides without effect, for comparison; empty for none.
+        Shadow policy, whose decisions have no effect and serve for comparison; empty for none.
     open
-        Whether it accepts new jobs. Waiting jobs are placed in any case.
+        Whether it accepts new jobs. Jobs that already wait in it are placed even if it is closed.
     """
 
     name: str

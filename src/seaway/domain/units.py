@@ -1,9 +1,8 @@
 """Amounts with units, such as ``24GB``, ``500m``, ``20ms`` or ``0.1%``, and their integer values.
 
-Figures are parsed exactly, without binary fractions, and rounded up: a part of a unit counts as the whole unit, and a
-bound never becomes 0, which would mean no bound. White space around a figure and before its unit is ignored. An
-invalid amount raises `RejectedError` with the accepted forms; so do truth values, negative figures, NaN, and figures
-above `LARGEST`.
+Numbers are parsed exactly, without binary fractions, and rounded up to a whole unit. A bound therefore never becomes 0,
+which would mean no bound. White space around a number and before its unit is ignored. An invalid amount raises
+`RejectedError` with the accepted forms. So do booleans, negative numbers, NaN, and numbers above `LARGEST`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from math import ceil, isfinite
 from seaway.domain.errors import RejectedError
 
 LARGEST = 2**53
-"""The largest amount: more is a slip, and no float or JSON reader would keep it exactly."""
+"""Maximum amount. Floats and JSON parsers cannot represent larger integers exactly."""
 
 LONGEST = 40
-"""Characters that an amount may have."""
+"""Maximum length of an amount, characters."""
 
 FIGURE = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 AMOUNT = re.compile(rf"\s*({FIGURE})\s*([A-Za-zµμ%/]*)\s*", re.ASCII)
@@ -63,7 +62,7 @@ RATE_UNITS: dict[str, Fraction] = {"": Fraction(1)} | {
     }.items()
     for end in ("bps", "bit/s", "bit")
 }
-"""Mbit/s in each unit of bandwidth, in lower case; a figure alone is Mbit/s."""
+"""Mbit/s in each unit of bandwidth, in lower case. A number without a unit is in Mbit/s."""
 
 SHARE_UNITS = {"": Fraction(1), "%": Fraction(1, 100)}
 
@@ -78,20 +77,20 @@ PERCENT_FORM = "a share of a device, like 30% or 0.3"
 
 
 def memory_mib(value: object, *, where: str = "") -> int:
-    """Read an amount of memory, MiB.
+    """Parse an amount of memory, MiB.
 
-    As in Kubernetes, ``k``, ``M``, ``G``, ``T`` and ``P`` are powers of 1,000, and ``Ki``, ``Mi``, ``Gi``,
-    ``Ti`` and ``Pi`` powers of 1,024. A ``B`` may follow and changes nothing: ``24GB`` is ``24G``, 22,889
-    MiB, and ``24GiB`` is ``24Gi``, 24,576 MiB. Capitals do not matter, except that ``m`` alone is refused,
-    for it means thousandths there. So is a figure without a unit other than 0: Kubernetes takes it for
-    bytes, the vGPU layer for MiB.
+    As in Kubernetes, ``k``, ``M``, ``G``, ``T`` and ``P`` are powers of 1,000, and ``Ki``, ``Mi``, ``Gi``, ``Ti`` and
+    ``Pi`` powers of 1,024. A ``B`` may follow and is ignored: ``24GB`` is ``24G``, 22,889 MiB, and ``24GiB`` is
+    ``24Gi``, 24,576 MiB. Case is ignored, except that ``m`` alone is rejected, because it means thousandths in
+    Kubernetes. A number without a unit is rejected unless it is 0: Kubernetes reads it as bytes, the vGPU layer as
+    MiB.
 
     Parameters
     ----------
     value
-        What was read from a file or typed.
+        The value as the user wrote it.
     where
-        Said in the error.
+        Position for the error message.
     """
     figure, unit = _amount(value, MEMORY_FORM, where)
     if unit == "" and figure == 0:
@@ -101,16 +100,16 @@ def memory_mib(value: object, *, where: str = "") -> int:
 
 
 def cpu_milli(value: object, *, where: str = "") -> int:
-    """Read a number of CPU cores, thousandths of one: ``2``, ``0.5`` or ``500m``."""
+    """Parse a number of CPU cores, such as ``2``, ``0.5`` or ``500m``; thousandths of a core."""
     figure, unit = _amount(value, CPU_FORM, where)
     return _whole(figure, CPU_UNITS.get(unit), value, CPU_FORM, where)
 
 
 def duration_ns(value: object, *, where: str = "") -> int:
-    """Read a time, nanoseconds.
+    """Parse a duration, nanoseconds.
 
-    Units are ``ns``, ``us`` (or ``µs``), ``ms``, ``s``, ``m`` (or ``min``), ``h`` and ``d``, and may follow
-    each other, as in ``1h30m``. A figure without a unit is refused, unless it is 0.
+    Units are ``ns``, ``us`` (or ``µs``), ``ms``, ``s``, ``m`` (or ``min``), ``h`` and ``d``, and can be combined, as in
+    ``1h30m``. A number without a unit is rejected unless it is 0.
     """
     if isinstance(value, str) and len(value) <= LONGEST and DURATION.fullmatch(value):
         total = Fraction(0)
@@ -124,9 +123,9 @@ def duration_ns(value: object, *, where: str = "") -> int:
 
 
 def rate_mbps(value: object, *, where: str = "") -> int:
-    """Read a bandwidth, Mbit/s: ``10Gbps``, ``500Mbps``, ``500Mbit/s``, or a figure alone in Mbit/s.
+    """Parse a bandwidth, Mbit/s: ``10Gbps``, ``500Mbps``, ``500Mbit/s``, or a number without a unit in Mbit/s.
 
-    A capital ``B`` is refused, for it may mean bytes.
+    A capital ``B`` is rejected, because it may mean bytes.
     """
     figure, unit = _amount(value, RATE_FORM, where)
     factor = None if "B" in unit else RATE_UNITS.get(unit.lower())
@@ -134,12 +133,12 @@ def rate_mbps(value: object, *, where: str = "") -> int:
 
 
 def share_ppm(value: object, *, where: str = "") -> int:
-    """Read a share, parts per million: ``0.1%`` or ``0.001``; at most all."""
+    """Parse a share, parts per million: ``0.1%`` or ``0.001``; at most 100%."""
     return _share(value, 1_000_000, SHARE_FORM, where)
 
 
 def percent_milli(value: object, *, where: str = "") -> int:
-    """Read a share of a device's cores, thousandths: ``30%`` or ``0.3``; at most all."""
+    """Parse a share of a device's cores, thousandths: ``30%`` or ``0.3``; at most 100%."""
     return _share(value, 1000, PERCENT_FORM, where)
 
 
@@ -153,7 +152,7 @@ def _share(value: object, parts: int, form: str, where: str) -> int:
 
 
 def _amount(value: object, form: str, where: str) -> tuple[Fraction, str]:
-    """Split `value` into its figure and its unit; the unit is empty for a number."""
+    """Split `value` into number and unit; the unit is empty if `value` is a number."""
     if isinstance(value, float) and isfinite(value) and value >= 0:
         return Fraction(repr(value)), ""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -166,7 +165,7 @@ def _amount(value: object, form: str, where: str) -> tuple[Fraction, str]:
 
 
 def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, where: str) -> int:
-    """Return `figure` times `factor`, rounded up; None stands for a unit that is not known."""
+    """Return `figure` times `factor`, rounded up. A `factor` of None marks an unknown unit and raises."""
     if factor is None:
         raise _invalid(value, form, where)
     read = ceil(figure * factor)
@@ -180,7 +179,7 @@ def _invalid(value: object, form: str, where: str) -> RejectedError:
 
 
 def _shown(value: object) -> str:
-    """Show a value, cut where it is long."""
+    """Return a value for a message, truncated if it is long."""
     if isinstance(value, int) and abs(value) > LARGEST:
         return f"a figure of {value.bit_length()} bits"
     if isinstance(value, Mapping | list | tuple | set):
@@ -198,7 +197,7 @@ _SMALL_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 @lru_cache(4096)
 def memory_text(mib: int) -> str:
-    """Write memory as whole Gi or GB where that is exact, else as Mi."""
+    """Format memory as whole Gi or GB if exact, else as Mi."""
     if mib % MIB_PER_GIB == 0:
         return f"{mib // MIB_PER_GIB}Gi" if mib else "0"
     gb = round(mib / GB_MIB)
@@ -208,28 +207,28 @@ def memory_text(mib: int) -> str:
 
 
 def cpu_text(milli: int) -> str:
-    """Write CPU as whole cores where that is exact, else as thousandths."""
+    """Format CPU as whole cores if exact, else as thousandths."""
     return f"{milli}m" if milli % 1000 else str(milli // 1000)
 
 
 def share_text(milli: int) -> str:
-    """Write thousandths as a percentage."""
+    """Format thousandths as a percentage."""
     return f"{milli // 10}%" if milli % 10 == 0 else f"{milli / 10}%"
 
 
 def loss_text(ppm: int) -> str:
-    """Write parts per million as a percentage."""
+    """Format parts per million as a percentage."""
     whole, rest = divmod(ppm, 10_000)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
 
 
 def rate_text(mbps: int) -> str:
-    """Write a bandwidth as whole Gbps where that is exact, else as Mbps."""
+    """Format a bandwidth as whole Gbps if exact, else as Mbps."""
     return f"{mbps}Mbps" if mbps % 1000 or not mbps else f"{mbps // 1000}Gbps"
 
 
 def short_time_text(ns: int) -> str:
-    """Write nanoseconds in the largest unit that is exact; whole microseconds above a millisecond as parts of it.
+    """Format nanoseconds in the largest exact unit; whole microseconds above 1 ms as a fraction of milliseconds.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def short_time_text(ns: int) -> str:
 
 
 def time_text(seconds: int) -> str:
-    """Write seconds, like ``1h30m``."""
+    """Format seconds, such as ``1h30m``."""
     parts = []
     for size, unit in _TIMES:
         count, seconds = divmod(seconds, size)
@@ -254,7 +253,7 @@ def time_text(seconds: int) -> str:
 
 
 def rough_time_text(seconds: int) -> str:
-    """Write seconds about as long as they are, in one unit.
+    """Format seconds as an approximate duration in one unit.
 
     Examples
     --------
@@ -290,16 +289,16 @@ FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
     "use_uuids": ("gpu_uuids", str),
     "avoid_uuids": ("gpu_avoid_uuids", str),
 }
-"""Figures of a demand: what job files call each, and how its amount is written there."""
+"""Fields of a demand, with the name and the format that job files use for each."""
 
 
 def figure_text(field: str, value: int) -> tuple[str, str]:
-    """Write a figure of a demand as a job file does.
+    """Return a field of a demand and its value as in a job file.
 
     Returns
     -------
     tuple of str and str
-        What it is called there, and its amount.
+        Name of the field, and the formatted value.
 
     Examples
     --------

@@ -27,6 +27,7 @@ def test_dashboards_are_written_in_both_languages_or_in_one(tmp_path: Path) -> N
 
 
 def test_config_maps_are_in_one_file_per_language(tmp_path: Path) -> None:
+    """Each language has a file of ConfigMaps, which a Grafana sidecar reads."""
     done = CliRunner().invoke(make_app(), ["--out", str(tmp_path), "--config-maps", "-n", "watching"])
     assert done.exit_code == 0, done.output
     assert {each.name for each in tmp_path.iterdir()} == {"dashboards-en.yaml", "dashboards-zh.yaml"}

@@ -1,4 +1,4 @@
-"""What tests of the rules of fit ask a snapshot."""
+"""Helpers that filter and place jobs on a snapshot."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from seaway.scheduling.statement import Statement
 from seaway.testing.plugins import fleet
 
 PROFILE = Profile("test", (*(WeightedPlugin(rule) for rule in rules_of_fit()), WeightedPlugin(BestFit())))
-"""The rules of fit and one score."""
+"""The filters and one score."""
 
 
 def snapshot_of(*parts: Node | Cluster, links: tuple[Link, ...] = ()) -> Snapshot:
-    """Make a fleet of `parts` and return a snapshot of it."""
+    """Create a fleet of `parts` and return a snapshot of it."""
     return Snapshot(fleet(*parts, links=links))
 
 
 def cycle_for(snapshot: Snapshot, job: Job) -> Cycle:
-    """Begin a decision."""
+    """Begin a scheduling cycle."""
     return Cycle(
         snapshot=snapshot,
         job=job,
@@ -44,7 +44,7 @@ def cycle_for(snapshot: Snapshot, job: Job) -> Cycle:
 
 
 def refusals(snapshot: Snapshot, job: Job) -> list[str]:
-    """Return for each node the reason of the first filter that refuses it, empty where it passes."""
+    """Return for each node the reason of the first filter that rejects it, empty where it passes."""
     cycle = cycle_for(snapshot, job)
     first = [""] * len(snapshot.nodes)
     for plugin in rules_of_fit():
@@ -54,7 +54,7 @@ def refusals(snapshot: Snapshot, job: Job) -> list[str]:
 
 
 def place(snapshot: Snapshot, *jobs: Job) -> list[Placement]:
-    """Place `jobs` one after the other; return where those replicas went that found a node."""
+    """Place `jobs` one after the other; return the nodes of the placed replicas."""
     statement = Statement(snapshot, JobQueue(snapshot, jobs))
     PlainPlacer(PROFILE).place(statement, 0, len(jobs))
     plan: Plan = statement.commit()
@@ -62,5 +62,5 @@ def place(snapshot: Snapshot, *jobs: Job) -> list[Placement]:
 
 
 def slices(snapshot: Snapshot, job: Job) -> list[DeviceSlice]:
-    """Place one job and return all its slices, in the order in which they were taken."""
+    """Place one job and return all its slices, in the order of allocation."""
     return [each for placement in place(snapshot, job) for each in placement.slices]

@@ -20,7 +20,7 @@ TABLES = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 
 
 def some_fleet() -> Fleet:
-    """Make two clusters with all kinds of devices behind gateways."""
+    """Create two clusters with all kinds of devices behind gateways."""
     return fleet(
         cluster(node(gpu(), gpu()), node(mig_gpu()), name="alpha", gateway="door"),
         cluster(node(gpu(), mig_gpu()), name="beta", gateway="gate"),
@@ -41,18 +41,18 @@ JOBS = [
 
 
 def state(snapshot: Snapshot) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-    """Return everything that bookings change."""
+    """Return all columns that allocations change."""
     return [getattr(snapshot.arrays, table).copy() for table in TABLES]
 
 
 def same(one: Snapshot, other: Snapshot) -> None:
-    """Check that two snapshots are booked alike."""
+    """Check that two snapshots have equal allocations."""
     for table in TABLES:
         np.testing.assert_array_equal(getattr(one.arrays, table), getattr(other.arrays, table), table)
 
 
 def decided(jobs: list[Job]) -> tuple[Snapshot, list[tuple[Placement, ...]], list[bool]]:
-    """Decide jobs; return where each went."""
+    """Plan jobs; return their placements."""
     snapshot = Snapshot(some_fleet())
     plan = decide(snapshot, JobQueue(snapshot, jobs), make_profile("bestfit"))
     where = [
@@ -62,8 +62,8 @@ def decided(jobs: list[Job]) -> tuple[Snapshot, list[tuple[Placement, ...]], lis
     return snapshot, where, plan.jobs_placed.tolist()
 
 
-def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
-    """Placements that were stored say all that must be booked again after a restart, to the bit."""
+def test_stored_placements_restore_the_allocations_of_the_engine() -> None:
+    """After a restart the allocations are equal bit by bit."""
     snapshot, where, fits = decided(JOBS)
     assert fits == [True, True, True, True, False, True, True]
     assert len({place.cluster for place in where[-1]}) == 2
@@ -73,8 +73,8 @@ def test_what_is_booked_by_placements_is_what_the_engine_took() -> None:
     same(again, snapshot)
 
 
-def test_each_jobs_booking_is_given_back_alone() -> None:
-    """A plan is taken apart job by job; releasing one leaves the others, in any order, and twice is once."""
+def test_jobs_are_released_independently() -> None:
+    """Jobs of a plan are released in any order without changes to others; a second release does nothing."""
     for order in ([0, 1, 2, 3, 4, 5, 6], [5, 3, 6, 1, 4, 2, 0]):
         snapshot = Snapshot(some_fleet())
         empty = state(snapshot)
@@ -88,8 +88,8 @@ def test_each_jobs_booking_is_given_back_alone() -> None:
             np.testing.assert_array_equal(getattr(snapshot.arrays, table), before, table)
 
 
-def test_a_copy_is_released_apart() -> None:
-    """What is released on a copy of a snapshot is still held on the snapshot."""
+def test_release_on_a_clone_leaves_the_snapshot() -> None:
+    """An allocation that a clone releases remains on the snapshot."""
     snapshot, where, _ = decided(JOBS[:1])
     held = allocate(Snapshot(some_fleet()), JOBS[0], where[0])
     twin = snapshot.copy()
@@ -100,8 +100,8 @@ def test_a_copy_is_released_apart() -> None:
     same(twin, Snapshot(some_fleet()))
 
 
-def test_placements_are_facts_whether_or_not_they_fit() -> None:
-    """A node that holds more than it has shows less than nothing free, and is as before once all is given back."""
+def test_placements_are_allocated_even_beyond_capacity() -> None:
+    """An overcommitted node has negative free amounts, and all amounts again after the release."""
     snapshot = Snapshot(some_fleet())
     places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 81_920, 1000),)),)
     whole = job("x", gpus=1)
@@ -119,15 +119,14 @@ def test_placements_are_facts_whether_or_not_they_fit() -> None:
         (Placement("x", 0, "alpha", "gone", (DeviceSlice("GPU-alpha-node-0-0", 1, 1),)),),
     ],
 )
-def test_what_is_not_there_holds_nothing(places: tuple[Placement, ...]) -> None:
-    """Placements on nodes that the snapshot does not have change nothing."""
+def test_placements_on_unknown_nodes_change_nothing(places: tuple[Placement, ...]) -> None:
     snapshot = Snapshot(some_fleet())
     allocate(snapshot, job("x", gpus=1), places).release(snapshot)
     same(snapshot, Snapshot(some_fleet()))
 
 
-def test_a_gateway_that_is_not_there_holds_no_bandwidth() -> None:
-    """What runs for a gateway that left holds its devices, and no link."""
+def test_removed_gateway_reserves_no_bandwidth() -> None:
+    """Jobs of a removed gateway keep their devices, but no bandwidth."""
     snapshot = Snapshot(some_fleet())
     places = (Placement("x", 0, "alpha", "node-0", (DeviceSlice("GPU-alpha-node-0-0", 1_000, 10),)),)
     strange = job("x", gpus=1, gpu_memory_mib=1_000, gateway="elsewhere", min_bandwidth_mbps=50)
@@ -140,8 +139,8 @@ def test_a_gateway_that_is_not_there_holds_no_bandwidth() -> None:
     same(snapshot, Snapshot(some_fleet()))
 
 
-def test_jobs_booked_together_are_booked_as_one_by_one() -> None:
-    """Each has a booking of its own, which is given back without the others'."""
+def test_batch_allocation_equals_single_allocations() -> None:
+    """Each job has a separate allocation and release."""
     apart, together = Snapshot(some_fleet()), Snapshot(some_fleet())
     before = state(together)
     plan = decide(apart.copy(), JobQueue(apart, JOBS), make_profile("bestfit"))

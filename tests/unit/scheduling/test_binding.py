@@ -27,7 +27,7 @@ REFUSED = Status(Verdict.REJECT, "the cluster said no")
 
 @dataclass
 class Binder:
-    """Records every call, and answers as configured."""
+    """A plugin that records every call and returns the configured status."""
 
     name: str = "Binder"
     answers: dict[str, Status] = field(default_factory=dict)
@@ -39,7 +39,6 @@ class Binder:
         return PASS
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Record the call."""
         self.calls.append(f"unreserve {placement.job}")
 
     def pre_bind(self, placement: Placement) -> Status:
@@ -58,7 +57,7 @@ class Binder:
 
 
 class Broken(Binder):
-    """Fails at every call of the binding cycle."""
+    """A plugin that fails at every call of the binding cycle."""
 
     def pre_bind(self, placement: Placement) -> Status:
         """Fail."""
@@ -74,7 +73,7 @@ class Broken(Binder):
 
 
 def planned(snapshot: Snapshot, profile: Profile) -> Plan:
-    """Decide all jobs."""
+    """Plan all jobs."""
     return decide(snapshot, JobQueue(snapshot, JOBS), profile)
 
 
@@ -83,8 +82,8 @@ def placements(plan: Plan, number: int) -> list[Placement]:
     return [plan.placement(int(row)) for row in plan.rows_of(number)]
 
 
-def test_pre_bind_comes_before_bind() -> None:
-    """Every placement goes through PreBind, then Bind; PostBind is called on its own."""
+def test_pre_bind_runs_before_bind() -> None:
+    """Every placement goes through PreBind, then Bind; PostBind is called separately."""
     binder = Binder()
     profile = make_profile("bestfit").with_plugins(binder)
     plan = planned(Snapshot(FLEET), profile)
@@ -94,8 +93,8 @@ def test_pre_bind_comes_before_bind() -> None:
     assert binder.calls == ["pre_bind job-0", "bind job-0", "post_bind job-0"]
 
 
-def test_a_refusal_ends_the_cycle_and_all_can_be_given_back() -> None:
-    """After a refusal no other plugin is asked, and the fleet can be as if nothing had been placed."""
+def test_rejection_ends_binding_cycle_and_resources_can_be_released() -> None:
+    """After a rejection no other plugin is called, and a release restores the fleet."""
     binder = Binder(answers={"job-1": REFUSED, "pre_bind job-2": REFUSED})
     profile = make_profile("bestfit").with_plugins(binder)
     snapshot, without = Snapshot(FLEET), Snapshot(FLEET)
@@ -111,8 +110,8 @@ def test_a_refusal_ends_the_cycle_and_all_can_be_given_back() -> None:
     assert np.array_equal(snapshot.arrays.nodes, without.arrays.nodes)
 
 
-def test_a_bind_plugin_may_leave_a_placement_to_the_next() -> None:
-    """The first Bind plugin that does not answer WAIT has bound the placement."""
+def test_bind_plugin_may_skip_a_placement() -> None:
+    """The first Bind plugin that does not return WAIT binds the placement."""
     first = Binder("First", answers={each.name: Status(Verdict.WAIT, "not mine") for each in JOBS})
     second, third = Binder("Second"), Binder("Third")
     profile = make_profile("bestfit").with_plugins(first, second, third)
@@ -122,8 +121,8 @@ def test_a_bind_plugin_may_leave_a_placement_to_the_next() -> None:
     assert not [line for line in third.calls if line.startswith("bind")]
 
 
-def test_an_exception_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
-    """A plugin that raises refuses to bind, with its name and its error; the other points only log."""
+def test_exception_counts_as_rejection(caplog: pytest.LogCaptureFixture) -> None:
+    """A plugin that raises rejects the binding with its name and its error; other points only log."""
     profile = make_profile("bestfit").with_plugins(Broken())
     snapshot = Snapshot(FLEET)
     plan = planned(snapshot, profile)
@@ -133,15 +132,14 @@ def test_an_exception_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
     assert len(caplog.records) == 3
 
 
-def test_a_profile_without_such_plugins_binds_nothing() -> None:
-    """Without PreBind and Bind plugins there is nothing to ask."""
+def test_profile_without_bind_plugins_binds_nothing() -> None:
     profile = make_profile("bestfit")
     assert not profile.binds
     assert bind(profile, placements(planned(Snapshot(FLEET), profile), 0)) is PASS
 
 
-def test_simulated_nodes_admit_a_plan_and_no_more() -> None:
-    """Nodes that count for themselves admit all of a plan, and refuse it when it comes twice."""
+def test_simulated_nodes_admit_a_plan_once() -> None:
+    """Nodes that count allocations admit all of a plan, and reject its duplicate."""
     kubelets = Kubelets(FLEET, JOBS)
     profile = make_profile("bestfit").with_plugins(kubelets)
     plan = planned(Snapshot(FLEET), profile)

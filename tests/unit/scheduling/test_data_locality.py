@@ -1,4 +1,4 @@
-"""How far clusters are from a job's data, what is said of it, and where jobs go for it."""
+"""Data locality: transfer times, their explanation and their influence on placement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICIES = [name for name in BUILT_IN if not name.startswith("volcano")]
 
 
 def ties(far_mbps: int = 400) -> list[Link]:
-    """Return links: none to dark, and over the one to dead nothing answers."""
+    """Return links: none to dark, and an unreachable one to dead."""
     return [
         Link("gw-near", "gw-wide", 1, bandwidth_mbps=1_000),
         Link("gw-wide", "gw-near", 1, bandwidth_mbps=1_000),
@@ -36,14 +36,14 @@ def ties(far_mbps: int = 400) -> list[Link]:
 
 
 def five(**speeds: int) -> Snapshot:
-    """Make clusters of one device each; `speeds` are what their gateways carry."""
+    """Create clusters of one device each; `speeds` are the speeds of their gateways."""
     parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}", region=f"r-{name}") for name in NAMES]
     doors = [Gateway(f"gw-{name}", speed_mbps=speeds.get(name, 0)) for name in NAMES]
     return Snapshot(fleet(*parts, links=ties(), gateways=[*doors, Gateway("user")]))
 
 
 def went(snapshot: Snapshot, policy: str, *jobs: Job, plain: bool = False) -> list[str]:
-    """Return the clusters that jobs went to."""
+    """Return the clusters of the placed jobs."""
     plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy(policy, PolicyOptions(plain=plain)))
     return [each.cluster for each in plan.placements()]
 
@@ -59,13 +59,13 @@ def went(snapshot: Snapshot, policy: str, *jobs: Job, plain: bool = False) -> li
         (DataSource("nowhere", 1_000), [UNREACHABLE_MS] * 5),
     ],
 )
-def test_data_takes_its_size_over_what_is_free(place: DataSource, expected: list[int]) -> None:
-    """Where it is it takes no time; where no link is known or nothing answers, no one knows a way."""
+def test_transfer_time_is_data_size_over_free_bandwidth(place: DataSource, expected: list[int]) -> None:
+    """Local data takes no time; an unknown or unreachable link has no transfer time."""
     assert pull_ms(five(), place).tolist() == expected
 
 
-def test_what_counts_is_what_can_still_be_promised() -> None:
-    """Promises of running jobs and the speed of interfaces make the way longer."""
+def test_transfer_time_counts_unreserved_bandwidth() -> None:
+    """Reservations of running jobs and the speed of interfaces make transfers longer."""
     snapshot = five(wide=500)
     asked = job(gateway="user", min_bandwidth_mbps=300, clusters={"far"})
     assert went(snapshot, "bestfit", asked) == ["far"]
@@ -82,24 +82,24 @@ def test_what_counts_is_what_can_still_be_promised() -> None:
         (AWAY, ["dark"], "its data is at wide; the transfer time is unknown to dark"),
     ],
 )
-def test_it_is_said_how_long_data_takes(place: DataSource, clusters: list[str], said: str) -> None:
-    """Where it is, and how long it takes from there; nothing of a job that does not say."""
+def test_explanation_has_transfer_times(place: DataSource, clusters: list[str], said: str) -> None:
+    """It names the source and the time; a job without data has no such line."""
     snapshot = five()
     assert data_text(snapshot, place, pull_ms(snapshot, place), clusters) == said
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_draws_jobs_to_their_data(policy: str, plain: bool) -> None:
-    """Jobs go where their data is, then ever farther, and at last where no one knows a way."""
+def test_every_policy_prefers_clusters_near_the_data(policy: str, plain: bool) -> None:
+    """Jobs go to the data, then to ever slower links, and at last to clusters without a link."""
     jobs = [job(f"job-{number}", gpus=1, data=AWAY) for number in range(5)]
     found = went(five(), policy, *jobs, plain=plain)
     assert found[:3] == ["wide", "near", "far"]
     assert sorted(found[3:]) == ["dark", "dead"]
 
 
-def test_links_as_they_are_now_decide() -> None:
-    """When a link is measured again, the next job goes by it."""
+def test_present_link_measurements_decide() -> None:
+    """After a new measurement the next job uses it."""
     asked = job(gpus=1, data=AWAY, clusters={"near", "far"})
     snapshot = five()
     assert went(snapshot.copy(), "greedy", asked) == ["near"]
@@ -107,8 +107,8 @@ def test_links_as_they_are_now_decide() -> None:
     assert went(snapshot, "greedy", asked) == ["far"]
 
 
-def test_the_best_candidates_are_those_near_the_data() -> None:
-    """An explanation lists places in the order in which they are taken, and says how far the data has to go."""
+def test_candidates_are_sorted_by_transfer_time() -> None:
+    """An explanation lists candidates in the order of preference, with their transfer times."""
     snapshot, asked = five(), job(gpus=1, data=AWAY)
     profile = make_profile("greedy")
     reported = explain(snapshot, asked, profile)
@@ -119,8 +119,8 @@ def test_the_best_candidates_are_those_near_the_data() -> None:
     assert not explain(snapshot, replace(asked, data=DataSource()), profile).data
 
 
-def test_the_plan_keeps_how_long_data_took() -> None:
-    """A plan says of jobs with data, and of no others, how long that took when they were decided."""
+def test_plan_has_transfer_times() -> None:
+    """A plan has the transfer times at decision time, for jobs with data only."""
     snapshot = five()
     queue = JobQueue(snapshot, [job("a", data=DATA), job("b")])
     plan = decide(snapshot, queue, make_policy("greedy"))

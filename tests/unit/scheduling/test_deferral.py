@@ -1,4 +1,4 @@
-"""Plugins may hold a job back that would fit, until it is overdue."""
+"""Plugins that defer a feasible job until it is overdue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITS = Status(Verdict.WAIT, "waits for the tide")
 
 
 class Early:
-    """Holds jobs back by name, before scores."""
+    """A plugin that defers jobs by name, before scores."""
 
     name = "Early"
 
@@ -27,29 +27,29 @@ class Early:
         self._names = names
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Hold back."""
+        """Defer."""
         return WAITS if cycle.job.name in self._names else Status()
 
 
 class Late:
-    """Holds every job back, when it has its place."""
+    """A plugin that defers every job after its placement."""
 
     name = "Late"
 
     def permit(self, cycle: Cycle, placement: Placement) -> Status:
-        """Hold back."""
+        """Defer."""
         return WAITS
 
 
 def profile(*plugins: Plugin) -> Profile:
-    """Make a profile of the rules of fit, best fit and some more."""
+    """Create a profile of the filters, best fit and some more."""
     every: tuple[Plugin, ...] = (*rules_of_fit(), BestFit(), *plugins)
     return Profile("tidal", tuple(map(WeightedPlugin, every)))
 
 
 @pytest.mark.parametrize("plugin", [Early("one", "two"), Late()])
-def test_who_is_held_back_holds_nothing_and_is_named_with_the_reason(plugin: Plugin) -> None:
-    """A job that is held back takes nothing, and the plan says why; an overdue one is placed."""
+def test_deferred_job_reserves_nothing_and_has_a_reason(plugin: Plugin) -> None:
+    """The plan lists the deferred job with its reason; an overdue one is placed."""
     snapshot = Snapshot(fleet(node()))
     queue = JobQueue(snapshot, [job("one"), job("two")])
     plan = decide(snapshot, queue, profile(plugin), overdue={1})
@@ -60,16 +60,16 @@ def test_who_is_held_back_holds_nothing_and_is_named_with_the_reason(plugin: Plu
     assert (snapshot.arrays.nodes == free).all()
 
 
-def test_who_fits_nowhere_is_not_held_back() -> None:
-    """A job that no node can take is refused: no one holds it back."""
+def test_infeasible_job_is_not_deferred() -> None:
+    """A job that fits no node is unschedulable, not deferred."""
     snapshot = Snapshot(fleet(node(cpu_milli=1)))
     plan = decide(snapshot, JobQueue(snapshot, [job("one", cpu_milli=2)]), profile(Early("one")))
     assert not plan.jobs_placed[0]
     assert plan.deferred == {}
 
 
-def test_an_explanation_names_places_and_why_they_are_not_taken() -> None:
-    """Who is held back fits: its candidates are named, and what it waits for; nothing must be mended."""
+def test_explanation_of_deferred_job_has_candidates_and_reason() -> None:
+    """A deferred job fits: it has candidates and a reason, and needs no remedy."""
     snapshot = Snapshot(fleet(node(name="n1")))
     reported = explain(snapshot, job("one"), profile(Early("one")))
     assert reported.fits

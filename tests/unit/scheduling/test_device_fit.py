@@ -1,4 +1,4 @@
-"""The rules by which the vGPU layer judges devices that are not in MIG mode."""
+"""Device filters of the vGPU layer for devices that are not in MIG mode."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ UUID = "GPU not among those allowed by UUID"
 
 
 def refusal(device: Device, asked: Job, *running: Job) -> str:
-    """Return why a node with just `device`, on which `running` were placed, refuses `asked`."""
+    """Return the reason of a node with just `device`, which `running` jobs use, to reject `demand`."""
     snapshot = snapshot_of(node(device))
     assert len(place(snapshot, *running)) == len(running)
     return refusals(snapshot, asked)[0]
 
 
 def test_job_without_gpu_needs_no_device() -> None:
-    """A job that asks for no GPU fits on a node that has none."""
+    """A job without GPUs fits on a node without devices."""
     assert refusals(snapshot_of(node()), job(cpu_milli=1)) == [FITS]
 
 
-def test_node_without_devices_refuses() -> None:
-    """A job that asks for a GPU is refused by a node that has none."""
+def test_node_without_devices_rejects_gpu_job() -> None:
     assert refusals(snapshot_of(node()), job(gpus=1)) == ["no GPU on the node"]
 
 
-def test_one_container_never_gets_a_card_twice() -> None:
-    """A node with fewer devices than asked for refuses, however much room one device has."""
+def test_container_never_gets_a_device_twice() -> None:
+    """A node with too few devices rejects the job, even when one device has enough room."""
     assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "fewer GPUs on the node than requested"
 
 
 @pytest.mark.parametrize("closed", [{"healthy": False}, {"cordoned": True}])
-def test_closed_device_refuses(closed: dict[str, bool]) -> None:
-    """A device that is not healthy, or is cordoned, takes no new slice."""
+def test_closed_device_rejects_slices(closed: dict[str, bool]) -> None:
+    """A device that is unhealthy or cordoned takes no new slice."""
     assert refusal(gpu(**closed), job(gpus=1, gpu_memory_mib=1)) == "GPU not healthy or cordoned"
 
 
@@ -63,7 +62,7 @@ def test_closed_device_refuses(closed: dict[str, bool]) -> None:
     ],
 )
 def test_device_kind(rules: dict[str, Any], reason: str) -> None:
-    """Types match a part of the product name, models the whole of it, both without case."""
+    """Types match a part of the product name and models all of it, both without case."""
     assert refusal(gpu(), job(gpus=1, **rules)) == reason
 
 
@@ -79,77 +78,76 @@ def test_device_kind(rules: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_device_uuid(rules: dict[str, Any], reason: str) -> None:
-    """UUIDs are compared whole, and a device of the wrong type is refused for its type first."""
+    """UUIDs are compared as a whole, and the type is checked first."""
     assert refusal(gpu(uuid="GPU-1"), job(gpus=1, **rules)) == reason
 
 
 def test_share_limit_counts_containers() -> None:
-    """A device that as many containers hold as may has no slot left."""
+    """A device with the maximum number of containers has no free slot."""
     small = job(gpus=1, gpu_memory_mib=1)
     assert refusal(gpu(share_limit=2), small, small) == FITS
     assert refusal(gpu(share_limit=2), small, small, small) == "no slot left on one GPU"
 
 
 def test_exclusive_job_needs_an_idle_device() -> None:
-    """The policy mutex refuses a device that any container holds."""
+    """The policy mutex rejects a device that any container uses."""
     small, alone = job(gpus=1, gpu_memory_mib=1), job(gpus=1, gpu_memory_mib=1, exclusive=True)
     assert refusal(gpu(), alone) == FITS
     assert refusal(gpu(), alone, small) == "GPU in use, but requested exclusively"
 
 
-def test_others_may_join_an_exclusive_job() -> None:
-    """Exclusive use is judged when a job lands; it does not keep later jobs away."""
+def test_later_jobs_may_share_the_device_of_an_exclusive_job() -> None:
+    """Exclusive use is checked at placement only."""
     small, alone = job(gpus=1, gpu_memory_mib=1), job(gpus=1, gpu_memory_mib=1, exclusive=True)
     assert refusal(gpu(), small, alone) == FITS
 
 
-def test_memory_of_one_device_has_to_hold_the_slice() -> None:
-    """A slice fits when it asks for exactly what is free on one device, and for no more."""
+def test_slice_fits_in_free_memory_of_one_device() -> None:
+    """A slice fits up to exactly the free memory."""
     half = job(gpus=1, gpu_memory_mib=600)
     assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=400), half) == FITS
     assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=401), half) == MEMORY
 
 
 def test_memory_of_two_devices_does_not_add_up() -> None:
-    """A slice lies on one device."""
+    """A slice is on one device."""
     snapshot = snapshot_of(node(gpu(memory_mib=1_000), gpu(memory_mib=1_000)))
     assert refusals(snapshot, job(gpus=1, gpu_memory_mib=1_001)) == [MEMORY]
 
 
-def test_percent_is_taken_of_each_device_and_rounded_down() -> None:
-    """A share in percent means that share of the device's own memory, in whole MiB."""
+def test_percent_is_of_each_device_and_rounded_down() -> None:
+    """A percentage refers to the device's own memory, in whole MiB."""
     [taken] = slices(snapshot_of(node(gpu(memory_mib=1_999))), job(gpus=1, gpu_memory_percent=50))
     assert (taken.memory_mib, taken.core_milli) == (999, 0)
 
 
-def test_memory_in_mib_goes_before_percent() -> None:
-    """A share in percent is not heeded where memory is given in MiB."""
+def test_memory_in_mib_overrides_percent() -> None:
     asked = job(gpus=1, gpu_memory_mib=10, gpu_memory_percent=100)
     [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), asked)
     assert (taken.memory_mib, taken.core_milli) == (10, 0)
 
 
-def test_no_memory_given_means_the_whole_device() -> None:
-    """With neither memory figure all memory is meant, and all cores with it."""
+def test_default_memory_is_the_whole_device() -> None:
+    """Without either amount of memory a job takes all memory, and all cores with it."""
     [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), job(gpus=1))
     assert (taken.memory_mib, taken.core_milli) == (1_000, 1_000)
 
 
-def test_cores_that_are_given_are_kept_beside_all_memory() -> None:
-    """Cores are only filled in when they were not given."""
+def test_explicit_cores_remain_with_default_memory() -> None:
+    """Cores have a default only when they are not set."""
     [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), job(gpus=1, gpu_milli=300))
     assert (taken.memory_mib, taken.core_milli) == (1_000, 300)
 
 
-def test_cores_of_one_device_have_to_hold_the_slice() -> None:
-    """A slice fits when it asks for exactly the cores that are free, and for no more."""
+def test_slice_fits_in_free_cores_of_one_device() -> None:
+    """A slice fits up to exactly the free cores."""
     running = job(gpus=1, gpu_memory_mib=1, gpu_milli=600)
     assert refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=400), running) == FITS
     assert refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=401), running) == CORES
 
 
-def test_more_cores_than_a_device_has_count_as_all() -> None:
-    """Cores above 1,000 thousandths mean one whole device."""
+def test_excess_cores_count_as_the_whole_device() -> None:
+    """More than 1,000 thousandths mean one whole device."""
     [taken] = slices(snapshot_of(node(gpu())), job(gpus=1, gpu_memory_mib=1, gpu_milli=5_000))
     assert taken.core_milli == 1_000
 
@@ -157,14 +155,14 @@ def test_more_cores_than_a_device_has_count_as_all() -> None:
 @pytest.mark.parametrize(
     ("steps", "asked", "taken"), [(1_000, 333, 333), (100, 333, 340), (100, 1, 10), (20, 301, 350), (7, 300, 428)]
 )
-def test_cores_are_taken_in_the_devices_steps(steps: int, asked: int, taken: int) -> None:
-    """Whoever asks for part of a step gets and books all of it."""
+def test_cores_are_allocated_in_steps_of_the_device(steps: int, asked: int, taken: int) -> None:
+    """A part of a step allocates all of it."""
     [share] = slices(snapshot_of(node(gpu(core_steps=steps))), job(gpus=1, gpu_memory_mib=1, gpu_milli=asked))
     assert share.core_milli == taken
 
 
-def test_what_is_rounded_up_has_to_fit() -> None:
-    """Two slices of 33.3 % in whole points leave 32 points, which is less than a third of them asks for."""
+def test_rounded_up_cores_have_to_fit() -> None:
+    """Two slices of 33.3 % in whole points leave 32 points, which is less than a third slice needs."""
     third = job(gpus=1, gpu_memory_mib=1, gpu_milli=333)
     assert refusal(gpu(), third, third, third) == FITS
     assert refusal(gpu(core_steps=100), third, third) == FITS
@@ -181,8 +179,8 @@ def test_what_is_rounded_up_has_to_fit() -> None:
         ({"gpu_memory_percent": 1}, 256),
     ],
 )
-def test_memory_is_taken_in_the_devices_steps(asked: dict[str, Any], taken: int) -> None:
-    """MiB are rounded up; a share in percent down, but to a step at least."""
+def test_memory_is_allocated_in_steps_of_the_device(asked: dict[str, Any], taken: int) -> None:
+    """MiB are rounded up; percentages down, but to at least one step."""
     [share] = slices(snapshot_of(node(gpu(memory_mib=1_024, memory_step_mib=256))), job(gpus=1, **asked))
     assert share.memory_mib == taken
 
@@ -201,18 +199,18 @@ def test_memory_is_taken_in_the_devices_steps(asked: dict[str, Any], taken: int)
         (4, {}, (81_559, 1_000)),
     ],
 )
-def test_even_shares_are_not_cut(shares: int, asked: dict[str, Any], taken: tuple[int, int]) -> None:
-    """A slice of such a device books the shares that hold what it asks for, and one at least, of its cores, too.
+def test_even_shares_are_indivisible(shares: int, asked: dict[str, Any], taken: tuple[int, int]) -> None:
+    """A slice of such a device takes whole shares of memory and cores, at least one.
 
-    That is what others' pods hold of it: where there is one share, all of it.
+    Unmanaged pods hold whole shares too: with a single share, all of it.
     """
     card = gpu(memory_mib=81_559, share_limit=shares, even_shares=True)
     [share] = slices(snapshot_of(node(card)), job(gpus=1, **asked))
     assert (share.memory_mib, share.core_milli) == taken
 
 
-def test_even_shares_all_have_a_holder() -> None:
-    """As many jobs fit as there are shares, to the last MiB's remainder, and one more does not."""
+def test_even_shares_can_all_be_allocated() -> None:
+    """As many jobs fit as there are shares, with the remainder of the last MiB, and no more."""
     small = job(gpus=1, gpu_memory_mib=8_000)
     card = gpu(memory_mib=81_559, share_limit=4, even_shares=True)
     assert refusal(card, small, small, small, small) == FITS
@@ -220,23 +218,23 @@ def test_even_shares_all_have_a_holder() -> None:
 
 
 @pytest.mark.parametrize("shares", [1, 4])
-def test_more_than_even_shares_come_to_is_refused(shares: int) -> None:
-    """More memory than a device has is refused as memory, more cores than an instance has as cores."""
+def test_demand_beyond_even_shares_is_rejected(shares: int) -> None:
+    """Excess memory is rejected as memory, and cores beyond an instance as cores."""
     card = gpu(memory_mib=9_856, core_milli=142, share_limit=shares, even_shares=True)
     assert refusal(card, job(gpus=1, gpu_memory_mib=9_857)) == MEMORY
     assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=143)) == CORES
     assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=142)) == FITS
 
 
-def test_device_of_unknown_memory_is_given_out_whole() -> None:
-    """Where only the number of devices is known, a job that asks for no memory gets one, and others are refused."""
+def test_device_of_unknown_memory_is_allocated_whole() -> None:
+    """Without known memory a job that requests no memory gets a device, and others are rejected."""
     card = gpu(memory_mib=0, share_limit=1, even_shares=True)
     assert refusal(card, job(gpus=1)) == FITS
     assert refusal(card, job(gpus=1, gpu_memory_mib=1)) == MEMORY
 
 
 def test_all_cores_need_an_idle_device() -> None:
-    """A job for all cores is refused where another container holds a slice, even one without cores."""
+    """A job for all cores is rejected where another container has a slice, even one without cores."""
     coreless = job(gpus=1, gpu_memory_mib=1)
     assert (
         refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000), coreless)
@@ -244,8 +242,8 @@ def test_all_cores_need_an_idle_device() -> None:
     )
 
 
-def test_job_without_cores_is_kept_off_a_full_device() -> None:
-    """Where all cores are held, a job that reserves none is refused too; below that it may share."""
+def test_job_without_cores_needs_a_device_with_free_cores() -> None:
+    """A device with all cores allocated rejects a job without cores too; with free cores it may be shared."""
     coreless = job(gpus=1, gpu_memory_mib=1)
     assert refusal(gpu(), coreless, job(gpus=1, gpu_memory_mib=1, gpu_milli=600)) == FITS
     assert refusal(gpu(), coreless, job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000)) == "all GPU cores taken"
@@ -258,21 +256,21 @@ def test_scaled_cores_may_be_shared_by_jobs_for_all_cores() -> None:
     assert refusal(gpu(core_milli=2_000), whole, whole, whole) == CORES
 
 
-def test_devices_of_different_numa_nodes_do_not_serve_a_bound_job() -> None:
-    """With same_numa all devices have to hang on one NUMA node; without, any will do."""
+def test_same_numa_rejects_devices_of_different_numa_nodes() -> None:
+    """With same_numa all devices have to be on one NUMA node; without, any will do."""
     snapshot = snapshot_of(node(gpu(numa=0), gpu(numa=1)), node(gpu(numa=0), gpu(numa=1), gpu(numa=1)))
     assert refusals(snapshot, job(gpus=2)) == [FITS, FITS]
     assert refusals(snapshot, job(gpus=2, same_numa=True)) == ["GPUs not on one NUMA node", FITS]
 
 
-def test_bound_job_gets_devices_of_one_numa_node() -> None:
-    """The devices that a bound job gets hang on the lowest NUMA node that holds them all."""
+def test_same_numa_allocates_devices_of_one_numa_node() -> None:
+    """The job gets devices of the lowest NUMA node that has enough."""
     snapshot = snapshot_of(node(gpu(uuid="a", numa=1), gpu(uuid="b", numa=0), gpu(uuid="c", numa=1)))
     assert {each.uuid for each in slices(snapshot, job(gpus=2, same_numa=True))} == {"a", "c"}
 
 
-def test_reason_is_the_rule_that_refuses_most_devices() -> None:
-    """A node's reason is what most of its devices say, the earlier rule among equals."""
+def test_node_reason_is_that_of_most_devices() -> None:
+    """The earlier filter decides among equals."""
     asked = job(gpus=4, gpu_memory_mib=500)
     sick, small, good = gpu(healthy=False), gpu(memory_mib=100), gpu()
     snapshot = snapshot_of(node(sick, small, small, good), node(good, small, sick, good))

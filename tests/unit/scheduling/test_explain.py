@@ -28,7 +28,7 @@ from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
 
 @dataclass(frozen=True)
 class ByIndex:
-    """Prefers nodes with a higher index."""
+    """A score that prefers nodes with a higher index."""
 
     name: str = "ByIndex"
 
@@ -39,18 +39,18 @@ class ByIndex:
 
 @dataclass(frozen=True)
 class Closed:
-    """Refuses at whatever point it is asked."""
+    """A plugin that rejects every replica and node."""
 
     name: str = "Closed"
 
     def pre_filter(self, cycle: Cycle) -> Status:
-        """Refuse."""
+        """Reject."""
         return Status(Verdict.REJECT, "closed for today")
 
 
 @dataclass(frozen=True)
 class OnlyLast:
-    """Refuses all nodes but the last."""
+    """A filter that rejects all nodes but the last."""
 
     name: str = "OnlyLast"
     reasons: tuple[str, ...] = ("never", "not the last")
@@ -63,7 +63,7 @@ class OnlyLast:
 
 
 def changed(asked: Job, field: str, value: int) -> Job:
-    """Return a job with one figure of its demand changed."""
+    """Return a job with one changed field of its demand."""
     demand: Demand = asked.demand
     if field == "models":
         return replace(asked, demand=replace(demand, devices=replace(demand.devices, models=frozenset())))
@@ -77,8 +77,8 @@ def fits(snapshot: Snapshot, asked: Job) -> bool:
     return choose(PROFILE, cycle_for(snapshot, asked)) >= 0
 
 
-def test_each_node_counts_for_the_first_rule_that_refuses_it() -> None:
-    """Refusals name the rule and the nodes that got as far as it, most nodes first, and add up."""
+def test_nodes_count_for_the_first_filter_that_rejects_them() -> None:
+    """Rejections name the filter and the number of nodes, most nodes first, and add up."""
     tainted = node(gpu(memory_mib=1), taints=(Taint("x"),))
     small = node(gpu(memory_mib=10))
     reported = explain(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
@@ -91,8 +91,8 @@ def test_each_node_counts_for_the_first_rule_that_refuses_it() -> None:
     assert sum(each.nodes for each in reported.refusals) == reported.nodes == 4
 
 
-def test_refusals_say_in_which_clusters() -> None:
-    """The nodes that a rule refuses are counted for each cluster, and clusters without any are left out."""
+def test_rejections_are_counted_per_cluster() -> None:
+    """Clusters without rejections are left out."""
     small, large = node(gpu(memory_mib=10)), node(gpu(memory_mib=100))
     parts = (cluster(small, small, name="a"), cluster(large, name="b"), cluster(small, large, name="c"))
     (refused,) = explain(snapshot_of(*parts), job(gpus=1, gpu_memory_mib=20), PROFILE).refusals
@@ -100,7 +100,7 @@ def test_refusals_say_in_which_clusters() -> None:
 
 
 def test_candidates_are_the_best_nodes_in_order() -> None:
-    """At most five candidates are listed, and the first is the node that would be chosen."""
+    """At most five candidates are listed, and the first is the node that the policy would choose."""
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=10_000 * (9 - at)) for at in range(8)))
     asked = job(gpus=1, cpu_milli=500)
     reported = explain(snapshot, asked, PROFILE)
@@ -111,8 +111,8 @@ def test_candidates_are_the_best_nodes_in_order() -> None:
 
 
 @pytest.mark.parametrize("scores", [[(BestFit(), 1)], [(BestFit(), 3), (ByIndex(), 2)]])
-def test_scores_add_up_to_what_decides(scores: list[tuple[BestFit | ByIndex, int]]) -> None:
-    """Each plugin's share is listed as it enters the sum, and the sum is the one that decides."""
+def test_scores_add_up_to_the_total(scores: list[tuple[BestFit | ByIndex, int]]) -> None:
+    """Each plugin's weighted score is listed, and the total decides."""
     weighted = [WeightedPlugin(plugin, weight) for plugin, weight in scores]
     profile = Profile("mixed", (*(WeightedPlugin(each) for each in rules_of_fit()), *weighted))
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=1_000 * at) for at in range(1, 5)))
@@ -139,8 +139,8 @@ LINKS = (
 @pytest.mark.parametrize(
     ("latency_ns", "admits", "written"), [(12_283_987, 12_300_000, "12.3ms"), (283_987, 284_000, "284us")]
 )
-def test_a_bound_is_raised_to_a_time_that_people_write(latency_ns: int, admits: int, written: str) -> None:
-    """It is rounded up to tenths of a millisecond, or to microseconds, so that the link keeps it."""
+def test_suggested_latency_is_rounded_up_to_readable_time(latency_ns: int, admits: int, written: str) -> None:
+    """It is rounded up to tenths of a millisecond, or to microseconds, so that the link stays within it."""
     around = snapshot_of(cluster(*NARROW, gateway="a"), links=(Link("user", "a", latency_ns),))
     reported = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
     [remedy] = [each for each in reported.remedies if each.field == "max_latency_ns" and each.required]
@@ -170,8 +170,8 @@ def test_a_bound_is_raised_to_a_time_that_people_write(latency_ns: int, admits: 
         ({"gpus": 1, "gpu_memory_mib": 1, "models": {"NVIDIA L4"}}, "models", 0),
     ],
 )
-def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], field: str, admits: int) -> None:
-    """With the change the job fits where the remedy says; with one unit less of it, it does not."""
+def test_remedy_is_the_smallest_change_of_its_field(asked: dict[str, Any], field: str, admits: int) -> None:
+    """With the change the job fits where the remedy names; with one unit less it does not."""
     snapshot = snapshot_of(
         cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
     )
@@ -189,7 +189,7 @@ def test_remedy_is_the_smallest_change_of_its_figure(asked: dict[str, Any], fiel
 
 
 def test_remedies_come_smallest_change_first() -> None:
-    """Changes are sorted by how much of the figure they give up."""
+    """Changes are sorted by their relative size."""
     snapshot = snapshot_of(node(gpu(memory_mib=900)), node(gpu(memory_mib=1_000), cpu_milli=500))
     reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
     assert reported.remedies == (
@@ -198,8 +198,8 @@ def test_remedies_come_smallest_change_first() -> None:
     )
 
 
-def test_two_lacks_have_no_single_remedy() -> None:
-    """A job that would have to change in two figures gets no remedy."""
+def test_two_shortages_have_no_single_remedy() -> None:
+    """A job that has to change two fields gets no remedy."""
     snapshot = snapshot_of(node(gpu(memory_mib=900), cpu_milli=500))
     reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
     assert (reported.fits, reported.remedies) == (False, ())
@@ -216,8 +216,8 @@ def test_two_lacks_have_no_single_remedy() -> None:
         ({"cpu_milli": 9_000, "regions": {"moon"}, "node_labels": {"a": "b"}}, None),
     ],
 )
-def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found: dict[str, int] | None) -> None:
-    """With all the changes the job fits where they say; without one of them, or a unit less of it, not."""
+def test_nearest_candidate_has_minimal_changes(asked: dict[str, Any], found: dict[str, int] | None) -> None:
+    """With all changes the job fits; without one of them, or with a unit less, it does not."""
     snapshot = snapshot_of(
         cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
     )
@@ -244,27 +244,26 @@ def test_nearest_is_what_has_to_change_and_no_more(asked: dict[str, Any], found:
             assert not fits(snapshot, with_all({**others, field: known[field].values[at - 1]}))
 
 
-def test_nearest_is_nothing_where_no_figure_helps() -> None:
-    """A job that bears no taint of any node is told no figure that would do."""
+def test_nearest_candidate_is_empty_when_no_change_helps() -> None:
+    """No field of a job helps against taints that it does not tolerate."""
     snapshot = snapshot_of(node(gpu(), taints=(Taint("x"),)))
     assert combined_remedies(snapshot, job(gpus=2), PROFILE) == ()
 
 
 def test_job_that_fits_gets_no_remedy() -> None:
-    """Remedies are for jobs that fit nowhere."""
     reported = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
     assert (reported.fits, reported.remedies) == (True, ())
 
 
-def test_percent_is_remedied_in_percent() -> None:
-    """A job that asked for a share of a device is told the largest share that fits."""
+def test_remedy_for_percent_is_in_percent() -> None:
+    """A job that requests a percentage gets the largest percentage that fits."""
     snapshot = snapshot_of(node(mig_gpu()))
     [remedy] = explain(snapshot, job(gpus=1), PROFILE).remedies
     assert (remedy.field, remedy.current, remedy.required) == ("gpu_memory_percent", 100, 98)
 
 
-def test_snapshot_is_left_as_it_was() -> None:
-    """Explaining changes no column and writes no demand down."""
+def test_explanation_leaves_the_snapshot_unchanged() -> None:
+    """It changes no column and adds no demand."""
     snapshot = snapshot_of(node(mig_gpu(), gpu()))
     place(snapshot, job(gpus=1, gpu_memory_mib=4_000))
     before, lines = snapshot.copy(), len(snapshot.demands)
@@ -274,16 +273,16 @@ def test_snapshot_is_left_as_it_was() -> None:
     assert len(snapshot.demands) == lines
 
 
-def test_bandwidth_of_the_job_before_does_not_count() -> None:
-    """The next replica is explained as a job's first: no cluster is paid for yet."""
+def test_bandwidth_of_previous_job_does_not_count() -> None:
+    """The next replica is explained as the first of its job, without reserved bandwidth."""
     snapshot = snapshot_of(cluster(node(), gateway="a"), links=LINKS[:1])
     snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
     reported = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
     assert [each.reason for each in reported.refusals] == ["not enough free bandwidth"]
 
 
-def test_nodes_that_are_gone_do_not_count() -> None:
-    """Columns that a removed or exchanged node left behind are no nodes."""
+def test_removed_nodes_do_not_count() -> None:
+    """Columns of removed or replaced nodes are no nodes."""
     snapshot = snapshot_of(cluster(node(name="a"), node(name="b"), name="c"))
     remove_node(snapshot, "c", "a")
     put_node(snapshot, "c", node(gpu(uuid="new"), name="b"))
@@ -291,16 +290,15 @@ def test_nodes_that_are_gone_do_not_count() -> None:
     assert reported.nodes == sum(each.nodes for each in reported.refusals) == 1
 
 
-def test_profile_decides_which_rules_are_asked() -> None:
-    """The refusals are those of the profile's own plugins."""
+def test_profile_determines_the_filters() -> None:
+    """The rejections are those of the profile's own plugins."""
     profile = Profile("own", (WeightedPlugin(OnlyLast()), WeightedPlugin(BestFit())))
     reported = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("OnlyLast", "not the last", 2)]
     assert [each.node for each in reported.candidates] == ["node-2"]
 
 
-def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
-    """A PreFilter's reason counts for all nodes."""
+def test_pre_filter_rejection_counts_for_every_node() -> None:
     profile = Profile("shut", (WeightedPlugin(Closed()), *PROFILE.plugins))
     reported = explain(snapshot_of(node(), node()), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("Closed", "closed for today", 2)]
@@ -308,12 +306,12 @@ def test_plugin_that_refuses_the_whole_replica_refuses_every_node() -> None:
 
 
 def test_empty_fleet_is_explained() -> None:
-    """With no node at all there is nothing to say, and no error."""
+    """The explanation of an empty fleet is empty, without an error."""
     assert summary(explain(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
 
 
 def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
-    """One sentence says how many nodes fit, why the others do not, and the smallest remedy."""
+    """One sentence has the number of feasible nodes, the reasons of the others and the smallest remedy."""
     nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
     reported = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
     assert summary(reported) == (
@@ -327,7 +325,7 @@ def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
 
 
 def linked() -> Snapshot:
-    """Three clusters behind gateways; one answers too late, one not at all, one lets little through."""
+    """Create three clusters behind gateways: one with high latency, one unreachable, one with little bandwidth."""
     ties = [
         Link("user", "a", 31_000_000, bandwidth_mbps=100),
         Link("user", "b", None),
@@ -337,8 +335,8 @@ def linked() -> Snapshot:
     return Snapshot(fleet(*(cluster(node(), name=name, gateway=name) for name in ("a", "b", "c", "d")), links=ties))
 
 
-def test_links_that_break_bounds_are_named_with_their_figures() -> None:
-    """Whoever asks why learns which link misses which bound by how much, in the order of clusters."""
+def test_links_that_violate_bounds_are_listed_with_values() -> None:
+    """Clusters are in order, each with its link, the violated bound and the excess."""
     asked = job(gateway="user", max_latency_ns=20_000_000, max_loss_ppm=1_000, min_bandwidth_mbps=50)
     found = explain(linked(), asked, PROFILE)
     assert found.links == (
@@ -350,8 +348,8 @@ def test_links_that_break_bounds_are_named_with_their_figures() -> None:
     assert f"({'; '.join(found.links[:3])}; 1 links more)" in summary(found)
 
 
-def test_bandwidth_that_nobody_knows_is_told_apart_from_bandwidth_that_is_taken() -> None:
-    """Who waits for it can do something about either, but not the same."""
+def test_unknown_bandwidth_differs_from_reserved_bandwidth() -> None:
+    """Users can remedy either, but in different ways."""
     ties = [Link("user", "a", 5_000_000), Link("user", "b", 5_000_000, bandwidth_mbps=50)]
     parts = [cluster(node(cpu_milli=64_000), name=name, gateway=name) for name in ("a", "b")]
     snapshot, asked = Snapshot(fleet(*parts, links=ties)), job(gateway="user", min_bandwidth_mbps=50)
@@ -362,8 +360,8 @@ def test_bandwidth_that_nobody_knows_is_told_apart_from_bandwidth_that_is_taken(
     )
 
 
-def test_links_between_replicas_are_named_too() -> None:
-    """A job that may not spread learns between which clusters; what was promised is not free."""
+def test_links_between_replicas_are_listed() -> None:
+    """A job that may not spread gets the clusters of the link; reserved bandwidth is not free."""
     snapshot = linked()
     between = NetworkNeed(max_latency_ns=30_000_000, min_bandwidth_mbps=60)
     wide = job(cpu_milli=40_000, replicas=2, gang=True, between_replicas=between, clusters={"a", "c"})
@@ -372,6 +370,5 @@ def test_links_between_replicas_are_named_too() -> None:
     assert explain(snapshot, wide, PROFILE).links == ("a to c: 40Mbps free, bound 60Mbps",)
 
 
-def test_jobs_without_bounds_learn_nothing_of_links() -> None:
-    """Only bounds are broken."""
+def test_jobs_without_bounds_get_no_links() -> None:
     assert explain(linked(), job(gateway="user"), PROFILE).links == ()

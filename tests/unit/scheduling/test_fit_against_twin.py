@@ -1,4 +1,4 @@
-"""The compiled rules of fit, the filters and a plain twin agree on every fleet."""
+"""Agreement of the compiled filters, the plugin filters and a plain reference on all fleets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MILLI = st.sampled_from([0, 0, 1, 300, 500, 999, 1_000, 1_500])
 
 @compiled
 def fit_column(arrays: FleetArrays, demands: DemandArrays, k: int) -> UInt8:
-    """Ask the compiled rules of fit about every node, shape (N,)."""
+    """Run the compiled filters on every node, shape (N,)."""
     lent, asked = borrowed(arrays), borrowed(demands)
     find_usable_clusters(lent, asked, k)
     fits = np.zeros(arrays.nodes.shape[1], np.uint8)
@@ -52,7 +52,7 @@ def fit_column(arrays: FleetArrays, demands: DemandArrays, k: int) -> UInt8:
 
 @st.composite
 def devices(draw: st.DrawFn) -> Device:
-    """Draw a device; few figures, so that requests often just fit or just miss."""
+    """Draw a device with few distinct values, so that requests often just fit or just fail."""
     figures = {
         "numa": draw(st.integers(0, 1)),
         "healthy": not draw(SELDOM),
@@ -157,8 +157,8 @@ def jobs(draw: st.DrawFn) -> Job:
     st.lists(jobs(), min_size=1, max_size=4),
     st.sets(st.integers(0, 2)),
 )
-def test_kernels_filters_and_twin_agree(whole: Fleet, running: list[Job], asking: list[Job], paid: set[int]) -> None:
-    """Whatever is placed, compiled rules, filters and the plain twin find the same nodes fit."""
+def test_kernels_filters_and_reference_agree(whole: Fleet, running: list[Job], asking: list[Job], paid: set[int]) -> None:
+    """For all placements, compiled filters, plugin filters and the reference find the same feasible nodes."""
     snapshot, twin = Snapshot(whole), Twin(whole)
     for each in running:
         twin.place(each, place(snapshot, each))
@@ -174,8 +174,8 @@ def test_kernels_filters_and_twin_agree(whole: Fleet, running: list[Job], asking
 
 
 @given(fleets(), st.lists(jobs(), min_size=1, max_size=8))
-def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job]) -> None:
-    """Each slice is what the plain twin gives on that device, on devices that may serve together."""
+def test_replicas_get_the_slices_of_the_reference(whole: Fleet, running: list[Job]) -> None:
+    """Each slice is that of the reference, on devices that are allowed together."""
     snapshot, twin = Snapshot(whole), Twin(whole)
     devices_of = {device.uuid: device for device in whole.devices}
     for each in running:
@@ -200,10 +200,10 @@ def test_replicas_get_what_the_twin_would_give(whole: Fleet, running: list[Job])
         (gpu(memory_mib=50), {"gpu_memory_percent": 1}, {"gpu_milli": 300}),
     ],
 )
-def test_all_of_no_memory_is_free_on_a_device_in_use(
+def test_whole_of_zero_memory_is_free_on_a_used_device(
     device: Device, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    """A job for all memory fits beside slices that hold none of it."""
+    """A job for all memory fits beside slices without memory."""
     snapshot = Snapshot(fleet(node(device)))
     place(snapshot, job(gpus=1, **first))
     asked = job(gpus=1, **second)

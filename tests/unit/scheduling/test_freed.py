@@ -5,8 +5,8 @@ from seaway.testing.plugins import gpu, job, node
 from tests.unit.scheduling.asking import place, refusals, snapshot_of
 
 
-def test_what_fits_on_some_nodes_is_what_the_filters_let_pass_there() -> None:
-    """A demand fits some nodes exactly when the rules of fit refuse it on not all of them."""
+def test_fit_on_some_nodes_agrees_with_filters() -> None:
+    """A demand fits some nodes exactly when the filters do not reject it on all of them."""
     snapshot = snapshot_of(node(gpu(model="NVIDIA L4")), node(gpu(), gpu()), node(cpu_milli=500))
     place(snapshot, job(gpus=1, gpu_milli=600, gpu_memory_mib=9, models={"NVIDIA L4"}))
     jobs = [

@@ -1,4 +1,4 @@
-"""Sets of clusters that lie near each other."""
+"""Sets of clusters with good links between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MATRIX = st.integers(2, 5).flatmap(
 
 
 def between(latency: list[int], allowed: list[bool], count: int) -> ClusterNetwork:
-    """Make a network of `count` clusters, the same in both directions."""
+    """Create a network of `count` clusters, the same in both directions."""
     table = np.array(latency, np.int64).reshape(count, count)
     table = np.triu(table, 1) + np.triu(table, 1).T
     both = np.array(allowed).reshape(count, count)
@@ -45,8 +45,8 @@ def test_sets_hold_the_gang_within_its_bounds(figures: tuple[list[int], list[boo
 
 
 @given(MATRIX, st.integers(1, 8))
-def test_pairs_are_never_missed(figures: tuple[list[int], list[bool], list[int]], replicas: int) -> None:
-    """When one cluster or some allowed pair holds the gang, a set is found."""
+def test_feasible_pair_is_always_found(figures: tuple[list[int], list[bool], list[int]], replicas: int) -> None:
+    """A set exists when one cluster or an allowed pair holds the gang."""
     latency, allowed, counts = figures
     network, holds = between(latency, allowed, len(counts)), np.array(counts, np.int64)
     network = ClusterNetwork(network.latency_ns, network.free_mbps, np.ones_like(network.allowed))

@@ -1,4 +1,4 @@
-"""The heuristics' kernels beside slow twins in plain Python."""
+"""Kernels of the heuristics against slow references in plain Python."""
 
 from __future__ import annotations
 
@@ -71,25 +71,25 @@ def partly_used(fleet: Fleet, queue: list[Job]) -> Snapshot:
 
 
 def asked(job: Job, memory: int, devices: int) -> list[int]:
-    """Return what a replica asks of something with `devices` devices of `memory` MiB altogether."""
+    """Return the demand of a replica on a node of `devices` devices with `memory` MiB in total."""
     request = job.demand.request.filled()
     each = request.gpu_memory_mib or memory // max(devices, 1) * request.gpu_memory_percent // 100
     return [request.cpu_milli, request.memory_mib, each * request.gpus, request.gpu_milli * request.gpus]
 
 
 def share(amount: int, total: int) -> int:
-    """Return a share in parts per million; nothing of nothing."""
+    """Return a fraction in parts per million; 0 of a total of 0."""
     return amount * PPM // total if total else 0
 
 
 def scores(plugin: Score, snapshot: Snapshot, job: Job) -> list[int]:
-    """Ask a plugin."""
+    """Return the scores of a plugin."""
     return [int(score) for score in plugin.score(cycle_for(snapshot, job))]
 
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
-def test_utilization_matches_free_shares_with_the_demand(fleet: Fleet, queue: list[Job]) -> None:
+def test_utilization_matches_free_fractions_with_demand(fleet: Fleet, queue: list[Job]) -> None:
     """A node's score is minus the sum of abs(free - demand)/total over the four resources."""
     snapshot = partly_used(fleet, queue)
     expected = []
@@ -102,8 +102,8 @@ def test_utilization_matches_free_shares_with_the_demand(fleet: Fleet, queue: li
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
-def test_spread_scores_what_is_left(fleet: Fleet, queue: list[Job]) -> None:
-    """A node's score is the CPU left plus 16 times the mean of cores and memory left, in thousandths."""
+def test_spread_scores_free_resources(fleet: Fleet, queue: list[Job]) -> None:
+    """A node's score is its free CPU plus 16 times the mean of its free cores and memory, in thousandths."""
     snapshot = partly_used(fleet, queue)
     expected = []
     for line in snapshot.arrays.nodes.T.tolist():
@@ -116,8 +116,8 @@ def test_spread_scores_what_is_left(fleet: Fleet, queue: list[Job]) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
-def test_spread_takes_the_emptiest_device(fleet: Fleet, queue: list[Job]) -> None:
-    """Devices are ranked by the mean of the shares of cores and memory that are left, most first."""
+def test_spread_takes_the_least_used_device(fleet: Fleet, queue: list[Job]) -> None:
+    """Devices are ranked by the mean of the fractions of free cores and memory, highest first."""
     snapshot = partly_used(fleet, queue)
     devices = snapshot.arrays.devices.T.tolist()
     for n, line in enumerate(snapshot.arrays.nodes.T.tolist()):
@@ -132,7 +132,7 @@ def test_spread_takes_the_emptiest_device(fleet: Fleet, queue: list[Job]) -> Non
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs())
 def test_rule_ranks_clusters(rule: ClusterRule, fleet: Fleet, queue: list[Job]) -> None:
-    """Nodes score as their clusters rank, and equal clusters rank in their order."""
+    """Nodes score like the ranks of their clusters, and equal clusters keep their order."""
     snapshot = partly_used(fleet, queue)
     snapshot.demands.index(queue[0].demand)
 
@@ -155,8 +155,8 @@ def test_rule_ranks_clusters(rule: ClusterRule, fleet: Fleet, queue: list[Job]) 
 
 
 @pytest.mark.parametrize("level", ["node", "cluster"])
-def test_random_is_uniform_over_what_fits(level: Level) -> None:
-    """Each of three equal places gets about a third of 3,000 jobs, whatever else does not fit."""
+def test_random_is_uniform_over_feasible_nodes(level: Level) -> None:
+    """Each of three equal nodes gets about a third of 3,000 jobs, besides infeasible nodes."""
     parts = [cluster(node(gpu(memory_mib=mib, share_limit=4_000))) for mib in (90_000, 10, 90_000, 90_000)]
     snapshot = Snapshot(fleet(*parts))
     queue = JobQueue(snapshot, [job(str(number), gpus=1, gpu_memory_mib=20) for number in range(3_000)])
@@ -167,7 +167,7 @@ def test_random_is_uniform_over_what_fits(level: Level) -> None:
     assert (abs(counts[[0, 2, 3]] - 1_000) < 100).all()
 
 
-def test_random_draws_devices_too() -> None:
+def test_random_is_uniform_over_devices() -> None:
     """Each of three equal devices of a node gets about a third of 3,000 jobs."""
     snapshot = Snapshot(fleet(node(*(gpu(memory_mib=90_000, share_limit=4_000) for _ in range(3)))))
     queue = JobQueue(snapshot, [job(str(number), gpus=1, gpu_memory_mib=20) for number in range(3_000)])

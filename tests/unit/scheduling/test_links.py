@@ -1,4 +1,4 @@
-"""What lies between clusters."""
+"""Links between clusters."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ BACK = Link("gw-b", "gw-a", latency_ns=30, loss_ppm=1, bandwidth_mbps=50)
 
 
 def snapshot(*links: Link) -> Snapshot:
-    """Two clusters behind gateways of their own, two more behind one, and one behind none."""
+    """Create two clusters behind separate gateways, two more behind one, and one without a gateway."""
     gateways = ("gw-a", "gw-b", "gw-c", "gw-c", "")
     return Snapshot(fleet(*(cluster(gateway=gateway) for gateway in gateways), links=links))
 
 
 def test_worse_direction_counts() -> None:
-    """Latency is the longer of both directions, bandwidth the smaller."""
+    """Latency is the higher of both directions, bandwidth the lower."""
     links = links_of(snapshot(THERE, BACK))
     assert links.latency_ns()[0, 1] == links.latency_ns()[1, 0] == 30
     assert links.free_mbps()[0, 1] == links.free_mbps()[1, 0] == 50
 
 
 def test_one_measured_direction_is_enough() -> None:
-    """Where only one direction was measured it stands for both."""
+    """A single measured direction counts for both."""
     links = links_of(snapshot(THERE))
     assert links.latency_ns()[1, 0] == 10
     assert links.free_mbps()[1, 0] == 100
     assert links.satisfying(NetworkNeed(max_latency_ns=10))[1, 0]
 
 
-def test_each_direction_has_to_keep_the_bounds() -> None:
-    """A bound that one direction breaks is broken; a known link without bounds is good enough."""
+def test_both_directions_have_to_be_within_bounds() -> None:
+    """One violation in either direction is enough; a known link without bounds is allowed."""
     links = links_of(snapshot(THERE, BACK))
     assert not links.satisfying(NetworkNeed(max_latency_ns=29))[0, 1]
     assert not links.satisfying(NetworkNeed(max_loss_ppm=4))[1, 0]
@@ -42,8 +42,8 @@ def test_each_direction_has_to_keep_the_bounds() -> None:
     assert links.satisfying(NetworkNeed(max_latency_ns=30, max_loss_ppm=5, min_bandwidth_mbps=50))[0, 1]
 
 
-def test_unknown_links_are_the_longest_and_meet_nothing() -> None:
-    """What no one measured is longer than any link, has no bandwidth and meets no bound."""
+def test_unknown_links_have_highest_latency_and_meet_no_bound() -> None:
+    """An unmeasured link has no bandwidth."""
     links = links_of(snapshot(THERE))
     for one, other in ((0, 2), (0, 4), (4, 2)):
         assert links.latency_ns()[one, other] == UNKNOWN_NS
@@ -51,8 +51,8 @@ def test_unknown_links_are_the_longest_and_meet_nothing() -> None:
         assert not links.satisfying(NetworkNeed(max_latency_ns=1_000))[one, other]
 
 
-def test_no_link_lies_within_a_cluster_or_behind_one_gateway() -> None:
-    """A cluster meets every bound with itself, with a gateway or not, and with those behind the same one."""
+def test_clusters_of_one_gateway_need_no_link() -> None:
+    """A cluster is within all bounds of itself, with or without a gateway, and of clusters behind its gateway."""
     links = links_of(snapshot())
     for one, other in ((0, 0), (4, 4), (2, 3)):
         assert links.latency_ns()[one, other] == 0
@@ -60,16 +60,16 @@ def test_no_link_lies_within_a_cluster_or_behind_one_gateway() -> None:
         assert links.satisfying(NetworkNeed(max_latency_ns=1, min_bandwidth_mbps=1_000))[one, other]
 
 
-def test_new_measurements_are_seen() -> None:
-    """Links are kept until others are measured."""
+def test_new_measurements_replace_cached_links() -> None:
+    """Links are cached until the next measurement."""
     fleet_ = snapshot(THERE)
     assert links_of(fleet_) is links_of(fleet_)
     put_links(fleet_, [BACK])
     assert links_of(fleet_).latency_ns()[0, 1] == 30
 
 
-def test_silent_link_is_as_long_as_none() -> None:
-    """Where one direction does not answer, nothing is known of the way, and no bound is kept."""
+def test_unreachable_link_counts_as_unknown() -> None:
+    """An unreachable direction meets no bound."""
     links = links_of(snapshot(THERE, Link("gw-b", "gw-a", latency_ns=None, bandwidth_mbps=50)))
     assert links.latency_ns()[0, 1] == links.latency_ns()[1, 0] == UNKNOWN_NS
     assert not links.satisfying(NetworkNeed(min_bandwidth_mbps=1))[0, 1]

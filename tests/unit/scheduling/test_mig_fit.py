@@ -1,4 +1,4 @@
-"""Devices in MIG mode: which instance a slice gets, and when there is none."""
+"""Devices in MIG mode: the instances of slices and their rejection."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
 NO_PLACEMENT = "no free MIG placement"
 
 
-def test_smallest_profile_that_holds_the_slice_is_taken() -> None:
-    """A slice books the memory and the cores of the smallest profile that is large enough."""
+def test_slice_gets_the_smallest_sufficient_profile() -> None:
+    """The slice allocates the memory and the cores of the profile."""
     [taken] = slices(snapshot_of(node(mig_gpu())), job(gpus=1, gpu_memory_mib=4_865))
     assert (taken.mig_profile, taken.memory_mib, taken.core_milli) == ("2g.10gb", 9_984, 290)
 
@@ -25,8 +25,8 @@ def test_one_and_three_slice_instances_are_placed_from_the_top() -> None:
     assert [each.mig_start for each in slices(snapshot_of(node(mig_gpu())), large)] == [4]
 
 
-def test_bigger_profile_is_taken_when_the_smallest_has_no_room() -> None:
-    """A slice gets an instance of the next profile where no placement of the smallest is free."""
+def test_slice_gets_a_larger_profile_when_the_smallest_is_full() -> None:
+    """A slice gets the next profile where no placement of the smallest is free."""
     one, _, three, _ = A100_40GB_PROFILES
     device = mig_gpu(mig_profiles=(replace(one, starts=(0, 1)), three))
     snapshot = snapshot_of(node(device))
@@ -40,7 +40,7 @@ def test_bigger_profile_is_taken_when_the_smallest_has_no_room() -> None:
 
 
 def test_overlapping_placements_exclude_each_other() -> None:
-    """A 2g instance at the bottom leaves no room for 7g, nor for the 3g that would cover it."""
+    """A 2g instance at the bottom leaves no room for 7g, nor for the 3g that overlaps it."""
     snapshot = snapshot_of(node(mig_gpu()))
     place(snapshot, job(gpus=1, gpu_memory_mib=9_000))
     assert refusals(snapshot, job(gpus=1, gpu_memory_mib=20_000)) == [""]
@@ -55,8 +55,8 @@ def test_several_instances_of_one_job_may_share_a_device() -> None:
     assert [each.mig_start for each in taken] == [0, 2, 4]
 
 
-def test_instances_that_cannot_be_counted_are_on_one_device() -> None:
-    """Where a pod cannot say how many of each device, one has to hold all, however much two have together."""
+def test_uncountable_instances_are_on_one_device() -> None:
+    """A pod that cannot request a number per device needs one device for all, however much two have together."""
     pair = [mig_gpu(mig_single_device=True), mig_gpu(mig_single_device=True)]
     snapshot = snapshot_of(node(*pair))
     asked = job(gpus=2, gpu_memory_mib=9_000)
@@ -66,8 +66,8 @@ def test_instances_that_cannot_be_counted_are_on_one_device() -> None:
     assert refusals(snapshot, job(gpus=1, gpu_memory_mib=9_000)) == [""]
 
 
-def test_devices_that_hold_but_one_instance_serve_together() -> None:
-    """Then it is clear how many are of each: one."""
+def test_devices_with_room_for_one_instance_each_are_combined() -> None:
+    """The number on each device is then known to be one."""
     snapshot = snapshot_of(node(*(mig_gpu(mig_single_device=True) for _ in range(3))))
     taken = slices(snapshot, job(gpus=2, gpu_memory_mib=30_000))
     assert ([each.mig_profile for each in taken], len({each.uuid for each in taken})) == (["7g.40gb"] * 2, 2)
@@ -75,22 +75,22 @@ def test_devices_that_hold_but_one_instance_serve_together() -> None:
     assert refusals(snapshot, job(gpus=4, gpu_memory_mib=30_000)) == ["fewer GPUs on the node than requested"]
 
 
-def test_instances_end_where_the_device_does() -> None:
-    """The device counts as refusing when it can serve some of the instances but not all."""
+def test_device_has_to_hold_all_its_instances() -> None:
+    """A device that holds some of the instances but not all is rejected."""
     snapshot = snapshot_of(node(mig_gpu()))
     assert refusals(snapshot, job(gpus=4, gpu_memory_mib=9_000)) == [NO_PLACEMENT]
     assert refusals(snapshot, job(gpus=7, gpu_memory_mib=4_000)) == [""]
     assert refusals(snapshot, job(gpus=8, gpu_memory_mib=4_000)) == ["no slot left on one GPU"]
 
 
-def test_seven_small_instances_book_more_cores_than_there_are() -> None:
-    """Cores of profiles are rounded up, so seven 1g instances book 1,050 thousandths without harm."""
+def test_seven_small_instances_exceed_the_cores_of_a_device() -> None:
+    """Cores of profiles are rounded up, so seven 1g instances allocate 1,050 thousandths without harm."""
     taken = slices(snapshot_of(node(mig_gpu())), job(gpus=7, gpu_memory_mib=4_000))
     assert sum(each.core_milli for each in taken) == 1_050
 
 
-def test_cores_asked_are_compared_with_what_instances_left() -> None:
-    """A request for cores is judged by what the booked profiles leave of the device."""
+def test_requested_cores_have_to_fit_beside_instances() -> None:
+    """A request for cores is compared with the cores that the allocated profiles leave."""
     snapshot = snapshot_of(node(mig_gpu()))
     place(snapshot, job(gpus=1, gpu_memory_mib=20_000))
     assert refusals(snapshot, job(gpus=1, gpu_memory_mib=4_000, gpu_milli=570)) == [""]
@@ -98,15 +98,15 @@ def test_cores_asked_are_compared_with_what_instances_left() -> None:
     assert refused == ["not enough free GPU cores on one device"]
 
 
-def test_bare_gpu_cannot_land_on_a_mig_device() -> None:
-    """All of a device's memory is more than its largest profile has."""
+def test_whole_gpu_does_not_fit_on_a_mig_device() -> None:
+    """All memory of a device is more than its largest profile has."""
     snapshot = snapshot_of(node(mig_gpu()), node(gpu()))
     assert refusals(snapshot, job(gpus=1)) == [NO_PLACEMENT, ""]
     assert refusals(snapshot, job(gpus=1, gpu_memory_mib=40_448)) == ["", ""]
 
 
 def test_exclusive_job_gets_one_instance_of_a_device() -> None:
-    """After the first instance the device is in use, so that an exclusive job gets no second there."""
+    """After the first instance the device is in use, so an exclusive job gets no second one there."""
     snapshot = snapshot_of(node(mig_gpu()), node(mig_gpu(), mig_gpu()))
     asked = job(gpus=2, gpu_memory_mib=4_000, exclusive=True)
     assert refusals(snapshot, asked) == ["GPU in use, but requested exclusively", ""]

@@ -1,4 +1,4 @@
-"""Scores of what lies between a job and the clusters: its user's link."""
+"""Scores of the link between a job's user and the clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONLY = {"latency": 0, "jitter": 0, "loss": 0, "bandwidth": 0}
 
 
 def four(**speeds: int) -> Snapshot:
-    """Clusters that lie ever further from the user, and one to which nothing is known; the second's link is wide."""
+    """Create clusters with ever longer links, and one without a link; the second's link has most bandwidth."""
     names = ("near", "wide", "far", "dark")
     ties = [
         Link("user", "gw-near", 5, jitter_ns=1, loss_ppm=90, bandwidth_mbps=100),
@@ -36,7 +36,7 @@ def four(**speeds: int) -> Snapshot:
 
 
 def scores(plugin: Score, snapshot: Snapshot, asked: Job) -> list[int]:
-    """Return how a plugin scores the clusters' nodes."""
+    """Return a plugin's scores of the clusters' nodes."""
     return [int(score) for score in plugin.score(cycle_for(snapshot, asked))]
 
 
@@ -49,21 +49,21 @@ def scores(plugin: Score, snapshot: Snapshot, asked: Job) -> list[int]:
         ("bandwidth", [0, 100, 50, 0]),
     ],
 )
-def test_each_side_of_the_users_link_counts(side: str, expected: list[int]) -> None:
-    """The best of a side is 100, the worst 0, what does not answer 0."""
+def test_each_metric_of_the_user_link_counts(side: str, expected: list[int]) -> None:
+    """The best value of a metric scores 100, the worst 0, an unreachable link 0."""
     plugin = NetworkScore(NetworkWeights(**{**ONLY, side: 3}))
     assert scores(plugin, four(), job(gateway="user")) == expected
 
 
-def test_sides_are_weighed() -> None:
-    """The score is the weighted mean; a job that says not where its user is scores alike everywhere."""
+def test_metrics_are_weighted() -> None:
+    """The score is the weighted mean; a job without a user gateway scores the same everywhere."""
     plugin = NetworkScore(NetworkWeights(latency=3, jitter=0, loss=1, bandwidth=0))
     assert scores(plugin, four(), job(gateway="user")) == [75, 62, 12, 0]
     assert scores(plugin, four(), job()) == [100] * 4
 
 
-def test_bandwidth_is_what_can_still_be_promised() -> None:
-    """Promises of running jobs and the interfaces of gateways make a link narrower."""
+def test_bandwidth_counts_without_reservations() -> None:
+    """Reservations of running jobs and interface speeds reduce the bandwidth."""
     plugin = NetworkScore(NetworkWeights(**{**ONLY, "bandwidth": 1}))
     snapshot = four(wide=300)
     place(snapshot, job(gateway="user", min_bandwidth_mbps=250, clusters={"far"}))
@@ -71,15 +71,15 @@ def test_bandwidth_is_what_can_still_be_promised() -> None:
 
 
 @pytest.mark.parametrize("weights", [{"latency": -1}, {"loss": 1.5}, ONLY])
-def test_weights_have_to_weigh(weights: dict[str, Any]) -> None:
+def test_weights_have_to_be_positive_in_sum(weights: dict[str, Any]) -> None:
     """Weights are whole numbers from 0 up, and not all 0."""
     with pytest.raises(RejectedError):
         NetworkWeights(**weights)
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-def test_seaway_takes_the_nearest_of_equal_places_for_who_sets_no_bounds(plain: bool) -> None:
-    """Who says where he is, and no more, is served near by; who set bounds, or said nothing, as if none lay nearer."""
+def test_seaway_prefers_near_clusters_for_jobs_without_bounds(plain: bool) -> None:
+    """A job with only a user gateway is placed near by; bounds, or no gateway, switch this preference off."""
     policy = make_policy("seaway", PolicyOptions(plain=plain))
     parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("a", "b", "c")]
     ties = [Link("user", f"gw-{name}", latency_ns) for name, latency_ns in (("a", 9), ("b", 3), ("c", 5))]

@@ -1,4 +1,4 @@
-"""The network as a rule of fit: the link from the user's gateway to the cluster."""
+"""The network filter: the link from the user's gateway to the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINK = Link("user", "east", latency_ns=20, jitter_ns=5, loss_ppm=7, bandwidth_mb
 
 
 def east(link: Link = LINK) -> Snapshot:
-    """One cluster behind the gateway east, with a link from the gateway user to it."""
+    """Create one cluster behind the gateway east, with a link from the gateway user to it."""
     return snapshot_of(cluster(node(), gateway="east"), links=(link,))
 
 
@@ -38,39 +38,39 @@ def east(link: Link = LINK) -> Snapshot:
         ({"max_loss_ppm": 1, "max_jitter_ns": 1, "min_bandwidth_mbps": 1_000}, "jitter above the bound"),
     ],
 )
-def test_link_has_to_keep_every_bound(need: dict[str, Any], reason: str) -> None:
-    """A figure that just meets its bound is good enough, and the first bound that is broken speaks."""
+def test_link_has_to_meet_every_bound(need: dict[str, Any], reason: str) -> None:
+    """A value equal to its bound is allowed; the reason is the first violated bound."""
     assert refusals(east(), job(gateway="user", **need)) == [reason]
 
 
-def test_job_without_need_is_never_refused() -> None:
-    """A job that sets no bound goes anywhere: to clusters without a gateway, and over no link at all."""
+def test_job_without_bounds_is_never_rejected() -> None:
+    """It may use clusters without a gateway or a link."""
     snapshot = snapshot_of(cluster(node()), cluster(node(), gateway="east"))
     assert refusals(snapshot, job()) == ["", ""]
 
 
-def test_unknown_links_are_refused() -> None:
-    """A bound cannot be kept by a cluster without a gateway, nor by a link that no one measured."""
+def test_unknown_links_are_rejected() -> None:
+    """A cluster without a gateway and an unmeasured link meet no bound."""
     snapshot = snapshot_of(cluster(node()), cluster(node(), gateway="west"), links=(LINK,))
     reasons = ["cluster has no gateway", "link to the cluster not measured"]
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == reasons
 
 
 def test_links_have_a_direction() -> None:
-    """The link from the cluster to the user says nothing of the link from the user to the cluster."""
+    """The link from the cluster to the user does not count for the link from the user to the cluster."""
     asked = job(gateway="east", max_latency_ns=100)
     snapshot = snapshot_of(cluster(node(), gateway="user"), links=(LINK,))
     assert refusals(snapshot, asked) == ["link to the cluster not measured"]
 
 
-def test_no_link_is_crossed_behind_the_own_gateway() -> None:
-    """A cluster behind the user's own gateway keeps every bound."""
+def test_cluster_behind_own_gateway_needs_no_link() -> None:
+    """A cluster behind the user's own gateway meets every bound."""
     snapshot = snapshot_of(cluster(node(), gateway="east"))
     assert refusals(snapshot, job(gateway="east", max_latency_ns=1, min_bandwidth_mbps=10**6)) == [""]
 
 
-def test_running_jobs_hold_their_bandwidth() -> None:
-    """Bandwidth that a placed job took is not promised twice."""
+def test_running_jobs_reserve_their_bandwidth() -> None:
+    """Bandwidth is never reserved twice."""
     snapshot = east()
     place(snapshot, job(gateway="user", min_bandwidth_mbps=60))
     place(snapshot, job())
@@ -78,8 +78,8 @@ def test_running_jobs_hold_their_bandwidth() -> None:
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=31)) == ["not enough free bandwidth"]
 
 
-def test_overbooked_link_serves_who_needs_no_bandwidth() -> None:
-    """A link that shrank below what it promised refuses bandwidth, and no one who asks for none."""
+def test_overcommitted_link_serves_jobs_without_bandwidth() -> None:
+    """A link with less bandwidth than it reserved rejects requests for bandwidth only."""
     snapshot = east()
     place(snapshot, job(gateway="user", min_bandwidth_mbps=60), job())
     put_links(snapshot, [Link("user", "east", latency_ns=20, bandwidth_mbps=10)])
@@ -87,30 +87,30 @@ def test_overbooked_link_serves_who_needs_no_bandwidth() -> None:
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == ["not enough free bandwidth"]
 
 
-def test_cluster_is_paid_for_once() -> None:
-    """A cluster to which the job at hand took its bandwidth already has to give none again."""
+def test_job_reserves_bandwidth_to_a_cluster_once() -> None:
+    """Further replicas of the job need no bandwidth to that cluster."""
     snapshot = east()
     snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
     assert refusals(snapshot, job(gateway="user", min_bandwidth_mbps=1_000)) == [""]
     assert refusals(snapshot, job(gateway="user", max_latency_ns=1, min_bandwidth_mbps=1)) != [""]
 
 
-def test_replicas_share_one_promise() -> None:
-    """A job of many replicas takes its bandwidth to a cluster once."""
+def test_replicas_share_one_reservation() -> None:
+    """A job of many replicas reserves its bandwidth to a cluster once."""
     placements = place(east(), job(gateway="user", min_bandwidth_mbps=90, replicas=3))
     assert len(placements) == 3
 
 
-def test_closed_cluster_refuses_every_job() -> None:
-    """What a decision closes to itself is refused before any link is looked at."""
+def test_closed_cluster_rejects_every_job() -> None:
+    """Clusters that a decision closes are rejected before any link is checked."""
     cycle = cycle_for(east(), job(gateway="user", max_latency_ns=1))
     cycle.usable = np.zeros(1, np.bool_)
     [code] = Network().filter(cycle)
     assert Network.reasons[code - 1] == "in a cluster closed to this decision"
 
 
-def test_new_measurements_count_at_once() -> None:
-    """What a filter remembers of the links is forgotten when they are measured again."""
+def test_new_measurements_take_effect_immediately() -> None:
+    """A filter drops its cached links after a new measurement."""
     snapshot, plugin = east(), Network()
     cycle = cycle_for(snapshot, job(gateway="user", max_latency_ns=20))
     assert not plugin.filter(cycle).any()
@@ -118,8 +118,8 @@ def test_new_measurements_count_at_once() -> None:
     assert plugin.filter(cycle).all()
 
 
-def test_silent_link_meets_no_bound() -> None:
-    """A link over which nothing answered is refused for every bound, be it on bandwidth or loss only."""
+def test_unreachable_link_meets_no_bound() -> None:
+    """An unreachable link is rejected for every bound, also on bandwidth or loss alone."""
     snapshot = east()
     put_links(snapshot, [Link("user", "east", latency_ns=None, bandwidth_mbps=1_000)])
     bounds: tuple[dict[str, Any], ...] = (
@@ -133,8 +133,8 @@ def test_silent_link_meets_no_bound() -> None:
     assert refusals(snapshot, job(gateway="user")) == [""]
 
 
-def test_silent_link_counts_in_the_compiled_search() -> None:
-    """The compiled search refuses a silent link as the plugin does."""
+def test_compiled_search_rejects_unreachable_link() -> None:
+    """The compiled search agrees with the plugin."""
     snapshot = east()
     put_links(snapshot, [Link("user", "east", latency_ns=None, bandwidth_mbps=1_000)])
     assert place(snapshot, job(gateway="user", min_bandwidth_mbps=1)) == []

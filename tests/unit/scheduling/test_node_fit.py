@@ -1,4 +1,4 @@
-"""Rules of fit that look at nodes and clusters rather than devices."""
+"""Filters of nodes and clusters rather than devices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FULL = "no room for another pod"
     ],
 )
 def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
-    """A cluster is judged by name, then region, then hardware, of which it needs all that is asked."""
+    """A cluster is checked by name, then region, then hardware, of which it needs all requested kinds."""
     here = cluster(node(), name="a", region="north", hardware=frozenset({"nvlink", "ib"}))
     assert refusals(snapshot_of(here), job(**rules)) == [reason]
 
@@ -53,7 +53,7 @@ def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_labels(asked: dict[str, str], reason: str) -> None:
-    """A node has to carry every label that is asked for, with just that value."""
+    """A node needs every requested label with the same value."""
     assert refusals(snapshot_of(node(labels={"zone": "a", "disk": "ssd"})), job(node_labels=asked)) == [reason]
 
 
@@ -69,7 +69,7 @@ def test_labels(asked: dict[str, str], reason: str) -> None:
     ],
 )
 def test_tolerations(toleration: Toleration, reason: str) -> None:
-    """A toleration matches by key, value and effect, and what it leaves out matches anything."""
+    """A toleration matches by key, value and effect; omitted fields match anything."""
     assert refusals(snapshot_of(node(taints=(SPOT,))), job(tolerations=[toleration])) == [reason]
 
 
@@ -84,24 +84,23 @@ def test_tolerations(toleration: Toleration, reason: str) -> None:
     ],
 )
 def test_avoided_nodes(avoid: set[tuple[str, str]], reasons: list[str]) -> None:
-    """A node is avoided by its name in its own cluster, or with all of that."""
+    """A node is avoided by its name in its own cluster, or with the whole cluster."""
     snapshot = snapshot_of(cluster(node(name="n"), node(name="m"), name="a"), cluster(node(name="n"), name="b"))
     assert refusals(snapshot, job(avoid=avoid)) == reasons
 
 
 def test_every_taint_has_to_be_tolerated() -> None:
-    """One taint that is not tolerated is enough to refuse."""
+    """One untolerated taint is enough for a rejection."""
     tainted = node(taints=(SPOT, Taint("gpu", effect=TaintEffect.NO_EXECUTE)))
     assert refusals(snapshot_of(tainted), job(tolerations=[Toleration("spot")])) == ["taint not tolerated"]
 
 
-def test_discouraging_taint_refuses_nothing() -> None:
-    """A taint with the effect PreferNoSchedule is no reason to refuse."""
+def test_prefer_no_schedule_taint_rejects_nothing() -> None:
     assert refusals(snapshot_of(node(taints=(Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),))), job()) == [""]
 
 
-def test_node_that_is_not_ready_refuses() -> None:
-    """A node that does not answer or is cordoned takes no new work."""
+def test_unready_node_rejects_jobs() -> None:
+    """A node that is not ready or is cordoned takes no new replicas."""
     assert refusals(snapshot_of(node(ready=False)), job()) == ["node not ready or cordoned"]
 
 
@@ -115,7 +114,7 @@ def test_node_that_is_not_ready_refuses() -> None:
     ],
 )
 def test_cpu_and_memory(asked: dict[str, Any], reason: str) -> None:
-    """CPU and memory fit when just what is asked is free; CPU is named first when both lack."""
+    """CPU and memory fit up to the free amount; CPU is named first when both are short."""
     snapshot = snapshot_of(node(cpu_milli=1_000, memory_mib=100))
     place(snapshot, job(cpu_milli=400, memory_mib=30))
     assert refusals(snapshot, job(**asked)) == [reason]
@@ -123,7 +122,7 @@ def test_cpu_and_memory(asked: dict[str, Any], reason: str) -> None:
 
 @pytest.mark.parametrize(("pods", "reason"), [(None, ""), (3, ""), (2, FULL), (1, FULL), (0, FULL)])
 def test_pods(pods: int | None, reason: str) -> None:
-    """A node takes as many pods as it says, and any number where it says none."""
+    """A node takes its maximum number of pods, and any number without one."""
     snapshot = snapshot_of(cluster(node(name="n", pods=pods), name="c"))
     held = allocate_all(snapshot, [(job("others"), [Placement("others", 0, "c", "n")], 2)])
     assert refusals(snapshot, job()) == [reason]
@@ -131,21 +130,21 @@ def test_pods(pods: int | None, reason: str) -> None:
     assert refusals(snapshot, job()) == ([FULL] if pods == 0 else [""])
 
 
-def test_a_node_full_of_pods_says_so_first() -> None:
-    """No smaller job would fit there, so that what else it lacks is not the reason."""
+def test_pod_limit_is_the_first_reason() -> None:
+    """No smaller job would fit there, so other shortages are not the reason."""
     assert refusals(snapshot_of(node(pods=0, cpu_milli=1)), job(cpu_milli=2, memory_mib=10**6)) == [FULL]
 
 
-def test_replicas_of_a_gang_count_against_each_other() -> None:
-    """A gang goes where all its pods are taken, and nowhere when its nodes do not take them all."""
+def test_replicas_of_a_gang_share_the_pod_limit() -> None:
+    """A gang needs room for all its pods."""
     snapshot = snapshot_of(cluster(node(name="n", pods=2), node(name="m", pods=1), name="c"))
     assert place(snapshot, job(replicas=4, gang=True)) == []
     assert sorted(each.node for each in place(snapshot, job(replicas=3, gang=True))) == ["m", "n", "n"]
     assert refusals(snapshot, job()) == [FULL, FULL]
 
 
-def test_a_node_that_comes_to_take_fewer_pods_keeps_those_it_has() -> None:
-    """What is on it stays; another is taken once enough of them left."""
+def test_lower_pod_limit_leaves_running_pods() -> None:
+    """A node takes another pod after enough of them have ended."""
     snapshot = snapshot_of(cluster(node(name="n", pods=2), name="c"))
     plan = decide(snapshot, JobQueue(snapshot, [job("one"), job("two")]), make_policy("bestfit"))
     put_node(snapshot, "c", node(gpu(uuid="new"), name="n", pods=1))
@@ -157,8 +156,8 @@ def test_a_node_that_comes_to_take_fewer_pods_keeps_those_it_has() -> None:
     assert refusals(snapshot, job())[found] == ""
 
 
-def test_changed_nodes_are_judged_anew() -> None:
-    """What a filter remembers of labels and taints is forgotten when a node changes or joins."""
+def test_changed_nodes_are_filtered_again() -> None:
+    """A filter drops its cached labels and taints when a node changes or joins."""
     snapshot = snapshot_of(cluster(node(name="n", labels={"zone": "a"}), name="c"))
     asked = job(node_labels={"zone": "a"})
     labels, taints = NodeLabels(), TaintToleration()

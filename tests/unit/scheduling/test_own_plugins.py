@@ -1,4 +1,4 @@
-"""Every score and sorter of ours keeps the rules that plugins of others have to keep."""
+"""The built-in scores and sorters pass the suite for third-party plugins."""
 
 from __future__ import annotations
 
@@ -31,13 +31,11 @@ PLUGINS: list[Plugin] = [
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
-def test_plugin_keeps_the_rules(plugin: Plugin) -> None:
-    """Ours pass the suite that every plugin should pass."""
+def test_plugin_passes_the_suite(plugin: Plugin) -> None:
     check_plugin(plugin)
 
 
-def test_priority_goes_first_then_arrival_then_the_queue() -> None:
-    """Who matters more goes first; among equals who came earlier; then who joined earlier."""
+def test_queue_order_is_priority_then_arrival_then_position() -> None:
     snapshot = Snapshot(fleet(node()))
     jobs = [
         job("late", arrives_s=9),
@@ -52,7 +50,7 @@ def test_priority_goes_first_then_arrival_then_the_queue() -> None:
 @pytest.mark.parametrize(
     "weights", [{"free": -1}, dict.fromkeys(("free", "location", "topology", "hardware", "price"), 0)]
 )
-def test_weights_have_to_weigh_something(weights: dict[str, int]) -> None:
+def test_weights_have_to_be_positive_in_sum(weights: dict[str, int]) -> None:
     """Negative weights, and weights that are all 0, are rejected."""
     with pytest.raises(RejectedError, match="from 0 up"):
         ClusterWeights(**weights)

@@ -16,34 +16,34 @@ from seaway.testing.plugins import cluster, fleet, gpu, job, node
 HEURISTICS = ("greedy", "bestfit", "random", "utilization", "spread")
 
 
-def test_names_are_known_to_users() -> None:
-    """The heuristics and the reference modes go by the names that the documentation uses."""
+def test_names_are_those_of_the_documentation() -> None:
+    """The heuristics and the reference modes have their documented names."""
     assert {*HEURISTICS, "fgd", "seaway", "nearest", "volcano-divided", "volcano-duplicated"} <= set(policy_names())
 
 
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_heuristics_have_two_levels(name: str) -> None:
-    """A heuristic keeps its name at either level."""
+    """A heuristic has the same name at either level."""
     assert make_policy(name).name == name
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
 
 
 @pytest.mark.parametrize("name", ["volcano-divided", "volcano-duplicated"])
-def test_reference_modes_stand_beside_either_level(name: str) -> None:
-    """A reference mode chooses clusters whatever the level, so that it can be compared at both."""
+def test_reference_modes_accept_either_level(name: str) -> None:
+    """A reference mode chooses clusters at either level, for comparison."""
     assert make_policy(name).name == name
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway", "nearest"])
 def test_other_policies_reject_the_level(name: str) -> None:
-    """A policy without a form for clusters says so instead of ignoring the option."""
+    """A policy without a cluster level rejects the option instead of ignoring it."""
     with pytest.raises(RejectedError, match=rf"{name}.*no level 'cluster'"):
         make_policy(name, PolicyOptions(level="cluster"))
 
 
-def test_nearest_goes_by_the_users_link_before_what_is_left() -> None:
-    """Of two clusters it takes the one with the better link, though the other would be filled better; else it fills."""
+def test_nearest_prefers_the_user_link_to_free_resources() -> None:
+    """Of two clusters it takes the one with the better link, and of equal links the fuller cluster."""
     made = fleet(
         cluster(node(gpu()), name="far", gateway="gw-f"),
         cluster(node(gpu(), gpu(), gpu(), gpu()), name="near", gateway="gw-n"),
@@ -58,7 +58,7 @@ def test_nearest_goes_by_the_users_link_before_what_is_left() -> None:
     assert [each.cluster for each in plan.placements()] == ["near", "far"]
 
 
-def test_unknown_names_are_rejected_with_the_known_ones() -> None:
-    """A slip in a name is answered with what there is."""
+def test_unknown_names_are_rejected_with_the_known_names() -> None:
+    """The error for a misspelt name lists the existing names."""
     with pytest.raises(RejectedError, match=r"best-fit.*bestfit"):
         make_policy("best-fit")

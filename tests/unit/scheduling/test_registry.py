@@ -1,4 +1,4 @@
-"""Plugins by name, and profiles put together from them."""
+"""Plugins by name, and profiles of plugins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OPTIONS = PolicyOptions(seed=3, plain=True)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_plugins_go_by_the_names_they_give_themselves(name: str) -> None:
-    """The name in a profile file is the one that explanations show."""
+def test_plugins_are_registered_under_their_own_names(name: str) -> None:
+    """Profile files and explanations have the same names."""
     assert make_plugin(PluginSpec(name), OPTIONS).name == name
 
 
-def test_profile_begins_with_the_rules_of_fit() -> None:
-    """Whatever plugins are chosen, the rules of fit stand before them, and options are passed on."""
+def test_profile_begins_with_the_filters() -> None:
+    """The built-in filters precede all plugins, and options are passed on."""
     profile = profile_from(ProfileSpec("mine", (PluginSpec("Spread", 2), PluginSpec("PrioritySort"))), OPTIONS)
     names = [each.plugin.name for each in profile.plugins]
     assert names == [*RULES_OF_FIT, "Spread", "PrioritySort"]
@@ -42,14 +42,14 @@ def test_profile_begins_with_the_rules_of_fit() -> None:
         ([PluginSpec("PrioritySort")], r"'mine' has no plugin that scores nodes"),
     ],
 )
-def test_what_cannot_be_made_is_rejected(wanted: list[PluginSpec], message: str) -> None:
-    """A slip is answered with one line that names the plugin and what there is."""
+def test_invalid_plugin_is_rejected(wanted: list[PluginSpec], message: str) -> None:
+    """The error has one line with the plugin and the existing names."""
     with pytest.raises(RejectedError, match=message):
         profile_from(ProfileSpec("mine", tuple(wanted)), OPTIONS)
 
 
 def offer(folder: Path, name: str, **groups: str) -> None:
-    """Write what an installed package leaves behind: its entry points."""
+    """Write the entry points of an installed package."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -60,8 +60,8 @@ def offer(folder: Path, name: str, **groups: str) -> None:
 @pytest.mark.parametrize(
     "value", ["no_such_module:Plugin", "seaway.scheduling.policies.greedy:NoSuchClass"], ids=["module", "class"]
 )
-def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is broken is named; the others still serve."""
+def test_broken_entry_points_are_rejected(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the broken package; others still load."""
     offer(tmp_path, "broken", plugins=f"Broken = {value}", policies=f"broken = {value}")
     monkeypatch.syspath_prepend(tmp_path)
     assert "Broken" in plugin_names()
@@ -73,8 +73,8 @@ def test_offers_that_cannot_be_loaded_are_rejected(value: str, tmp_path: Path, m
     assert make_policy("bestfit").name == "bestfit"
 
 
-def test_our_own_names_stand_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package cannot put itself in the place of a plugin of ours; an offer of its own is a plugin like any."""
+def test_built_in_names_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package cannot replace a built-in plugin, but its other plugins load."""
     greedy = "seaway.scheduling.policies.greedy:Greedy"
     offer(tmp_path, "other", plugins=f"BestFit = {greedy}\nMine = {greedy}")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Interfaces of gateways are shared by their links, and links by what the replicas of jobs exchange."""
+"""Links that share interfaces of gateways, and bandwidth between the replicas of jobs."""
 
 from __future__ import annotations
 
@@ -18,71 +18,71 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_gateways
 from seaway.testing.plugins import cluster, fleet, job, node
-from tests.unit.scheduling.asking import refusals
+from tests.unit.scheduling.demanding import refusals
 
-DOORS = ("east", "west", "south")
+GATEWAYS = ("east", "west", "south")
 PATHS = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 
 
 def three(**speeds: int) -> Snapshot:
-    """Three clusters of one node, a gateway before each, and links of 100 Mbit/s between all and from the user."""
-    ends = [(a, b) for a in ("user", *DOORS) for b in DOORS if a != b]
+    """Create three clusters of one node and a gateway each, with links of 100 Mbit/s between all and from the user."""
+    ends = [(a, b) for a in ("user", *GATEWAYS) for b in GATEWAYS if a != b]
     return Snapshot(
         fleet(
-            *(cluster(node(), name=name, gateway=name) for name in DOORS),
+            *(cluster(node(), name=name, gateway=name) for name in GATEWAYS),
             links=[Link(*each, latency_ns=1, bandwidth_mbps=100) for each in ends],
-            gateways=[Gateway(name, speed_mbps=speeds.get(name, 0)) for name in ("user", *DOORS)],
+            gateways=[Gateway(name, speed_mbps=speeds.get(name, 0)) for name in ("user", *GATEWAYS)],
         )
     )
 
 
 def placed(snapshot: Snapshot, *jobs: Job, plain: bool = False) -> Plan:
-    """Decide jobs by best fit."""
+    """Plan jobs by best fit."""
     return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit", PolicyOptions(plain=plain)))
 
 
-def asking(mbps: int, clusters: Collection[str] = ()) -> Job:
-    """Make a job of one replica that fills half a node and takes bandwidth from its user."""
+def demanding(mbps: int, clusters: Collection[str] = ()) -> Job:
+    """Create a job of one replica that fills half a node and reserves bandwidth from its user."""
     return job(cpu_milli=32_000, gateway="user", min_bandwidth_mbps=mbps, clusters=clusters)
 
 
 def spread(replicas: int, mbps: int, *, gang: bool = True) -> Job:
-    """Make a job of which each replica fills a node, and that exchanges `mbps` between any two clusters."""
+    """Create a job whose replicas fill a node each, with `mbps` between any two clusters."""
     between = NetworkNeed(min_bandwidth_mbps=mbps)
     return job(cpu_milli=64_000, replicas=replicas, gang=gang, between_replicas=between)
 
 
 @PATHS
 def test_links_of_a_gateway_share_its_interface(plain: bool) -> None:
-    """What is promised on one link of the user's gateway is gone from the others, down to nothing."""
+    """A reservation on one link of the user's gateway reduces the others, down to 0."""
     snapshot = three(user=150)
-    plan = placed(snapshot, *(asking(60) for _ in range(4)), plain=plain)
+    plan = placed(snapshot, *(demanding(60) for _ in range(4)), plain=plain)
     assert plan.jobs_placed.tolist() == [True, True, False, False]
     link, interface = "not enough free bandwidth", "not enough free bandwidth on the interface of a gateway"
-    assert refusals(snapshot, asking(60)) == [link, link, interface]
-    assert refusals(snapshot, asking(30)) == [""] * 3
+    assert refusals(snapshot, demanding(60)) == [link, link, interface]
+    assert refusals(snapshot, demanding(30)) == [""] * 3
 
 
 @PATHS
-def test_interface_of_a_cluster_is_shared_too(plain: bool) -> None:
-    """Traffic into a cluster is bounded by its gateway, whoever it comes from."""
+def test_interface_of_a_cluster_is_shared(plain: bool) -> None:
+    """Traffic into a cluster is limited by its gateway, from any source."""
     snapshot = three(east=50)
-    plan = placed(snapshot, asking(30, clusters={"east"}), asking(30, clusters={"east"}), plain=plain)
+    plan = placed(snapshot, demanding(30, clusters={"east"}), demanding(30, clusters={"east"}), plain=plain)
     assert plan.jobs_placed.tolist() == [True, False]
 
 
 def test_gateway_without_a_speed_sets_no_limit() -> None:
-    """Where no one says what an interface carries, only links count."""
+    """Without an interface speed only links count."""
     snapshot = three()
-    plan = placed(snapshot, *(asking(100) for _ in range(4)))
+    plan = placed(snapshot, *(demanding(100) for _ in range(4)))
     assert plan.jobs_placed.tolist() == [True, True, True, False]
 
 
-def test_traffic_of_others_is_not_promised() -> None:
-    """What was seen on an interface is not there for jobs; what they were promised stays promised."""
+def test_other_traffic_is_not_reserved() -> None:
+    """Jobs cannot reserve bandwidth of observed traffic; existing reservations remain."""
     snapshot = three(user=150)
-    plan = placed(snapshot, asking(60))
-    doors = [Gateway("user", speed_mbps=150, used_out_mbps=50), *(Gateway(name) for name in DOORS)]
+    plan = placed(snapshot, demanding(60))
+    doors = [Gateway("user", speed_mbps=150, used_out_mbps=50), *(Gateway(name) for name in GATEWAYS)]
     put_gateways(snapshot, doors)
     user, east = 0, 1
     assert free_bandwidth(snapshot.arrays, user, east) == 40
@@ -94,8 +94,8 @@ def test_traffic_of_others_is_not_promised() -> None:
 
 @PATHS
 @pytest.mark.parametrize("gang", [True, False], ids=["gang", "apart"])
-def test_traffic_between_clusters_is_promised_both_ways(plain: bool, gang: bool) -> None:
-    """A job over several clusters takes its bandwidth from each link between two of them, once, and gives it back."""
+def test_traffic_between_clusters_is_reserved_in_both_directions(plain: bool, gang: bool) -> None:
+    """A job over several clusters reserves bandwidth on each link between two of them once, and releases it."""
     snapshot = three(east=1_000)
     before = snapshot.arrays.bandwidth.copy(), snapshot.arrays.gateways.copy()
     plan = placed(snapshot, spread(3, 40, gang=gang), plain=plain)
@@ -112,8 +112,8 @@ def test_traffic_between_clusters_is_promised_both_ways(plain: bool, gang: bool)
 
 @PATHS
 @pytest.mark.parametrize(("mbps", "fits"), [(40, True), (60, False)])
-def test_what_a_gang_exchanges_is_not_there_for_another(plain: bool, mbps: int, fits: bool) -> None:
-    """A gang that fits on nodes waits where the link between its clusters is promised to another."""
+def test_bandwidth_of_a_gang_is_not_free_for_another(plain: bool, mbps: int, fits: bool) -> None:
+    """A gang that fits on nodes waits while another has reserved the link between its clusters."""
     between = NetworkNeed(min_bandwidth_mbps=mbps)
     first, second = (
         job(cpu_milli=cpu, replicas=3, gang=True, between_replicas=between, clusters={"east", "west"})
@@ -125,8 +125,8 @@ def test_what_a_gang_exchanges_is_not_there_for_another(plain: bool, mbps: int, 
 
 @PATHS
 @pytest.mark.parametrize("gang", [True, False], ids=["gang", "apart"])
-def test_gateway_bounds_how_far_a_job_spreads(plain: bool, gang: bool) -> None:
-    """A gateway whose interface carries the traffic to one other cluster is not the third of three."""
+def test_gateway_limits_the_spread_of_a_job(plain: bool, gang: bool) -> None:
+    """A gateway with bandwidth to one other cluster cannot be the third of three."""
     snapshot = three(east=60, west=60)
     plan = placed(snapshot, spread(3, 40, gang=gang), plain=plain)
     assert int(plan.placed.sum()) == (0 if gang else 2)

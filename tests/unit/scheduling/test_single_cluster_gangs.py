@@ -13,7 +13,7 @@ from tests.unit.scheduling.asking import snapshot_of
 
 
 def placed(replicas: int, *, single_cluster: bool) -> set[str]:
-    """Return the clusters that a gang went to, of one with two devices and one with three."""
+    """Return the clusters of a gang, of one with two devices and one with three."""
     two, three = (cluster(node(*(gpu() for _ in range(count)))) for count in (2, 3))
     snapshot = snapshot_of(two, three)
     asked = job(gpus=1, replicas=replicas, gang=True, single_cluster=single_cluster)
@@ -22,14 +22,14 @@ def placed(replicas: int, *, single_cluster: bool) -> set[str]:
     return {each.cluster for each in plan.placements()}
 
 
-def test_a_gang_that_stays_together_reaches_over_no_clusters() -> None:
-    """It goes where all of it fits, and waits when no one cluster holds it, though all together would."""
+def test_single_cluster_gang_is_never_split() -> None:
+    """It waits when no single cluster holds it, even when all together would."""
     assert placed(3, single_cluster=True) == placed(3, single_cluster=False) == {"cluster-1"}
     assert placed(4, single_cluster=False) == {"cluster-0", "cluster-1"}
     assert placed(4, single_cluster=True) == set()
 
 
-def test_only_a_gang_stays_together() -> None:
+def test_other_jobs_ignore_single_cluster() -> None:
     """Replicas of other jobs are placed one by one."""
     with pytest.raises(RejectedError, match="are a gang"):
         job(replicas=2, single_cluster=True)

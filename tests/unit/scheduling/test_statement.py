@@ -1,4 +1,4 @@
-"""Statements, and what plugins hear of a roll-back."""
+"""Statements and their rollback in plugins."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from seaway.scheduling.statement import Statement
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 
-class Books:
-    """A plugin that keeps books of what is reserved."""
+class Ledger:
+    """A plugin that records reservations."""
 
-    name = "Books"
+    name = "Ledger"
 
     def __init__(self) -> None:
         self.held: list[tuple[str, int]] = []
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
-        """Write a placement down."""
+        """Add a placement."""
         self.held.append((placement.node, placement.replica))
         return PASS
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Strike a placement out."""
+        """Remove a placement."""
         self.held.remove((placement.node, placement.replica))
 
 
 @pytest.mark.parametrize("clusters", [1, 2])
-def test_plugins_hear_of_a_gang_that_is_taken_back(clusters: int) -> None:
-    """What a plugin reserved for a gang that does not fit, in one cluster or several, it gives back."""
-    books = Books()
+def test_plugins_unreserve_a_rolled_back_gang(clusters: int) -> None:
+    """A plugin releases its reservations of a gang that does not fit, in one cluster or several."""
+    books = Ledger()
     plugins: tuple[Plugin, ...] = (*rules_of_fit(), Greedy(), books)
     profile = Profile("test", tuple(WeightedPlugin(plugin) for plugin in plugins))
     snapshot = Snapshot(fleet(*(cluster(node(gpu())) for _ in range(clusters))))
@@ -49,7 +49,7 @@ def test_plugins_hear_of_a_gang_that_is_taken_back(clusters: int) -> None:
 
 
 def test_committed_statement_cannot_be_rolled_back() -> None:
-    """What was committed is released through its plan, not rolled back."""
+    """A committed statement is released through its plan."""
     snapshot = Snapshot(fleet(node()))
     statement = Statement(snapshot, JobQueue(snapshot, [job()]))
     statement.mark_unplaced(0)

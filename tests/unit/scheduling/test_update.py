@@ -1,4 +1,4 @@
-"""A fleet changes under the jobs that run on it."""
+"""Changes of a fleet with running jobs."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ WHOLE = job("whole", gpus=1, cpu_milli=1_000)
 
 
 def snapshot_of(*nodes: Node) -> Snapshot:
-    """Make a snapshot of one cluster, ``c``."""
+    """Create a snapshot of one cluster, ``c``."""
     return Snapshot(fleet(cluster(*nodes, name="c")))
 
 
 def place(snapshot: Snapshot, *jobs: Job) -> Plan:
-    """Decide jobs by best fit."""
+    """Plan jobs by best fit."""
     return decide(snapshot, JobQueue(snapshot, jobs), make_policy("bestfit"))
 
 
 def where(snapshot: Snapshot, *jobs: Job) -> list[str]:
-    """Decide jobs and return the devices that they got."""
+    """Plan jobs and return their devices."""
     return [slice_.uuid for placed in place(snapshot, *jobs).placements() for slice_ in placed.slices]
 
 
 def release(plan: Plan, *rows: int) -> None:
-    """Release some lines of a plan, or all."""
+    """Release some rows of a plan, or all."""
     plan.snapshot.release(plan.decisions, plan.slices, np.array(rows or range(len(plan.decisions))))
 
 
 def test_new_node_takes_jobs() -> None:
-    """A node that joins is as good as one that was there from the start."""
+    """A new node is equal to one of the initial fleet."""
     snapshot = snapshot_of(node(name="a"))
     put_node(snapshot, "c", node(gpu(uuid="x"), name="b"))
     assert where(snapshot, WHOLE) == ["x"]
 
 
-def test_policies_that_keep_tables_see_new_nodes_on_both_paths() -> None:
-    """Tables that were made for a smaller fleet are re-created, by machine code and by plugins."""
+def test_policy_tables_include_new_nodes_on_both_paths() -> None:
+    """Compiled and plugin paths re-create the tables of a smaller fleet."""
     for plain in (False, True):
         for name in ("fgd", "seaway", "bestfit"):
             snapshot = snapshot_of(node(name="a"))
@@ -74,8 +74,7 @@ def test_policies_that_keep_tables_see_new_nodes_on_both_paths() -> None:
     ],
     ids=["cordoned node", "ill device", "cordoned device", "lost device"],
 )
-def test_what_is_closed_takes_nothing_and_what_opens_again_does(closed: Node) -> None:
-    """Nothing lands on a node or device that is closed, and it takes jobs again once it opens."""
+def test_closed_nodes_and_devices_take_jobs_after_reopening(closed: Node) -> None:
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     put_node(snapshot, "c", closed)
     assert not where(snapshot, WHOLE)
@@ -83,8 +82,8 @@ def test_what_is_closed_takes_nothing_and_what_opens_again_does(closed: Node) ->
     assert where(snapshot, WHOLE) == ["x"]
 
 
-def test_node_keeps_what_runs_on_it() -> None:
-    """Changing a node's figures leaves what is placed on it: only the rest can be given."""
+def test_changed_node_keeps_its_allocations() -> None:
+    """Only the rest of the new capacity is free."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a", cpu_milli=4_000))
     plan = place(snapshot, HALF)
     n = put_node(snapshot, "c", node(gpu(uuid="x"), name="a", cpu_milli=500))
@@ -93,8 +92,8 @@ def test_node_keeps_what_runs_on_it() -> None:
     assert snapshot.arrays.nodes[NODE_CPU_FREE, n] == 500
 
 
-def test_a_node_that_is_avoided_is_so_whatever_becomes_of_others() -> None:
-    """Nodes that left, came back or were exchanged change nothing about which one a job is kept from, and why."""
+def test_avoided_node_stays_avoided_after_changes_of_others() -> None:
+    """Removed, restored or replaced nodes change neither the avoided node of a job nor the reason."""
     nodes = [node(gpu(uuid=f"g{at}"), name=f"n{at}") for at in range(3)]
     snapshot = snapshot_of(*nodes)
     kept_away = replace(WHOLE, demand=replace(WHOLE.demand, nodes=NodeRules(avoid=frozenset({("c", "n1")}))))
@@ -114,7 +113,7 @@ def test_a_node_that_is_avoided_is_so_whatever_becomes_of_others() -> None:
 
 
 def test_added_devices_leave_the_others_as_they_are() -> None:
-    """A node that gets another device keeps what is placed on it, and that can still be released."""
+    """Allocations on the node remain and can be released."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     plan = place(snapshot, HALF)
     put_node(snapshot, "c", node(gpu(uuid="x"), gpu(uuid="y"), name="a"))
@@ -123,8 +122,8 @@ def test_added_devices_leave_the_others_as_they_are() -> None:
     assert where(snapshot, HALF) == ["x"]
 
 
-def test_device_that_returns_holds_what_it_held() -> None:
-    """A device that was away while another was added is not taken for an idle one."""
+def test_restored_device_keeps_its_allocations() -> None:
+    """A device that was absent while another was added is not idle."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     place(snapshot, HALF)
     put_node(snapshot, "c", node(gpu(uuid="y"), name="a"))
@@ -132,8 +131,8 @@ def test_device_that_returns_holds_what_it_held() -> None:
     assert where(snapshot, WHOLE, WHOLE, HALF) == ["y", "x"]
 
 
-def test_removed_node_takes_nothing_and_can_still_be_released() -> None:
-    """A node that is gone has nothing to give, and releasing what it held does not change that."""
+def test_jobs_of_a_removed_node_can_be_released() -> None:
+    """A removed node has no free resources, before and after the release."""
     snapshot = snapshot_of(node(gpu(), name="a"))
     plan = place(snapshot, HALF)
     remove_node(snapshot, "c", "a")
@@ -144,8 +143,8 @@ def test_removed_node_takes_nothing_and_can_still_be_released() -> None:
         remove_node(snapshot, "c", "a")
 
 
-def test_removed_node_comes_back_with_what_was_not_released() -> None:
-    """A node that was gone for a while, with the same devices, still holds what runs on it."""
+def test_restored_node_keeps_unreleased_allocations() -> None:
+    """A removed node that joins again with the same devices has its allocations."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     plan = place(snapshot, HALF)
     remove_node(snapshot, "c", "a")
@@ -155,8 +154,8 @@ def test_removed_node_comes_back_with_what_was_not_released() -> None:
     assert where(snapshot, WHOLE) == ["x"]
 
 
-def test_device_moves_between_nodes_but_is_never_on_two() -> None:
-    """A device is rejected on a second node while the first has it, and taken once that has it no more."""
+def test_device_may_move_but_is_never_on_two_nodes() -> None:
+    """A device is rejected on a second node until the first node no longer has it."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"), node(name="b"))
     place(snapshot, HALF)
     with pytest.raises(RejectedError, match="'x' of node 'b' is already on another node"):
@@ -175,7 +174,7 @@ def test_device_moves_between_nodes_but_is_never_on_two() -> None:
     ],
 )
 def test_rejected_node_changes_nothing(wrong: Node, message: str) -> None:
-    """A node that cannot be written leaves the snapshot as it was."""
+    """A rejected update leaves the snapshot unchanged."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     before = copy_arrays(snapshot.arrays)
     with pytest.raises(RejectedError, match=message):
@@ -184,7 +183,7 @@ def test_rejected_node_changes_nothing(wrong: Node, message: str) -> None:
 
 
 def test_unknown_names_are_rejected() -> None:
-    """A cluster or gateway that the fleet does not have is named, with those it has."""
+    """The error names the unknown cluster or gateway and the known ones."""
     snapshot = snapshot_of(node(name="a"))
     with pytest.raises(RejectedError, match=r"unknown cluster 'd'.*has: c"):
         put_node(snapshot, "d", node(name="b"))
@@ -197,19 +196,19 @@ TIE = Link("user", "gw", 1, bandwidth_mbps=100)
 
 
 def linked() -> Snapshot:
-    """Make a cluster behind a gateway, with one node that holds anything."""
+    """Create a cluster behind a gateway, with one node that holds any job."""
     return Snapshot(fleet(cluster(node(), name="c", gateway="gw"), links=[TIE]))
 
 
 def free_mbps(snapshot: Snapshot) -> int:
-    """Return what the link from the user to the cluster can still promise."""
+    """Return the unreserved bandwidth of the link from the user to the cluster."""
     ends = [gateway.name for gateway in snapshot.fleet.gateways]
     return int(snapshot.arrays.bandwidth[ends.index("user"), ends.index("gw")])
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-def test_bandwidth_stays_until_the_last_replica_goes(order: tuple[int, ...]) -> None:
-    """A job takes a link's bandwidth once, and gives it back with the last of its replicas there."""
+def test_bandwidth_is_reserved_until_the_last_replica_ends(order: tuple[int, ...]) -> None:
+    """A job reserves a link's bandwidth once, and releases it with its last replica there."""
     snapshot = linked()
     plan = place(snapshot, TALKER)
     assert free_mbps(snapshot) == 40
@@ -221,7 +220,7 @@ def test_bandwidth_stays_until_the_last_replica_goes(order: tuple[int, ...]) -> 
 
 
 def test_bandwidth_of_another_job_is_not_shared() -> None:
-    """Releasing one job leaves what another one took of the same link."""
+    """The release of one job leaves the reservation of another on the same link."""
     snapshot = linked()
     one = replace(TALKER, demand=replace(TALKER.demand, network=replace(TALKER.demand.network, min_bandwidth_mbps=30)))
     plan = place(snapshot, replace(one, name="a"), replace(one, name="b"))
@@ -230,8 +229,8 @@ def test_bandwidth_of_another_job_is_not_shared() -> None:
     assert free_mbps(snapshot) == 70
 
 
-def test_promised_bandwidth_outlives_new_measurements() -> None:
-    """New measurements change what there is; what is promised to running jobs stays promised."""
+def test_reservations_survive_new_measurements() -> None:
+    """New measurements change the capacity, not the reservations of running jobs."""
     snapshot = linked()
     plan = place(snapshot, TALKER)
     put_links(snapshot, [replace(TIE, bandwidth_mbps=1_000, used_mbps=50)])
@@ -243,8 +242,8 @@ def test_promised_bandwidth_outlives_new_measurements() -> None:
     assert free_mbps(snapshot) == 100
 
 
-def test_links_that_get_worse_refuse_new_jobs() -> None:
-    """Bounds are judged by the links as they were measured last."""
+def test_degraded_links_reject_new_jobs() -> None:
+    """Bounds are compared with the last measurement."""
     snapshot = linked()
     near = job("near", gateway="user", max_latency_ns=5)
     assert place(snapshot, near).placed.all()
@@ -252,8 +251,8 @@ def test_links_that_get_worse_refuse_new_jobs() -> None:
     assert not place(snapshot, near).placed.any()
 
 
-def test_bestfit_passes_over_no_device_that_opens_later() -> None:
-    """What best fit knows of the fleet's devices holds for those too that were closed when it began."""
+def test_bestfit_considers_devices_that_open_later() -> None:
+    """Tables of best fit include the devices that were closed when it began."""
     small = gpu(uuid="small", memory_mib=1_000)
     full = [node(gpu(), name=f"node-{n}", cpu_milli=64_000) for n in range(BLOCK_NODES)]
     snapshot = snapshot_of(*full, node(replace(small, healthy=False), name="late", cpu_milli=66_000))

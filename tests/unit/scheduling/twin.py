@@ -1,6 +1,6 @@
-"""The rules of fit once more, slow and plain, written from the rules rather than from the kernels.
+"""Plain reference implementation of the filters, written from the rules rather than from the kernels.
 
-Where a rule has a number it is that of HAMi v2.10's order of evaluation.
+Numbers of rules are those of HAMi v2.10's order of evaluation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seaway.domain.placement import DeviceSlice, Placement
 
 @dataclass
 class Card:
-    """A device and the slices that containers hold of it."""
+    """A device and its slices."""
 
     device: Device
     held: list[DeviceSlice] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Card:
 
     @property
     def free_cores(self) -> int:
-        """Thousandths that no container holds; below 0 where rounded-up MIG profiles add up to more."""
+        """Thousandths that no container holds; negative where rounded-up MIG profiles add up to more."""
         return self.device.core_milli - sum(each.core_milli for each in self.held)
 
     def covered(self) -> set[int]:
@@ -42,7 +42,7 @@ class Card:
         }
 
     def instance(self, memory_mib: int) -> DeviceSlice | None:
-        """Cut the instance that a slice of `memory_mib` gets; None without a free placement (rule 16)."""
+        """Allocate the instance of a slice of `memory_mib`; None without a free placement (rule 16)."""
         covered = self.covered()
         for profile in sorted(self.device.mig_profiles, key=lambda each: (each.memory_mib, each.slice_count)):
             if profile.memory_mib < memory_mib:
@@ -56,7 +56,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Slice:
-    """What each device has to give, with defaults filled in as the webhook does."""
+    """Demand on each device, with the defaults of the webhook."""
 
     memory_mib: int
     percent: int
@@ -64,7 +64,7 @@ class Slice:
 
     @classmethod
     def of(cls, demand: Demand) -> Slice:
-        """Fill in the defaults: no memory is all memory, and then no cores are all cores."""
+        """Apply the defaults: all memory without an amount of memory, and then all cores without an amount of cores."""
         asked = demand.request
         percent, cores = asked.gpu_memory_percent, asked.gpu_milli
         if asked.gpu_memory_mib == 0 and percent in (0, 100):
@@ -72,7 +72,7 @@ class Slice:
         return cls(asked.gpu_memory_mib, percent, min(cores, 1_000))
 
     def memory_on(self, device: Device) -> int:
-        """MiB that the slice takes of a device, in its steps or shares (rule 10)."""
+        """Memory that the slice takes of a device in MiB, in its steps or shares (rule 10)."""
         step = device.memory_step_mib
         if device.even_shares:
             return in_shares(self.memory_mib or device.memory_mib * self.percent // 100, device.memory_mib, device)
@@ -82,7 +82,7 @@ class Slice:
         return share if step == 1 else max(step, share - share % step)
 
     def cores_on(self, device: Device) -> int:
-        """Thousandths that the slice takes of a device, whose steps and shares are not cut (rule 9)."""
+        """Thousandths that the slice takes of a device with its steps and shares (rule 9)."""
         if device.even_shares:
             return in_shares(self.cores, device.core_milli, device)
         steps = next(count for count in range(device.core_steps + 1) if count * 1_000 >= self.cores * device.core_steps)
@@ -90,13 +90,13 @@ class Slice:
 
 
 def in_shares(asked: int, total: int, device: Device) -> int:
-    """Try one share after the other for the first that holds what is asked; that itself where none does."""
+    """Return the first number of shares that holds the demand; the demand itself where none does."""
     amounts = [total * count // device.share_limit for count in range(1, device.share_limit + 1)]
     return next((amount for amount in amounts if amount >= asked), asked)
 
 
 def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
-    """Return the slice that a container would get of a card now; None when it is refused."""
+    """Return a container's slice of a device now; None when it is rejected."""
     device, rules, asked = card.device, demand.devices, Slice.of(demand)
     memory, cores, name = asked.memory_on(device), asked.cores_on(device), device.model.lower()
     refusals = (
@@ -124,7 +124,7 @@ def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
 
 
 def holds_two(device: Device, demand: Demand) -> bool:
-    """Report whether a card with nothing on it would take two slices of a demand, were it allowed at all."""
+    """Report whether an empty device would hold two slices of a demand, ignoring other rules."""
     rules = DeviceRules(exclusive=False)
     card = Card(replace(device, healthy=True, cordoned=False))
     for _ in range(2):
@@ -136,9 +136,9 @@ def holds_two(device: Device, demand: Demand) -> bool:
 
 
 def room_on(cards: list[Card], demand: Demand) -> int:
-    """Count the slices of a demand that cards have room for (1): one a card, but in MIG mode several.
+    """Count the slices of a demand that fit on devices (1): one per device, but several in MIG mode.
 
-    Where a pod cannot say how many of each, a card that could hold two has room for all of them or for none.
+    If a pod cannot request a number per device, a device that holds two has room for all of them or for none.
     """
     total = 0
     for card in cards:
@@ -155,7 +155,7 @@ def room_on(cards: list[Card], demand: Demand) -> int:
 
 
 class Twin:
-    """A fleet with what is placed on it."""
+    """A fleet with placements."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -164,7 +164,7 @@ class Twin:
         self.promised: dict[tuple[str, str], int] = {}
 
     def place(self, job: Job, placements: list[Placement]) -> None:
-        """Note where the replicas of a job went."""
+        """Record the placements of a job."""
         for placement in placements:
             at = placement.cluster, placement.node
             self.used[at][0] += job.demand.request.cpu_milli
@@ -176,19 +176,19 @@ class Twin:
         for name in {placement.cluster for placement in placements}:
             if job.demand.network.min_bandwidth_mbps:
                 link = job.demand.gateway, gateways[name]
-                self.promise(*link, job.demand.network.min_bandwidth_mbps)
+                self.reserve(*link, job.demand.network.min_bandwidth_mbps)
         mbps = job.between_replicas.min_bandwidth_mbps
         for link in permutations({gateways[placement.cluster] for placement in placements} - {""}, 2):
-            self.promise(*link, mbps)
+            self.reserve(*link, mbps)
 
-    def promise(self, source: str, target: str, mbps: int) -> None:
-        """Note a promise on the link between two gateways, on the way out of one and into the other."""
+    def reserve(self, source: str, target: str, mbps: int) -> None:
+        """Reserve bandwidth on the link between two gateways and on both interfaces."""
         if source != target:
             for way in ((source, target), (source, "out"), (target, "in")):
                 self.promised[way] = self.promised.get(way, 0) + mbps
 
     def interface_free(self, source: str, target: str) -> float:
-        """Return what interfaces of gateways have left on the way from one to another, Mbit/s."""
+        """Return the free Mbit/s of the interfaces of gateways on the way from one to another."""
         doors = {gateway.name: gateway for gateway in self.fleet.gateways}
         out, into = doors[source], doors[target]
         left = out.speed_mbps - out.used_out_mbps - self.promised.get((source, "out"), 0)
@@ -196,12 +196,12 @@ class Twin:
         return min(left if out.speed_mbps else math.inf, room if into.speed_mbps else math.inf)
 
     def card(self, placement: Placement, slice_: DeviceSlice) -> Card:
-        """Return the card that a slice is of."""
+        """Return the device of a slice."""
         cards = self.cards[placement.cluster, placement.node]
         return next(card for card in cards if card.device.uuid == slice_.uuid)
 
     def fitting(self, demand: Demand, paid: set[str]) -> Iterator[bool]:
-        """Tell of each node whether it fits; clusters in `paid` owe no bandwidth."""
+        """Report for each node whether it fits; clusters in `paid` need no bandwidth."""
         for cluster, node in self.fleet.nodes:
             yield (
                 self.link_fits(cluster, demand, cluster.name in paid)
@@ -211,7 +211,7 @@ class Twin:
             )
 
     def link_fits(self, cluster: Cluster, demand: Demand, paid: bool) -> bool:
-        """Report whether the link from the user to a cluster keeps every bound."""
+        """Report whether the link from the user to a cluster meets every bound."""
         need = demand.network
         if not need.any or (cluster.gateway and cluster.gateway == demand.gateway):
             return True
@@ -228,14 +228,14 @@ class Twin:
         return False
 
     def resources_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Report whether a node has the CPU and the memory, and takes another pod."""
+        """Report whether a node has the CPU, the memory and a free pod slot."""
         cpu, memory, pods = self.used[cluster.name, node.name]
         asked = demand.request
         enough = asked.cpu_milli <= node.cpu_milli - cpu and asked.memory_mib <= node.memory_mib - memory
         return enough and (node.pods is None or pods < node.pods)
 
     def devices_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Report whether a node's cards have room, on one NUMA node if need be (5)."""
+        """Report whether a node's devices have room, on one NUMA node if required (5)."""
         cards, gpus = self.cards[cluster.name, node.name], demand.request.gpus
         if not gpus or not demand.devices.same_numa:
             return room_on(cards, demand) >= gpus
@@ -244,7 +244,7 @@ class Twin:
 
 
 def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
-    """Report whether a job may go to a node at all, whatever is free there."""
+    """Report whether a node matches the constraints of a job, ignoring free resources."""
     rules = demand.nodes
     return (
         node.ready

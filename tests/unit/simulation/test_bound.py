@@ -1,4 +1,4 @@
-"""The fluid problem on fleets small enough to solve by hand."""
+"""The fluid problem on fleets with solutions by hand."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ def value(nodes: list[Shape], *jobs: Job, scale: float = 1.0) -> float:
         "no job",
     ],
 )
-def test_value_is_that_by_hand(nodes: list[Shape], jobs: list[Job], milli: float) -> None:
-    """The optimum is the milli that jobs cut into pieces could hold, devices by whole patterns."""
+def test_value_equals_the_solution_by_hand(nodes: list[Shape], jobs: list[Job], milli: float) -> None:
+    """The optimum is the milli that divisible jobs could use, on devices by whole patterns."""
     assert value(nodes, *jobs) == pytest.approx(milli)
 
 
 def test_counts_are_scaled() -> None:
-    """A mix stands for as many jobs as its scale says."""
+    """A mix represents as many jobs as its scale."""
     assert value([(9_000, 4, "A")], trace_job(milli=1_000), scale=2.5) == pytest.approx(2_500)
 
 
-def test_more_memory_than_cores_does_not_loosen_the_bound() -> None:
-    """The value counts cores, whatever memory a job asks for."""
+def test_memory_demand_does_not_loosen_the_bound() -> None:
+    """The value counts cores, for any memory demand."""
     snapshot = Snapshot(fleet(node(gpu(memory_mib=1_000))))
     kinds = typical_jobs([job(gpus=1, gpu_milli=100, gpu_memory_mib=900, replicas=20)], share=1.0)
     assert solve_fluid(fluid_problem(snapshot, kinds)).value == pytest.approx(1_000)
 
 
 def test_prices_add_up_to_the_value() -> None:
-    """What jobs, CPU and devices are worth at the margin makes up the value, and none is below 0."""
+    """The marginal prices of jobs, CPU and devices add up to the value, and none is below 0."""
     jobs = [trace_job(cpu=2_000, milli=500, replicas=3), trace_job(milli=400, replicas=4), trace_job(milli=1_000)]
     problem, found = solved([(6_000, 2, "A"), (2_000, 1, "B")], *jobs)
     cpu = problem.group_nodes * problem.group_cpu
@@ -88,7 +88,7 @@ def test_prices_add_up_to_the_value() -> None:
 @settings(max_examples=settings().max_examples // 2)
 @given(nodes=trace_nodes(), jobs=trace_jobs(1, 25))
 def test_no_policy_beats_the_bound(name: str, nodes: list[Shape], jobs: list[Job]) -> None:
-    """On fleets in the form of the trace no policy has more GPU milli in use than the optimum."""
+    """On fleets in the form of the trace no policy uses more GPU milli than the optimum."""
     snapshot = Snapshot(fleet_of(nodes))
     decide(snapshot, JobQueue(snapshot, jobs), make_policy(name, PolicyOptions(mix=jobs)))
     clusters = snapshot.arrays.clusters

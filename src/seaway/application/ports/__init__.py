@@ -1,1 +1,1 @@
-"""Protocols for everything that the application needs from outside, implemented in `seaway.adapters`."""
+"""Protocols of the external dependencies of the application, implemented in `seaway.adapters`."""

@@ -1,4 +1,4 @@
-"""Ports of the agent: probes, and the exchange with the controller."""
+"""Ports of the agent: probes, and communication with the controller."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from seaway.domain.gateways import Method, ProbeConfig
 from seaway.probing.rounds import Round
 
 ANSWERED, LOSSY, UNANSWERED = "answered", "lossy", "unanswered"
-"""Outcomes of a round: all probes were answered, some, or none."""
+"""Outcomes of a round: all, some or none of the probes were answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Round of probes from one gateway to another, as its agent reports it.
+    """Round of probes from one gateway to another, as reported by its agent.
 
     Attributes
     ----------
     target
         Name of the probed gateway.
     path
-        Name of the path; empty for the route.
+        Name of the path; empty for the default route.
     at_ns
         Start of the round by the clock of the agent, nanoseconds since 1970.
     sent, received
-        Number of probes, and of answers.
+        Number of probes and of answers.
     latency_ns
-        Mean round-trip time of the answers; None without any.
+        Mean round-trip time of the answers; None without answers.
     jitter_ns
         As in `seaway.probing.rounds.Figures`.
     discarded
-        Answers with an impossible time.
+        Number of answers with an impossible time.
     """
 
     target: str
@@ -55,7 +55,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Target of probes, along a certain path or along the routes.
+    """Target of probes, on a named path or on the default route.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Target:
     address, method, port
         As in `seaway.domain.gateways.GatewayConfig`.
     path
-        Name of the measured path; empty for the route.
+        Name of the measured path; empty for the default route.
     segments
-        SIDs before the address itself; empty for the route. IPv6 only.
+        SIDs before the address of the target, IPv6 only; empty for the default route.
     """
 
     gateway: str
@@ -83,7 +83,8 @@ class Prober(Protocol):
     def probe(self, targets: Sequence[Target], how: ProbeConfig, spread_s: float) -> Sequence[Round]:
         """Probe every target `how.count` times, spread evenly over `spread_s`, and wait for the last answer.
 
-        Returns the result for each target in order. If nothing can be sent to a target, all its probes count as lost.
+        Returns one result per target, in order. If nothing can be sent to a target, all its probes count as
+        lost.
         """
 
     def close(self) -> None:
@@ -97,9 +98,9 @@ class Assignment:
     Attributes
     ----------
     version
-        Version of the network, for the log.
+        Version of the network configuration, for the log.
     how
-        Frequency and number of probes.
+        Interval and number of probes.
     targets
         Targets of the probes.
     reflect
@@ -124,10 +125,10 @@ class Report:
     gateway
         Gateway of the agent.
     started_ns, number
-        Start of the agent, nanoseconds since 1970, and number of the report since then, from 1. Each pair of a gateway
-        is larger than the one before, so that no report counts twice.
+        Start time of the agent, nanoseconds since 1970, and number of the report since then, from 1. The pair increases
+        with each report of a gateway, so no report counts twice.
     dropped
-        Rounds dropped since the previous report, because they waited for too long.
+        Number of rounds dropped since the previous report because they waited too long.
     rounds
         Rounds, oldest first.
     """
@@ -140,15 +141,15 @@ class Report:
 
 
 class Controller(Protocol):
-    """The control plane as an agent sees it.
+    """Client of the control plane for an agent.
 
     Both methods raise `UnauthenticatedError` or `ForbiddenError` if the token is invalid or belongs to another gateway,
-    `UnknownError` if the gateway is unknown, and `UnavailableError` or another `SeawayError` if the control plane gives
-    no valid answer.
+    `UnknownError` if the gateway is unknown, and `UnavailableError` or another `SeawayError` if the response is missing
+    or invalid.
     """
 
     def assignment(self) -> Assignment:
-        """Return the present assignment."""
+        """Return the current assignment."""
 
     def take(self, report: Report) -> None:
         """Send a report.
@@ -156,7 +157,7 @@ class Controller(Protocol):
         Raises
         ------
         ConflictError
-            If it, or a later one, was accepted before.
+            If this report or a later one was already accepted.
         RejectedError
-            If something in it is wrong; ``where`` and ``also`` name the rounds, like ``rounds.3.at_ns``.
+            If the report is invalid; ``where`` and ``also`` name the rounds, for example ``rounds.3.at_ns``.
         """

@@ -15,7 +15,7 @@ from seaway.domain.network import Gateway, Link
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Command to remove all objects of an attempt from a cluster."""
+    """Command that removes all objects of an attempt from a cluster."""
 
     job_id: str
     attempt: int
@@ -37,13 +37,13 @@ class Answer:
         The cluster rejects the command permanently, with a `reason`. If neither this nor `done` is set, the command can
         be sent again later.
     everywhere
-        For a rejection: no node of the cluster is suitable, for example because it does not know the kind of an object.
+        For a rejection: no node of the cluster is suitable, for example because the kind of an object is unknown there.
     underway
-        For a command neither done nor rejected: the cluster accepted it, or more of it than before, and still works on
-        it.
+        For a command neither done nor rejected: the cluster accepted the command, or more objects of it than before,
+        and still works on it.
     by
-        For a rejection by an intermediary to all clusters: its name, as no other of its clusters would accept the
-        command; empty for the cluster itself.
+        For a rejection by a component in front of several clusters: its name, since its other clusters reject the
+        command too. Empty for the cluster itself.
     """
 
     done: bool
@@ -55,9 +55,9 @@ class Answer:
 
 
 Answers = Sequence[Answer | Future[Answer]]
-"""Answer to each command, or a future for one that is still pending.
+"""Answer to each command, or a future for a pending answer.
 
-A future also ends after a time that the backend chooses: with an answer, or with `UnavailableError`.
+A future ends with an answer, or with `UnavailableError` after a time limit of the backend.
 """
 
 
@@ -70,16 +70,15 @@ class Changes:
     cursor
         Cursor for the next request.
     complete
-        Whether this is a complete listing instead of changes: objects that it lacks do not exist.
+        Whether this is a complete listing instead of changes: objects missing from it do not exist.
     workloads
-        Current workloads.
+        Changed workloads in their current state.
     inventory
-        The cluster with its current nodes and devices; None if they did not change.
+        The cluster with its current nodes and devices; None if unchanged.
     unmanaged_pods
         Current unmanaged pods with allocations.
     age_s
-        Age in seconds: part of the cluster has not answered for this time, and the backend reports the last known
-        state.
+        Age of the data, seconds. If part of the cluster does not respond, the backend reports its last known state.
     """
 
     cursor: str
@@ -91,10 +90,10 @@ class Changes:
 
 
 class Backend(Protocol):
-    """One cluster. Any thread can call every method.
+    """Interface to one cluster. Thread-safe.
 
-    Every call ends after a time that the backend chooses. A cluster that does not answer raises `UnavailableError`.
-    Then it is unknown whether the command was carried out, and it is sent again.
+    Every call ends within a time limit of the backend. An unresponsive cluster raises `UnavailableError`. The command
+    may or may not have been carried out then, and is sent again.
     """
 
     @property
@@ -102,20 +101,20 @@ class Backend(Protocol):
         """Name of the cluster."""
 
     def changes(self, cursor: str, wait_s: float) -> Changes:
-        """Return the changes since `cursor`; everything if it is empty or too old.
+        """Return the changes since `cursor`; a complete listing if it is empty or too old.
 
         Waits up to `wait_s` seconds for a change.
         """
 
     def send(self, commands: Sequence[Command]) -> Answers:
-        """Carry out commands independently; return an answer for each, in their order.
+        """Carry out independent commands; return an answer for each, in order.
 
-        Creating existing objects, or removing absent ones, counts as done. The caller sends no second command for an
-        attempt before the answer to the first one.
+        Creating existing objects, or removing absent ones, counts as done. The caller sends the second command for an
+        attempt only after the answer to the first.
         """
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
-        """Return the objects of a deployment, as they would be sent."""
+        """Return the objects of a deployment as they would be sent."""
 
     def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
         """Return the last log lines of a container of a replica, by default of the first container.
@@ -123,7 +122,7 @@ class Backend(Protocol):
         Raises
         ------
         RejectedError
-            If there is no such workload or replica, or the backend has no logs; `NoContainerError` if the replica has
+            If the workload or replica does not exist, or the backend has no logs; `NoContainerError` if the replica has
             no such container.
         """
 
@@ -135,11 +134,11 @@ class CollectorState:
     Attributes
     ----------
     problems
-        Number of problems in the data of the cluster, by kind. All kinds are present; they are few.
+        Number of problems in the data of the cluster, by kind. Every kind is present.
     failing_s
-        Seconds for which each source has not answered; 0 if it answers.
+        Seconds since each source last responded; 0 if it responds.
     scrapes
-        Number of readings of the measured use, by outcome; empty if it is not read.
+        Number of scrapes of the measured use, by outcome; empty if the use is not measured.
     """
 
     problems: dict[str, int]
@@ -177,12 +176,12 @@ class ChangeLog(Generic[Key]):
     Parameters
     ----------
     retained
-        Minimum number of changes to store.
+        Minimum number of stored changes.
 
     Attributes
     ----------
     count
-        Changes since the log began.
+        Number of changes since the log was created.
     """
 
     def __init__(self, retained: int) -> None:
@@ -193,7 +192,7 @@ class ChangeLog(Generic[Key]):
 
     @property
     def cursor(self) -> str:
-        """Present position."""
+        """Current position."""
         return f"{self._run}-{self.count}"
 
     def add(self, key: Key) -> None:

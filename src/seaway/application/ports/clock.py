@@ -10,7 +10,7 @@ class Clock(Protocol):
     """Source of wall-clock and monotonic time."""
 
     def now_ns(self) -> int:
-        """Return the wall-clock time, nanoseconds since 1970. It can jump in both directions."""
+        """Return the wall-clock time, nanoseconds since 1970. It can jump forwards and backwards."""
 
     def monotonic_ns(self) -> int:
         """Return the monotonic time, nanoseconds since an arbitrary start. All delays use it."""

@@ -19,7 +19,7 @@ class LogLine:
     text
         The line without its line ending.
     place
-        Position in a format of the cluster, without spaces; used to continue after it.
+        Opaque position, without spaces; a stream can continue after it.
     """
 
     text: str
@@ -27,14 +27,14 @@ class LogLine:
 
 
 class NoContainerError(RejectedError):
-    """Missing container of a replica, permanently; names the existing ones."""
+    """Permanently missing container of a replica. The message lists the existing containers."""
 
     def __init__(self, name: str, there: Sequence[str]) -> None:
         super().__init__(f"container {name!r} not found; available: {', '.join(there) or 'none'}", where="container")
 
 
 Give = Callable[[Sequence[LogLine]], None]
-"""Non-blocking receiver of lines, called on any thread."""
+"""Non-blocking callback for lines, called on any thread."""
 
 
 @runtime_checkable
@@ -49,21 +49,21 @@ class Following(Protocol):
         Parameters
         ----------
         tail
-            Number of existing lines at the start.
+            Number of existing lines to start with.
         after
-            Stream all lines after this place; empty for the last `tail`. A place that is not known any more, for
-            example of a re-created pod, counts as before all lines.
+            Position after which to start; empty for the last `tail` lines. An unknown position, for example of a
+            re-created pod, starts at the first line.
         container
             Name of the container; empty for the first.
 
         Returns
         -------
         future
-            Ends with the log; with `RejectedError` if there is none, with `NoContainerError` if there will be none,
-            with `UnavailableError` if the cluster does not answer, or not any more.
+            Completes when the log ends. Fails with `RejectedError` if the log does not exist, `NoContainerError` if it
+            never will, and `UnavailableError` if the cluster does not respond or stops responding.
 
         Raises
         ------
         RejectedError, UnavailableError
-            As the future, if this is known immediately.
+            As the future, for errors that are known immediately.
         """

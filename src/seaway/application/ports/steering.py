@@ -1,4 +1,4 @@
-"""Ports for the configuration of gateways: its source, and the machine."""
+"""Ports for the configuration of gateways: the control plane and the gateway machine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Wanted:
     Attributes
     ----------
     version
-        Version of the network.
+        Version of the network configuration.
     active
-        Path that traffic has to use, by target.
+        Path to use, by target.
     applied
         Path that the gateway confirmed last, by target.
     """
@@ -30,10 +30,10 @@ class Wanted:
 
 
 class Steerer(Protocol):
-    """The control plane as a gateway sees it. Both methods raise as `ports.agent.Controller` does."""
+    """Client of the control plane for a gateway. Both methods raise as `ports.agent.Controller` does."""
 
     def wanted(self) -> Wanted:
-        """Return the present configuration of this gateway."""
+        """Return the current configuration of this gateway."""
 
     def confirm(self, wanted: Wanted) -> None:
         """Confirm that a configuration is applied.
@@ -54,5 +54,5 @@ class Steered(Protocol):
         Raises
         ------
         SeawayError
-            If this fails; the message has the reason.
+            If the configuration cannot be applied; the message has the reason.
         """

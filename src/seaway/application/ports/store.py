@@ -37,20 +37,20 @@ MAX_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Filter of jobs. None or empty fields do not filter.
+    """Filter of jobs. None and empty fields do not filter.
 
-    Deleted jobs are left out unless `states` includes them.
+    Deleted jobs are excluded unless `states` includes them.
 
     Attributes
     ----------
     name
-        Part of the name.
+        Substring of the name.
     named
-        The whole name.
+        Exact name.
     label
         Key and value of a label.
     before
-        Only jobs whose ID sorts before this one, for the next page of a list from new to old.
+        Exclusive upper bound of the job ID, for the next page of a list from new to old.
     """
 
     tenant: str = ""
@@ -73,7 +73,7 @@ class Retention:
     Attributes
     ----------
     jobs_ns
-        Finished jobs with attempts and events, counted from their end. Deleted jobs are removed immediately.
+        Finished jobs with attempts and events, from the end of the job. Deleted jobs are removed immediately.
     audit_ns, samples_ns, keys_ns
         Entries of the audit log; samples of clusters, links and shadows; idempotency keys.
     """
@@ -85,20 +85,20 @@ class Retention:
 
 
 class Store(Protocol):
-    """Storage of records. Any thread can call every method.
+    """Storage of records. Thread-safe.
 
-    Each method raises `UnavailableError` while the database does not answer or has no space, and works again when it
-    does.
+    Each method raises `UnavailableError` while the database does not respond or has no space, and recovers with the
+    database.
     """
 
     def lead(self, owner: str) -> None:
-        """Become the only process that writes; the previous one gets InvariantError from `commit`.
+        """Become the only writing process. `commit` raises InvariantError in the previous one.
 
         Also creates the default tenant, pool and queue if they do not exist.
         """
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes in one durable transaction, each in full or not at all.
+        """Store changes in one durable transaction. Each change is stored in full or not at all.
 
         Raises
         ------
@@ -109,13 +109,15 @@ class Store(Protocol):
         """
 
     def last_event(self) -> int:
-        """Return the ID of the latest event; 0 without one."""
+        """Return the ID of the latest event; 0 if there is none."""
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""
 
     def known(self, job_ids: Sequence[str]) -> dict[str, int | None]:
-        """Return those of these jobs that exist, with their end; None for an unfinished job. Any number is allowed.
+        """Return the existing ones of these jobs with their end times; None for an unfinished job.
+
+        Any number is allowed.
 
         Deleted jobs are included until they are pruned.
         """
@@ -139,10 +141,10 @@ class Store(Protocol):
         """Return all pending commands, oldest first."""
 
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
-        """Return events with an ID above `after`, in order; of one tenant and the fleet, or of one job."""
+        """Return events with an ID above `after`, in order; optionally of one tenant and the fleet, or of one job."""
 
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
-        """Return the use of an idempotency key."""
+        """Return the record of a used idempotency key."""
 
     def tokens(self) -> list[Token]:
         """Return all tokens, including revoked ones."""
@@ -160,10 +162,10 @@ class Store(Protocol):
         """Return all cordons."""
 
     def cluster_names(self) -> list[ClusterName]:
-        """Return all present and former names of clusters, by name."""
+        """Return all current and former names of clusters, by name."""
 
     def network(self) -> NetworkRecord | None:
-        """Return the network configuration; None if there never was one."""
+        """Return the network configuration; None if none was ever stored."""
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents that ever reported, by gateway."""
@@ -181,17 +183,17 @@ class Store(Protocol):
         """Return audit entries with an ID below `before` (0 for the latest), newest first."""
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
-        """Return samples of a cluster (all for an empty name) from a time on, oldest first and by cluster.
+        """Return samples of a cluster (all for an empty name) since a time, oldest first and by cluster.
 
-        At that first time, only clusters whose names sort after `after` are included.
+        At exactly `from_ns`, only clusters whose names sort after `after` are included.
         """
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
     ) -> list[LinkSample]:
-        """Return samples of a link (any end for an empty name) from a time on, oldest first and by its ends.
+        """Return samples of a link (any end for an empty name) since a time, oldest first and by its ends.
 
-        At that first time, only links whose ends sort after `after` are included.
+        At exactly `from_ns`, only links whose ends sort after `after` are included.
         """
 
     def shadows(self, queue: str, limit: int, before: int = 0) -> list[ShadowResult]:
@@ -200,11 +202,11 @@ class Store(Protocol):
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove rows older than `retention`, in small transactions; return the number of rows by table.
 
-        Unfinished jobs, and attempts with allocations, stay regardless of their age.
+        Unfinished jobs, and attempts with allocations, stay regardless of age.
         """
 
     def ping(self) -> None:
-        """Raise `UnavailableError` unless the database answers."""
+        """Check that the database responds; raise `UnavailableError` otherwise."""
 
     def close(self) -> None:
         """Close the database."""

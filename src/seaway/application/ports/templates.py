@@ -16,13 +16,13 @@ class Templates(Protocol):
     """Workload templates for jobs. Any thread can call every method."""
 
     def purposes(self) -> Mapping[str, str]:
-        """Return the purpose of each template by name, one line each."""
+        """Return the one-line purpose of each template, by name."""
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
         """Return a job with the traits of its template: single cluster, and restarts."""
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Return the reasons why a job cannot use its template in any cluster; nothing for an unknown template."""
+        """Return the reasons why no cluster supports the template for a job; none for an unknown template."""
 
 
 class PlainTemplates:
@@ -33,7 +33,7 @@ class PlainTemplates:
         return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Return a job that restarts if it is a service."""
+        """Return a job; a service gets restarts."""
         return spec.with_template_traits(single_cluster=spec.single_cluster, restarts=spec.template == DEPLOYMENT)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # accepts any job

@@ -1,4 +1,4 @@
-"""Ports for the traffic of the interfaces of gateways and its measurement."""
+"""Ports for the measurement of traffic on gateway interfaces."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Outcome(Enum):
 
     READ = "read"
     MISSING = "missing"
-    """The source has no such interface."""
+    """The source does not have the interface."""
     UNREADABLE = "unreadable"
-    """The answer is too long or makes no sense."""
+    """The response is too long or malformed."""
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
 
@@ -50,11 +50,11 @@ class Reading:
     Attributes
     ----------
     rates
-        None if a second reading is needed, since counters were read only once.
+        None if a second reading is needed, because rates require two readings of the counters.
     speed_mbps
         Speed of the interface, Mbit/s; None if not reported.
     age_s
-        Age of the data when it was read, seconds.
+        Age of the data at the time of reading, seconds.
     """
 
     rates: Rates | None
@@ -64,30 +64,30 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Failed reading, with the reason as a sentence."""
+    """Failed reading, with a sentence as the reason."""
 
     outcome: Outcome
     why: str
 
 
 class TrafficMeter(Protocol):
-    """Reader of the interfaces of gateways."""
+    """Reader of gateway interfaces."""
 
     def covers(self, gateway: GatewayConfig) -> bool:
-        """Report whether the configuration of a gateway has enough information to read it."""
+        """Report whether the configuration of a gateway is sufficient to read its interface."""
 
     def read(self, gateways: Sequence[GatewayConfig]) -> Mapping[str, Reading | Missed]:
-        """Read covered gateways; return the result for each by name. Ends in bounded time."""
+        """Read covered gateways; return the result by name. Ends in bounded time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """HTTP response of any status.
+    """HTTP response with any status.
 
     Attributes
     ----------
     at_ns
-        Monotonic time at which it began, nanoseconds.
+        Monotonic time at which the response began, nanoseconds.
     """
 
     status: int
@@ -97,7 +97,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class NoPage:
-    """Missing, late or unreadable response, with the reason as a sentence.
+    """Missing, late or unreadable response, with a sentence as the reason.
 
     Attributes
     ----------
@@ -113,4 +113,7 @@ class Pages(Protocol):
     """HTTP client for several addresses."""
 
     def read(self, addresses: Sequence[str]) -> Sequence[Page | NoPage]:
-        """Read all addresses, in order. A slow or broken one delays no other, and the call ends in bounded time."""
+        """Read all addresses, in order.
+
+        A slow or failing address does not delay others, and the call ends in bounded time.
+        """

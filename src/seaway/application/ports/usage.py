@@ -1,4 +1,4 @@
-"""Measured use of devices, for backends that measure it. Allocations are recorded elsewhere."""
+"""Measured use of devices, for backends that support it. Allocations are separate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Used(NamedTuple):
-    """Measured use; None for a value without measurement. A tuple, since there are very many.
+    """Measured use; None for an unmeasured value. A tuple for compact storage.
 
     Attributes
     ----------
@@ -17,7 +17,7 @@ class Used(NamedTuple):
     core_milli
         Thousandths of the cores of a whole device.
     age_s
-        Age of the measurement, where it is needed.
+        Age of the measurement, if relevant.
     """
 
     memory_bytes: int | None
@@ -26,7 +26,7 @@ class Used(NamedTuple):
 
 
 def add_up(parts: Iterable[Used | None]) -> Used | None:
-    """Return the sum. A value that one part lacks is None in the sum; None if both are."""
+    """Return the sum. A value missing in one part is None in the sum. The sum is None if both values are."""
     memory_bytes: int | None = None
     core_milli: int | None = None
     for number, part in enumerate(parts):
@@ -55,7 +55,7 @@ class NodeUsage:
     devices
         Use by UUID.
     containers
-        Use of each pod on each device, by the name of the container.
+        Use by device and pod, and then by container name.
     """
 
     age_s: float

@@ -51,7 +51,7 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         """All that is needed to go on."""
-        return self.path / "pt"
+        return self.path / "checkpoint.pt"
 
     @property
     def best(self) -> Path:

@@ -1,6 +1,6 @@
-"""Fragmentation gradient descent once more, as published: floating point, seven buckets, one node at a time.
+"""Plain reference of fragmentation gradient descent, as published: floating point, seven buckets, one node at a time.
 
-A fleet in the form of the published trace: a device is thousandths, and its memory is left out.
+Fleets are in the form of the published trace: a device is thousandths, without memory.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WHOLE = 1000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a job asks for: CPU milli, milli of each device, devices, and models with ``|`` between them."""
+class Demand:
+    """Demand of a job: CPU milli, milli of each device, devices, and models with ``|`` between them."""
 
     cpu: int
     milli: int
@@ -26,17 +26,17 @@ class Asked:
     spec: str
 
     @classmethod
-    def of(cls, job: Job) -> Asked:
+    def of(cls, job: Job) -> Demand:
         """Read a job of the trace."""
         request = job.demand.request
         return cls(request.cpu_milli, request.gpu_milli, request.gpus, "|".join(sorted(job.demand.devices.models)))
 
     def key(self) -> tuple[int, int, int, str]:
-        """Return what decides among equally frequent jobs."""
+        """Return the sort key of equally frequent jobs."""
         return self.cpu, self.milli, self.gpus, self.spec
 
     def allows(self, model: str) -> bool:
-        """Report whether a model will do."""
+        """Report whether a model is allowed."""
         return not self.spec or model in self.spec.split("|")
 
 
@@ -48,22 +48,22 @@ class Machine:
     free: tuple[int, ...]
     model: str
 
-    def has_devices(self, asked: Asked) -> bool:
-        """Report whether enough devices have enough left."""
+    def has_devices(self, asked: Demand) -> bool:
+        """Report whether enough devices have enough free."""
         return sum(free >= asked.milli for free in self.free) >= asked.gpus
 
-    def fits(self, asked: Asked) -> bool:
+    def fits(self, asked: Demand) -> bool:
         """Report whether a job fits now."""
         return self.cpu >= asked.cpu and (not asked.gpus or (asked.allows(self.model) and self.has_devices(asked)))
 
-    def after(self, asked: Asked, devices: Sequence[int]) -> Machine:
-        """Return the node with a job on it."""
+    def after(self, asked: Demand, devices: Sequence[int]) -> Machine:
+        """Return the node after a placement."""
         free = tuple(each - asked.milli if d in devices else each for d, each in enumerate(self.free))
         return replace(self, cpu=self.cpu - asked.cpu, free=free)
 
 
 class Bucket(Enum):
-    """How a typical job stands to a node."""
+    """Kinds of jobs by their fit on a node."""
 
     LACKS_BOTH = auto()
     LACKS_GPU = auto()
@@ -74,19 +74,19 @@ class Bucket(Enum):
     NO_ACCESS = auto()
 
 
-def typical(jobs: Sequence[Job]) -> list[tuple[Asked, float]]:
+def typical(jobs: Sequence[Job]) -> list[tuple[Demand, float]]:
     """Return the most frequent kinds of job that cover 95 %, with their shares."""
-    counts = Counter(Asked.of(job) for job in jobs)
+    counts = Counter(Demand.of(job) for job in jobs)
     ranked = sorted(counts, key=lambda asked: (counts[asked], asked.key()), reverse=True)
-    chosen: list[Asked] = []
+    chosen: list[Demand] = []
     while sum(counts[asked] for asked in chosen) < 0.95 * len(jobs):
         chosen.append(ranked[len(chosen)])
     total = sum(counts[asked] for asked in chosen)
     return [(asked, counts[asked] / total) for asked in chosen]
 
 
-def bucket(machine: Machine, asked: Asked) -> Bucket:
-    """Sort a typical job."""
+def bucket(machine: Machine, asked: Demand) -> Bucket:
+    """Classify a typical job."""
     cpu = machine.cpu >= asked.cpu
     if not asked.gpus:
         return Bucket.CPU_ONLY_FITS if cpu else Bucket.CPU_ONLY_LACKS
@@ -97,8 +97,8 @@ def bucket(machine: Machine, asked: Asked) -> Bucket:
     return Bucket.LACKS_GPU if cpu else Bucket.LACKS_BOTH
 
 
-def fragmentation(machine: Machine, mix: list[tuple[Asked, float]]) -> float:
-    """Return the idle GPU that an average job of the mix could not use, milli."""
+def fragmentation(machine: Machine, mix: list[tuple[Demand, float]]) -> float:
+    """Return the idle GPU milli that an average job of the mix could not use."""
     sums = dict.fromkeys(Bucket, 0.0)
     for asked, share in mix:
         sort = bucket(machine, asked)
@@ -107,14 +107,14 @@ def fragmentation(machine: Machine, mix: list[tuple[Asked, float]]) -> float:
     return sum(sums.values())
 
 
-def gain(machine: Machine, asked: Asked, devices: Sequence[int], mix: list[tuple[Asked, float]]) -> float:
-    """Return 100 times the sigmoid of what a placement improves: its score before it is cut."""
+def gain(machine: Machine, asked: Demand, devices: Sequence[int], mix: list[tuple[Demand, float]]) -> float:
+    """Return 100 times the sigmoid of a placement's improvement: its score before truncation."""
     better = fragmentation(machine, mix) - fragmentation(machine.after(asked, devices), mix)
     return 100 / (1 + math.exp(-better / WHOLE))
 
 
-def best_devices(machine: Machine, asked: Asked, mix: list[tuple[Asked, float]]) -> list[int]:
-    """Return the devices that a job gets on a node that it fits."""
+def best_devices(machine: Machine, asked: Demand, mix: list[tuple[Demand, float]]) -> list[int]:
+    """Return the devices of a job on a node that it fits."""
     fitting = [d for d, free in enumerate(machine.free) if free >= asked.milli]
     if asked.gpus != 1:
         return fitting[: asked.gpus]
@@ -122,5 +122,5 @@ def best_devices(machine: Machine, asked: Asked, mix: list[tuple[Asked, float]])
 
 
 def near_whole(score: float) -> bool:
-    """Report whether a score lies so close to a whole number that rounding decides which way it is cut."""
+    """Report whether a score is so close to a whole number that rounding decides its truncation."""
     return abs(score - round(score)) < 1e-6

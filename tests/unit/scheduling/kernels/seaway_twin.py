@@ -1,4 +1,4 @@
-"""What a node is worth once more, slow and plain, from what the tables of Seaway's policy mean."""
+"""Plain reference of the value of a node, written from the meaning of the tables of Seaway's policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CELLS = 101
 
 
 def cell_of(card: Card) -> tuple[int, int]:
-    """Return the whole hundredths of memory and of cores that are free; none where no slice may be taken."""
+    """Return the free memory and cores in whole hundredths; none where no slice is allowed."""
     device = card.device
     if not device.healthy or device.cordoned or len(card.held) >= device.share_limit:
         return 0, 0
@@ -26,14 +26,14 @@ def cell_of(card: Card) -> tuple[int, int]:
 
 
 def is_idle(card: Card) -> bool:
-    """Report whether a device takes slices and holds none."""
+    """Report whether a device is open and has no slice."""
     device = card.device
     open_ = device.healthy and not device.cordoned and len(card.held) < device.share_limit
     return open_ and not card.held
 
 
 def cell_left(card: Card, demand: Demand) -> tuple[int, int]:
-    """Return the cell of a card once a slice of a demand lies on it; hundredths taken are rounded up."""
+    """Return the cell of a device after a slice of a demand; used hundredths are rounded up."""
     asked, device = Slice.of(demand), card.device
     memory = -(-asked.memory_mib * 100 // max(device.memory_mib, 1)) if asked.memory_mib else asked.percent
     core = -(-asked.cores * 100 // max(device.core_milli, 1))
@@ -42,31 +42,31 @@ def cell_left(card: Card, demand: Demand) -> tuple[int, int]:
 
 
 def left_milli(card: Card) -> int:
-    """Return the mean of what is left of a card's cores and memory, thousandths."""
+    """Return the mean of a device's free cores and memory, thousandths."""
     device = card.device
     return (card.free_cores + card.free_memory * device.core_milli // max(device.memory_mib, 1)) // 2
 
 
 @dataclass(frozen=True)
 class Worth:
-    """Reads the tables for one node."""
+    """Values of one node from the tables."""
 
     params: SeawayParams
     n: int
 
     def of_cell(self, cell: tuple[int, int]) -> float:
-        """D: what is free on a device."""
+        """D: value of the free part of a device."""
         return float(self.params.worth[self.params.size[self.n], cell[0] * CELLS + cell[1]])
 
     def served(self, row: int, amount: int, worth: float) -> float:
-        """Return psi: which share of a worth an amount of CPU (row 0) or memory (1) serves, linear between steps."""
+        """Return psi: the fraction of a value that an amount of CPU (row 0) or memory (1) serves, linear between steps."""
         size = self.params.size[self.n]
         table = self.params.served[2 * size + row]
         at = amount * self.params.served_step[row, size] / worth
         return float(np.interp(at, np.arange(len(table)), table))
 
     def hosted(self, cpu: int, idle: int) -> float:
-        """H: what the next job of several devices would bring."""
+        """H: value of the next multi-device job."""
         steps = self.params.cpu_steps
         line = int(self.params.kind[self.n]) * (len(steps) + 1) + int((steps <= cpu).sum())
         return float(self.params.hosting[line, min(idle, self.params.hosting.shape[1] - 1)])
@@ -79,7 +79,7 @@ class Worth:
         return worth * min(self.served(0, cpu, worth), self.served(1, memory, worth)) + self.hosted(cpu, idle)
 
     def change(self, node: Node, used: list[int], cards: list[Card], demand: Demand) -> float:
-        """Return by how much a replica changes the value of a node that it fits, on its best devices."""
+        """Return the change of a node's value by a replica that fits, on its best devices."""
         cpu, memory = node.cpu_milli - used[0], node.memory_mib - used[1]
         cells, idle = [cell_of(card) for card in cards], [is_idle(card) for card in cards]
         before = self.of_node(cpu, memory, cells, sum(idle))
@@ -100,8 +100,8 @@ class Worth:
 def prices(params: SeawayParams, free: dict[int, int]) -> list[float]:
     """Return the price of each kind, from the free cores of each.
 
-    A set of kinds is as scarce as the share of the work that only it can serve over the share of the
-    free cores that it has, at most 1; a kind costs the sixth power of its scarcest set.
+    The scarcity of a set of kinds is the share of work that only it can serve over its share of the
+    free cores, at most 1; the price of a kind is the sixth power of its scarcest set.
     """
     costs = [0.0] * len(params.price)
     for members, work in zip(params.group, params.group_work, strict=True):

@@ -11,7 +11,7 @@ SIZES = [
 
 
 def twin(rows: np.ndarray, places: np.ndarray, asked: np.ndarray, heads: int) -> np.ndarray:
-    """Attend, a head of a sample at a time, in double precision."""
+    """Compute attention for one head of one sample at a time, in double precision."""
     width = asked.shape[1] // heads
     out = np.zeros_like(asked, dtype=np.float64)
     for sample, row in enumerate(rows.astype(np.float64)):
@@ -28,7 +28,7 @@ def twin(rows: np.ndarray, places: np.ndarray, asked: np.ndarray, heads: int) ->
 
 
 def drawn(samples: int, tokens: int, figures: int, heads: int) -> tuple[np.ndarray, ...]:
-    """Draw rows within longer ones, places, questions, and room for shares."""
+    """Generate rows within longer ones, places, queries, and room for shares."""
     rng = np.random.default_rng(0)
     size = (tokens - 1) * figures
     rows = rng.random((samples, size + 5), dtype=np.float32)[:, :size]
@@ -38,8 +38,8 @@ def drawn(samples: int, tokens: int, figures: int, heads: int) -> tuple[np.ndarr
 
 
 @pytest.mark.parametrize(("samples", "tokens", "figures", "heads"), SIZES)
-def test_attention_is_that_of_its_twin(samples: int, tokens: int, figures: int, heads: int) -> None:
-    """Tiles, full or not, give what one head of one sample after the other gives."""
+def test_attention_equals_the_reference(samples: int, tokens: int, figures: int, heads: int) -> None:
+    """Full and partial tiles agree with a loop over heads and samples."""
     rows, places, asked, shares = drawn(samples, tokens, figures, heads)
     out = np.zeros_like(asked)
 
@@ -48,8 +48,8 @@ def test_attention_is_that_of_its_twin(samples: int, tokens: int, figures: int, 
     assert np.allclose(out, twin(rows, places, asked, heads), rtol=1e-4, atol=1e-5)
 
 
-def test_far_scores_stay_finite() -> None:
-    """Scores that differ by hundreds leave all to the best: e to such powers is 0, not an overflow."""
+def test_distant_scores_stay_finite() -> None:
+    """With differences of hundreds the best has all weight: e to such powers is 0, without overflow."""
     rows, places, asked, shares = drawn(2, 3, 4, 2)
     asked *= 500
     out = np.zeros_like(asked)
@@ -60,8 +60,8 @@ def test_far_scores_stay_finite() -> None:
 
 
 @pytest.mark.parametrize(("samples", "tokens", "figures", "heads"), SIZES)
-def test_gradients_are_those_of_small_changes(samples: int, tokens: int, figures: int, heads: int) -> None:
-    """The way back gives what the twin's result changes by when a question is changed a little."""
+def test_gradients_equal_finite_differences(samples: int, tokens: int, figures: int, heads: int) -> None:
+    """The backward pass agrees with the reference's change after a small change of a query."""
     rows, places, asked, shares = drawn(samples, tokens, figures, heads)
     gradient = np.random.default_rng(1).standard_normal(asked.shape).astype(np.float32)
     slope = np.zeros_like(asked)

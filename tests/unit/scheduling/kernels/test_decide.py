@@ -1,4 +1,4 @@
-"""The devices that one replica gets."""
+"""Devices of one replica."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seaway.testing.plugins import fleet, gpu, job, mig_gpu, node
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @pytest.mark.parametrize("name", ["bestfit", "spread", "random", "greedy"])
 def test_instances_of_a_replica_share_a_device_while_it_fits(name: str, plain: bool) -> None:
-    """How devices rank is settled before the first is taken, so that one in MIG mode serves until it is full."""
+    """Devices are ranked before the first is taken, so that one in MIG mode is used until it is full."""
     snapshot = Snapshot(fleet(node(mig_gpu(), mig_gpu(), mig_gpu())))
     jobs = [job("trio", gpus=4, gpu_memory_mib=9_000, gpu_milli=100)]
     plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy(name, PolicyOptions(plain=plain)))
@@ -24,8 +24,7 @@ def test_instances_of_a_replica_share_a_device_while_it_fits(name: str, plain: b
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-def test_other_devices_serve_a_replica_once(plain: bool) -> None:
-    """A replica that asks for several devices gets different ones where they are not in MIG mode."""
+def test_replica_gets_different_devices_without_mig(plain: bool) -> None:
     snapshot = Snapshot(fleet(node(gpu(), gpu(), gpu())))
     jobs = [job("pair", gpus=2, gpu_memory_mib=1_000), job("trio", gpus=3, gpu_memory_mib=1_000)]
     plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy("spread", PolicyOptions(plain=plain)))

@@ -1,4 +1,4 @@
-"""Fragmentation gradient descent beside the published algorithm, on fleets in the form of its trace."""
+"""Fragmentation gradient descent against the published algorithm, on fleets in the form of its trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.scheduling.kernels.trace_form import Shape, fleet_of, trace_job,
 
 
 def machine(snapshot: Snapshot, n: int) -> Machine:
-    """Read a node off a snapshot."""
+    """Convert a node of a snapshot."""
     arrays = snapshot.arrays
     first, end = arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n]
     free = tuple(int(each) for each in arrays.devices[DEVICE_CORE_FREE, first:end])
@@ -43,7 +43,7 @@ def partly_used(nodes: list[Shape], running: list[Job]) -> Snapshot:
 
 
 @given(nodes=trace_nodes(), mix=trace_jobs(1, 20), running=trace_jobs(0, 8), asked=trace_jobs(1, 1))
-def test_scores_are_the_published_ones(
+def test_scores_equal_the_published_algorithm(
     nodes: list[Shape], mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
     """A node scores trunc(100 sigmoid(gain / 1000)) on its best devices, and -1 where the job does not fit."""
@@ -59,10 +59,10 @@ def test_scores_are_the_published_ones(
 
 
 @given(nodes=trace_nodes(), mix=trace_jobs(1, 20), running=trace_jobs(0, 8), asked=trace_jobs(1, 1))
-def test_nodes_and_devices_are_the_published_ones(
+def test_nodes_and_devices_equal_the_published_algorithm(
     nodes: list[Shape], mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
-    """The first of the best nodes; of its devices the first of the best, or the lowest that are wholly free."""
+    """The result is the first of the best nodes with the first of its best devices, or its lowest idle devices."""
     snapshot, request = partly_used(nodes, running), Asked.of(asked[0])
     typical = fgd_twin.typical(mix)
     fitting = {n: node for n in range(len(nodes)) if (node := machine(snapshot, n)).fits(request)}
@@ -81,8 +81,8 @@ def test_nodes_and_devices_are_the_published_ones(
 
 
 @pytest.mark.parametrize("milli", [100, 500, 900])
-def test_devices_of_different_sizes_are_told_apart(milli: int) -> None:
-    """A node scores by its best device, though one before it has as large a share free."""
+def test_best_device_of_different_sizes_counts(milli: int) -> None:
+    """A node scores by its best device, even after one with an equal free fraction."""
     mix = [job("slice", gpus=1, gpu_memory_mib=9_000, gpu_milli=100, replicas=9), job("whole", gpus=1)]
     asked = job("asked", gpus=1, gpu_memory_mib=17_000, gpu_milli=milli)
     snapshot = Snapshot(fleet(node(gpu(memory_mib=20_000), gpu(), gpu(memory_mib=40_000))))
@@ -91,7 +91,7 @@ def test_devices_of_different_sizes_are_told_apart(milli: int) -> None:
 
 
 @given(mix=trace_jobs(0, 60))
-def test_typical_jobs_are_the_published_ones(mix: list[Job]) -> None:
+def test_typical_jobs_equal_the_published_algorithm(mix: list[Job]) -> None:
     """The most frequent kinds of job, larger ones first among equals, until 95 % are covered."""
     found = typical_jobs(mix)
     total = sum(each.count for each in found)
@@ -100,14 +100,13 @@ def test_typical_jobs_are_the_published_ones(mix: list[Job]) -> None:
     assert [each.count / total for each in found] == pytest.approx([share for _, share in expected])
 
 
-def test_typical_jobs_leave_memory_of_the_node_out() -> None:
-    """Jobs that differ in nothing but the node's memory are of one kind; each replica counts."""
+def test_typical_jobs_ignore_node_memory() -> None:
+    """Jobs that differ only in memory of the node are of one kind; each replica counts."""
     small, large = trace_job(memory_mib=1), trace_job(memory_mib=2, replicas=3)
     assert [each.count for each in typical_jobs([small, large])] == [4]
 
 
-def test_without_a_mix_every_fitting_node_is_as_good() -> None:
-    """Where nothing is known of what comes, no node is better for a job than another that fits."""
+def test_feasible_nodes_score_equally_without_a_mix() -> None:
     snapshot = Snapshot(fleet_of([(4_000, 2, "A"), (4_000, 1, "A"), (4_000, 0, "")]))
     first, second, unfit = Fgd([]).score(cycle_for(snapshot, trace_job()))
     assert first == second > unfit == -1

@@ -1,4 +1,4 @@
-"""Fillings of devices beside slow searches through all of them."""
+"""Fillings of devices against slow exhaustive searches."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PIECES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), max_size=4)
 
 
 def best_filling(pieces: list[tuple[int, int]], room: int) -> int:
-    """Return the worth of the best filling by trying every first piece."""
+    """Return the value of the best filling by a search over every first piece."""
     return max((value + best_filling(pieces, room - size) for size, value in pieces if size <= room), default=0)
 
 
 @given(pieces=PIECES, capacity=st.integers(0, 12))
-def test_best_filling_is_the_best_of_all(pieces: list[tuple[int, int]], capacity: int) -> None:
-    """For every capacity no choice of pieces is worth more, and the filling that is read off is worth as much."""
+def test_best_filling_is_optimal(pieces: list[tuple[int, int]], capacity: int) -> None:
+    """For every capacity no choice of pieces has more value, and the returned filling has this value."""
     sizes, values = np.array([size for size, _ in pieces], np.int64), np.array([v for _, v in pieces], np.float64)
     worth, last = fill_values(sizes, values, capacity)
     assert list(worth) == [best_filling(pieces, room) for room in range(capacity + 1)]
@@ -33,7 +33,7 @@ def test_best_filling_is_the_best_of_all(pieces: list[tuple[int, int]], capacity
 def expected_earnings(
     asked: list[tuple[int, int]], prices: list[float], shares: list[float], offers: int, free: tuple[int, int]
 ) -> float:
-    """Return what is earned from jobs that come one by one, each taken or left as is better in the long run."""
+    """Return the expected earnings from jobs in sequence, with the optimal decision for each."""
 
     @cache
     def earned(left: int, first: int, second: int) -> float:
@@ -58,10 +58,10 @@ JOBS = st.lists(
 
 
 @given(jobs=JOBS, offers=st.integers(0, 4), rows=st.integers(1, 5), columns=st.integers(1, 4))
-def test_worth_is_what_the_next_jobs_would_bring(
+def test_value_is_expected_earnings_of_next_jobs(
     jobs: list[tuple[tuple[int, int], float, int]], offers: int, rows: int, columns: int
 ) -> None:
-    """What is free is worth what the next jobs bring if each is taken or left as is better."""
+    """The value of free capacity assumes the optimal decision for each next job."""
     asked, prices = [job[0] for job in jobs], [job[1] for job in jobs]
     total = sum(job[2] for job in jobs)
     shares = [job[2] / total for job in jobs]

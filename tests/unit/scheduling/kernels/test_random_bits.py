@@ -19,7 +19,7 @@ MASK = 2**64 - 1
 
 
 def split_mix(bits: int) -> int:
-    """Step SplitMix64 once, in whole numbers of Python."""
+    """Advance SplitMix64 one step, in whole numbers of Python."""
     bits = (bits + 0x9E3779B97F4A7C15) & MASK
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
@@ -27,7 +27,7 @@ def split_mix(bits: int) -> int:
 
 
 def chi_squared(numbers: list[int], cells: int) -> float:
-    """Return how far numbers are from falling evenly into cells."""
+    """Return the deviation of numbers from an even distribution over cells."""
     counts = np.bincount(np.array(numbers) % cells, minlength=cells)
     expected = len(numbers) / cells
     return float(((counts - expected) ** 2 / expected).sum())
@@ -35,7 +35,7 @@ def chi_squared(numbers: list[int], cells: int) -> float:
 
 @pytest.mark.parametrize("numbers", [(0, 0, 0), (1, 2, 3), (2**40, 7, 2**62), (5, 0, 2**31)])
 def test_bits_are_those_of_the_published_mixer(numbers: tuple[int, int, int]) -> None:
-    """Each number is mixed in by one step of SplitMix64; the highest 63 bits come out."""
+    """Each number is mixed in by one step of SplitMix64; the result is the highest 63 bits."""
     seed, first, second = numbers
     assert mixed(seed, first, second) == split_mix(split_mix(seed ^ first) ^ second) >> 1
     assert 0 <= mixed(seed, first, second) < 2**63
@@ -44,7 +44,7 @@ def test_bits_are_those_of_the_published_mixer(numbers: tuple[int, int, int]) ->
 @pytest.mark.parametrize("cells", [2, 10, 64, 97])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_neighbours_spread_evenly(axis: int, cells: int) -> None:
-    """Whichever of the three numbers counts up, the draws fall evenly into cells."""
+    """For each of the three numbers, consecutive values give an even distribution over cells."""
     calls = np.zeros((10_000, 3), np.int64)
     calls[:, axis] = np.arange(10_000)
     numbers = [mixed(*(int(number) for number in call)) for call in calls]
@@ -53,8 +53,8 @@ def test_neighbours_spread_evenly(axis: int, cells: int) -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-def test_neighbours_do_not_follow_each_other() -> None:
-    """A draw says nothing of the next: half of the bits differ."""
+def test_neighbours_are_independent() -> None:
+    """Half of the bits of consecutive numbers differ."""
     numbers = [mixed(3, number, 0) for number in range(2_000)]
     differing = [bin(one ^ other).count("1") for one, other in pairwise(numbers)]
     assert sum(differing) / len(differing) == pytest.approx(63 / 2, abs=0.5)
@@ -63,7 +63,7 @@ def test_neighbours_do_not_follow_each_other() -> None:
 @pytest.mark.parametrize("cuts", [(50,), (1, 2, 3, 49, 50), tuple(range(1, 51))])
 @pytest.mark.parametrize("level", ["node", "cluster"])
 def test_draws_are_the_same_in_any_batch(level: str, cuts: tuple[int, ...]) -> None:
-    """The same seed gives the same plan whether a queue is decided at once, in parts or job by job."""
+    """The same seed gives the same plan for a queue that is planned at once, in parts or job by job."""
     parts = [cluster(*(node(gpu(share_limit=99)) for _ in range(3))) for _ in range(2)]
     policy = make_policy("random", PolicyOptions(level="node" if level == "node" else "cluster", seed=4))
     jobs = [job(str(number), gpus=1, gpu_memory_mib=1, replicas=1 + number % 2) for number in range(50)]

@@ -1,4 +1,4 @@
-"""The search by blocks beside a plain look at every node."""
+"""The search by blocks against a plain search of every node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLICIES: list[tuple[str, Level]] = [
 
 @dataclass(frozen=True)
 class Sketch:
-    """Three clusters and several blocks of nodes, made of a few kinds in no order."""
+    """Three clusters with several blocks of nodes, of a few kinds in no order."""
 
     kinds: tuple[Node, ...]
     seed: int
@@ -54,13 +54,13 @@ SKETCHES = st.builds(Sketch, st.lists(nodes(), min_size=3, max_size=8).map(tuple
 
 
 def crowd() -> st.SearchStrategy[list[Job]]:
-    """Many jobs, so that blocks fill up; then a few of any kind."""
+    """Create many jobs, so that blocks fill up, then a few of any kind."""
     many = st.sampled_from(REQUESTS).map(lambda request: [job("many", cpu_milli=500, replicas=300, **request)])
     return st.tuples(many, jobs(most=4)).map(lambda parts: [*parts[0], *(bare(each) for each in parts[1])])
 
 
 def bare(each: Job) -> Job:
-    """Return a job without bounds on the network, which the clusters here have none of, and of one replica."""
+    """Return a job of one replica without network bounds, which these clusters cannot meet."""
     made = job(each.name)
     network = replace(each.demand, gateway="", network=made.demand.network)
     return replace(each, demand=network, replicas=1, gang=False, between_replicas=made.between_replicas)
@@ -77,8 +77,8 @@ def best_by_looking_everywhere(snapshot: Snapshot, each: Job, policy: Profile) -
 @pytest.mark.parametrize(("name", "level"), POLICIES)
 @settings(max_examples=EXAMPLES)
 @given(large=SKETCHES, queue=crowd())
-def test_search_finds_what_looking_everywhere_finds(name: str, level: Level, large: Sketch, queue: list[Job]) -> None:
-    """Over several blocks, some nodes closed, machine code takes the nodes that plugins take."""
+def test_block_search_equals_full_search(name: str, level: Level, large: Sketch, queue: list[Job]) -> None:
+    """Over several blocks with closed nodes, machine code takes the nodes that plugins take."""
     plans = []
     for plain in (False, True):
         snapshot = Snapshot(large.fleet())

@@ -1,4 +1,4 @@
-"""Scores that are remembered between decisions."""
+"""Cached scores between decisions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FLEET = fleet_of([(16_000, 4, "A"), (4_000, 2, "A"), (8_000, 3, "A"), (2_000, 0,
 
 
 def jobs(count: int) -> list[Job]:
-    """Make a queue of jobs of many kinds, in no order."""
+    """Create a queue of jobs of many kinds, in no order."""
     order = np.random.default_rng(5).integers(len(KINDS), size=count)
     return [KINDS[kind] for kind in order]
 
 
 def churned(name: str) -> Iterator[Plan]:
-    """Decide parts of a queue, and release some of what was placed in between."""
+    """Plan parts of a queue, and release some placements in between."""
     snapshot = Snapshot(FLEET)
     policy = make_policy(name, PolicyOptions(mix=KINDS))
     queue = JobQueue(snapshot, jobs(600))
@@ -45,8 +45,8 @@ def churned(name: str) -> Iterator[Plan]:
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
 @pytest.mark.parametrize("slots", [1, 3])
-def test_few_rows_for_many_demands_decide_the_same(name: str, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that has to give its rows away all the time decides as one with a row for every demand."""
+def test_small_cache_decides_like_a_large_cache(name: str, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that evicts rows all the time decides like one with a row for every demand."""
     expected = [plan.decisions[:, PLAN_NODE] for plan in churned(name)]
     monkeypatch.setattr(rows, "MAX_ROWS", slots)
     np.testing.assert_equal([plan.decisions[:, PLAN_NODE] for plan in churned(name)], expected)
@@ -54,16 +54,16 @@ def test_few_rows_for_many_demands_decide_the_same(name: str, slots: int, monkey
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
 @pytest.mark.parametrize("length", [1, 2, 7, 64])
-def test_log_that_was_overrun_decides_the_same(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that fell further behind than the log reaches is worked out again."""
+def test_overrun_log_decides_the_same(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is older than the log is computed again."""
     expected = [plan.decisions[:, PLAN_NODE] for plan in churned(name)]
     monkeypatch.setattr(encode, "LOG_LENGTH", length)
     np.testing.assert_equal([plan.decisions[:, PLAN_NODE] for plan in churned(name)], expected)
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway"])
-def test_demands_that_come_later_get_rows(name: str) -> None:
-    """A cache grows with the demands that a snapshot gets to know."""
+def test_later_demands_get_rows(name: str) -> None:
+    """A cache grows with the demands of a snapshot."""
     snapshot, policy = Snapshot(FLEET), make_policy(name, PolicyOptions(mix=KINDS[:1]))
     for milli in range(10, 500, 10):
         late = JobQueue(snapshot, [trace_job(milli=milli)])

@@ -1,4 +1,4 @@
-"""Seaway's own policy beside a slow twin in plain Python."""
+"""Seaway's own policy against a slow reference in plain Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMPLES = settings().max_examples // 2
 
 
 def partly_used(fleet: Fleet, running: list[Job]) -> tuple[Snapshot, Twin]:
-    """Return a fleet on which some jobs run, and its twin."""
+    """Return a fleet with running jobs, and its reference."""
     snapshot, twin = Snapshot(fleet), Twin(fleet)
     plan = decide(snapshot, JobQueue(snapshot, running), make_policy("random", PolicyOptions(plain=True)))
     for number, each in enumerate(running):
@@ -35,13 +35,13 @@ def partly_used(fleet: Fleet, running: list[Job]) -> tuple[Snapshot, Twin]:
 
 
 def scores(params: SeawayParams, snapshot: Snapshot, job: Job) -> list[int]:
-    """Ask the kernel."""
+    """Return the scores of the kernel."""
     line = snapshot.demands.index(job.demand)
     return [int(score) for score in value_column(params, snapshot.arrays, snapshot.demands.arrays, line)]
 
 
 def check_scores(snapshot: Snapshot, twin: Twin, mix: list[Job], asked: Job) -> None:
-    """Check the score of every node against the twin."""
+    """Compare the score of every node with the reference."""
     params, demand = Seaway(mix).params(snapshot), asked.demand
     line = snapshot.demands.index(demand)
     steps_of_near = NEAR_STEPS if snapshot.demands.arrays.amounts[line, DEMAND_NEAR] >= 0 else 1
@@ -62,18 +62,18 @@ def check_scores(snapshot: Snapshot, twin: Twin, mix: list[Job], asked: Job) -> 
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), mix=jobs(), running=jobs(), asked=jobs(most=1))
-def test_score_is_the_change_of_value_less_the_price(
+def test_score_is_change_of_value_minus_price(
     fleet: Fleet, mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
-    """A node scores by what its value changes, less what its kind costs, in steps of 16 thousandths of a device.
+    """The score is the change of the node's value minus the price of its kind, in steps of 16 thousandths of a device.
 
-    For a job that likes to be near, what is left of a step says how near.
+    For a job that prefers near clusters, the remainder of a step is the nearness.
     """
     check_scores(*partly_used(fleet, running), mix, asked[0])
 
 
-def test_devices_of_different_sizes_are_told_apart() -> None:
-    """The best device counts though one before it has as large a share free."""
+def test_best_device_of_different_sizes_counts() -> None:
+    """The best device counts, even after one with an equal free fraction."""
     small, large = gpu(model=L4, memory_mib=23_034), gpu()
     slice_ = job("slice", gpus=1, gpu_memory_mib=17_000, gpu_milli=100)
     check_scores(*partly_used(fleet(node(small, large)), []), [slice_], slice_)
@@ -82,7 +82,7 @@ def test_devices_of_different_sizes_are_told_apart() -> None:
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), mix=jobs(), running=jobs(), asked=jobs(most=1))
 def test_prices_follow_scarcity(fleet: Fleet, mix: list[Job], running: list[Job], asked: list[Job]) -> None:
-    """A kind of node costs the more the less is free of it, for the work that can go nowhere else; 0 to 1."""
+    """The less of a kind of node is free for the work that only it can serve, the higher its price, from 0 to 1."""
     snapshot, _ = partly_used(fleet, running)
     params = Seaway(mix).params(snapshot)
     scores(params, snapshot, asked[0])
@@ -95,8 +95,7 @@ def test_prices_follow_scarcity(fleet: Fleet, mix: list[Job], running: list[Job]
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), running=jobs())
-def test_nothing_costs_where_no_rule_is_narrow(fleet: Fleet, running: list[Job]) -> None:
-    """Without jobs that are bound to some of the nodes no kind of node has a price."""
+def test_prices_are_zero_without_restricted_jobs(fleet: Fleet, running: list[Job]) -> None:
     snapshot, _ = partly_used(fleet, running)
     mix = [Job(job.name, Demand(job.demand.request)) for job in running]
     params = Seaway(mix).params(snapshot)
@@ -107,8 +106,8 @@ def test_nothing_costs_where_no_rule_is_narrow(fleet: Fleet, running: list[Job])
 
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), mix=jobs())
-def test_tables_are_what_they_stand_for(fleet: Fleet, mix: list[Job]) -> None:
-    """Worth never falls as more is free, nor what CPU and memory serve, nor what hosts; shares lie in 0-1."""
+def test_tables_are_monotonic_and_in_range(fleet: Fleet, mix: list[Job]) -> None:
+    """Value, served fractions and hosting never fall with free capacity; fractions are in 0-1."""
     params = Seaway(mix).params(Snapshot(fleet))
     worth = params.worth.reshape(-1, 101, 101)
     assert (np.diff(worth, axis=1) >= -1e-9).all()

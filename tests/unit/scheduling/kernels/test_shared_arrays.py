@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 @compiled
 def add_up(line: Any) -> Any:  # noqa: ANN401
-    """Add up a borrowed line."""
+    """Sum a borrowed line."""
     total = 0
     for at in range(line.shape[0]):
         total += line[at]
@@ -31,7 +31,7 @@ def add_up(line: Any) -> Any:  # noqa: ANN401
 
 @compiled
 def exercise(pair: Pair, wide: Any) -> Any:  # noqa: ANN401
-    """Write sums of lines, and the number, through borrowed tables, and read back."""
+    """Write sums of lines, and the number, through borrowed tables, and read them again."""
     lent, target = borrowed(pair), borrowed(wide)
     for row in range(lent.table.shape[0]):
         line = lent.table[row]
@@ -43,8 +43,8 @@ def exercise(pair: Pair, wide: Any) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_tables_are_read_and_written_where_they_are(dtype: type) -> None:
-    """Elements and whole lines, with one axis and with two, are the array's own memory."""
+def test_borrowed_tables_share_memory(dtype: type) -> None:
+    """Elements and whole lines, with one axis and with two, are in the array's own memory."""
     table: Any = np.arange(12, dtype=dtype).reshape(3, 4)
     line: Any = np.full(3, 100, dtype)
     wide = np.zeros((3, 2), np.int64)
@@ -55,13 +55,13 @@ def test_tables_are_read_and_written_where_they_are(dtype: type) -> None:
 
 
 def test_tables_may_be_empty() -> None:
-    """A table without a line has a shape like any other."""
+    """A table without lines has a shape like any other."""
     empty = Pair(np.zeros(0, np.int64), np.zeros((0, 4), np.int64), 0)
     assert exercise(empty, np.zeros((0, 2), np.int64)) == 200
 
 
-def test_index_has_to_suit_the_axes() -> None:
-    """Two indices for one axis are refused when the kernel is compiled, not read past the end."""
+def test_index_has_to_match_the_axes() -> None:
+    """Two indices for one axis are rejected at compile time, without a read past the end."""
 
     @compiled
     def wrong(line: Any) -> Any:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""Small kernels that stand in for a few lines of NumPy, against those lines."""
+"""Small kernels against the NumPy code that they replace."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STEPS, FARTHEST = 1e6, 1e3
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e4])
-def test_what_is_listed_scores_as_it_is_given_and_the_rest_below(spread: float) -> None:
-    """The worst of the list has 1, others so many steps more, at most as far as counts; who is not listed has 0."""
+def test_listed_nodes_keep_their_scores_and_others_get_zero(spread: float) -> None:
+    """The lowest of the list gets 1, others their distance in steps, up to a limit; unlisted nodes get 0."""
     random = np.random.default_rng(3)
     given = (spread * random.normal(size=9)).astype(np.float32)
     nodes, scores = random.permutation(20)[:9], np.zeros(20, np.int64)
@@ -30,16 +30,16 @@ def test_what_is_listed_scores_as_it_is_given_and_the_rest_below(spread: float) 
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_a_figure_that_is_none_shows_in_the_sum(wrong: float) -> None:
-    """Nothing is scored, and the sum is not finite."""
+def test_nan_makes_the_sum_not_finite(wrong: float) -> None:
+    """Nothing is scored."""
     scores = np.zeros(3, np.int64)
     _, total = score_listed(np.array([1, wrong], np.float32), np.array([2, 0]), STEPS, FARTHEST, scores)
     assert not np.isfinite(total)
     assert not scores.any()
 
 
-def test_the_best_is_the_first_feasible_one_with_the_highest_score() -> None:
-    """What is not feasible does not count, however high it scores; where nothing is, there is none."""
+def test_best_is_the_first_feasible_node_with_the_highest_score() -> None:
+    """Infeasible nodes never count; without a feasible node there is no best."""
     scores = np.array([9, -5, 3, 3, np.iinfo(np.int64).min])
     assert best_of(scores, np.array([False, True, True, True, True])) == 2
     assert best_of(scores, np.array([False, True, False, False, True])) == 1

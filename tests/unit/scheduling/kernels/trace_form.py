@@ -1,4 +1,4 @@
-"""Small fleets and jobs in the form of the published trace: memory of devices is counted as their cores are."""
+"""Small fleets and jobs in the form of the published trace: memory of devices is counted like their cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, int, str]
 
 
 def fleet_of(nodes: list[Shape]) -> Fleet:
-    """Make a fleet."""
+    """Create a fleet."""
     return fleet(
         *(
             node(
@@ -32,18 +32,18 @@ def fleet_of(nodes: list[Shape]) -> Fleet:
 
 
 def trace_job(name: str = "job", cpu: int = 1_000, milli: int = 500, gpus: int = 1, **figures: Any) -> Job:  # noqa: ANN401
-    """Make a job of the trace; `figures` are further fields of a job."""
+    """Create a job of the trace; `figures` are further fields of a job."""
     request = {"gpus": gpus, "gpu_milli": milli, "gpu_memory_mib": milli} if gpus else {}
     return job(name, cpu_milli=cpu, **request, **figures)
 
 
 def trace_nodes(most: int = 5) -> st.SearchStrategy[list[Shape]]:
-    """Nodes of up to four devices, or none."""
+    """Draw nodes of up to four devices, or none."""
     cpu = st.sampled_from((2_000, 6_000, 16_000))
     return st.lists(st.tuples(cpu, st.integers(0, 4), st.sampled_from(MODELS)), min_size=1, max_size=most)
 
 
-def trace_jobs(least: int, most: int, specs: tuple[str, ...] = ("", "", "A", "A|B")) -> st.SearchStrategy[list[Job]]:
+Draw jobs without a device, with a part of one, and with several whole ones.
     """Jobs without a device, with a share of one, and with several whole ones."""
     shape = st.one_of(
         st.just((0, 0)),

@@ -1,4 +1,4 @@
-"""The tables of what a node is worth, where they can be known by hand."""
+"""Value tables of nodes, where they are known by hand."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ EMPTY: list[Job] = []
 
 
 def figures(jobs: list[Job], *nodes: Node) -> MixFigures:
-    """Sort out a mix against a fleet."""
+    """Analyse a mix for a fleet."""
     return mix_figures(Snapshot(fleet(*(nodes or [node(gpu(memory_mib=1_000))]))), jobs)
 
 
 def slice_(milli: int, **rules: Any) -> Job:  # noqa: ANN401
-    """Make a job that asks for as much of a device's memory as of its cores."""
+    """Create a job that requests equal fractions of a device's memory and cores."""
     return job(gpus=1, gpu_milli=milli, gpu_memory_percent=milli // 10, **rules)
 
 
-def test_room_is_worth_what_fits_into_it() -> None:
-    """Room in which nothing more fits than in less room is worth no more, and an idle device is worth 1,000."""
+def test_value_of_free_capacity_is_that_of_fitting_jobs() -> None:
+    """Extra capacity without another fitting job adds no value, and an idle device has a value of 1,000."""
     worth = device_worths(figures([slice_(600), slice_(400)])).reshape(101, 101)
     assert worth[100, 100] == pytest.approx(1_000)
     assert worth[39, 39] == 0
@@ -44,8 +44,8 @@ def test_room_is_worth_what_fits_into_it() -> None:
     assert worth[100, 40] == worth[40, 100] == worth[40, 40]
 
 
-def test_memory_and_cores_are_told_apart() -> None:
-    """Where jobs ask for unlike shares of memory and of cores, room in one is no room in the other."""
+def test_memory_and_cores_have_separate_values() -> None:
+    """With unequal demands of memory and cores, free capacity of one does not replace the other."""
     jobs = [
         job(gpus=1, gpu_milli=200, gpu_memory_percent=80),
         job(gpus=1, gpu_milli=800, gpu_memory_percent=20),
@@ -55,14 +55,14 @@ def test_memory_and_cores_are_told_apart() -> None:
     assert worth[20, 20] == worth[60, 60] == 0
 
 
-def test_without_a_mix_room_is_worth_its_size() -> None:
-    """Where nothing is known of what comes, half a device is worth half of one."""
+def test_value_is_proportional_without_a_mix() -> None:
+    """Without a mix, half a device has half the value of a whole one."""
     worth = device_worths(figures(EMPTY)).reshape(101, 101)
     assert worth[50, 50] == worth[50, 100] == pytest.approx(500)
 
 
-def test_share_that_is_served_rises_to_all() -> None:
-    """No CPU serves nothing, what all jobs of the mix need serves all, and half of that more than half."""
+def test_served_fraction_rises_to_one() -> None:
+    """No CPU serves nothing, the demand of all jobs serves all, and half of it more than half."""
     tables, steps = served_tables(figures([job(gpus=1, cpu_milli=4_000, memory_mib=8_000)]))
     assert tables[:, 0] == pytest.approx([0, 0])
     assert tables[:, -1] == pytest.approx([1, 1])
@@ -73,7 +73,7 @@ def test_share_that_is_served_rises_to_all() -> None:
 
 
 def test_hosting_counts_what_fits_by_cpu_and_idle_devices() -> None:
-    """A node hosts a job of several devices when it has the CPU and the idle devices for it, where rules allow."""
+    """A node hosts a multi-device job with enough CPU and idle devices, where its rules allow."""
     pair = job(gpus=2, cpu_milli=8_000, models={"A"})
     found = figures([pair], node(gpu(model="A")), node(gpu(model="B")))
     steps, table = hosting_table(found, 3)
@@ -84,8 +84,8 @@ def test_hosting_counts_what_fits_by_cpu_and_idle_devices() -> None:
         assert (lines[kind, 1] > 0).tolist() == [False, False, bool(allowed), bool(allowed)]
 
 
-def test_groups_are_what_jobs_are_bound_to_and_their_unions() -> None:
-    """Each set of kinds that some job is bound to, and each union of two, with the work that it alone can serve."""
+def test_groups_are_allowed_kinds_of_jobs_and_their_unions() -> None:
+    """Each set of allowed kinds, and each union of two, has the work that it alone can serve."""
     nodes = [node(gpu(model=model)) for model in "ABC"]
     jobs = [slice_(500, models={"A"}), slice_(500, models={"B"}), slice_(1_000)]
     found = figures(jobs, *nodes)
@@ -100,13 +100,13 @@ def test_groups_are_what_jobs_are_bound_to_and_their_unions() -> None:
 
 
 def test_no_group_without_narrow_rules() -> None:
-    """Jobs that may go wherever there are devices make no kind of node scarce."""
+    """Unrestricted jobs make no kind of node scarce."""
     group, work = bound_groups(figures([slice_(500)], node(gpu(model="A")), node(gpu(model="B")), node()))
     assert len(group) == len(work) == 0
 
 
 def test_many_kinds_of_job_are_sampled() -> None:
-    """Of more kinds of job than tables are made from, an even sample stands for all."""
+    """An even sample represents more kinds of job than the tables are made from."""
     jobs = [job(gpus=1, gpu_milli=milli, gpu_memory_percent=50) for milli in range(1, 4 * MAX_TYPES)]
     found = figures(jobs)
     assert len(found.share) <= MAX_TYPES
@@ -114,7 +114,7 @@ def test_many_kinds_of_job_are_sampled() -> None:
 
 
 def test_empty_fleet_has_empty_tables() -> None:
-    """A fleet without nodes, or a cluster without any, is no special case."""
+    """Fleets and clusters without nodes need no special case."""
     found = mix_figures(Snapshot(fleet(cluster())), [slice_(500)])
     assert device_worths(found).shape == (0, 101 * 101)
     assert hosting_table(found, 0)[1].shape[1] == 1

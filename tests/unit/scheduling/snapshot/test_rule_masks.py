@@ -1,4 +1,4 @@
-"""What is worked out of a fleet once."""
+"""Tables of a fleet that snapshots share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FLEET = fleet(cluster(ONE, node(gpu(), gpu(), name="two")))
 MIX = [job("small", gpus=1), job("wide", gpus=2)]
 
 
-def test_copies_share_what_hangs_on_the_fleet_alone() -> None:
-    """It is worked out once for a snapshot and its copies, and again once the fleet of one has changed."""
+def test_clones_share_tables_of_the_fleet() -> None:
+    """A table is computed once for a snapshot and its clones, and again after a change of the fleet of one."""
     count = itertools.count(1)
     known = FleetCache(lambda _: next(count))
     snapshot = Snapshot(FLEET)
@@ -31,8 +31,8 @@ def test_copies_share_what_hangs_on_the_fleet_alone() -> None:
     assert [known(each) for each in (snapshot, twin)] == [1, 2]
 
 
-def test_what_is_written_to_is_each_ones_own() -> None:
-    """A copy decides another job next: it may not write where the snapshot remembers."""
+def test_clones_have_separate_writable_tables() -> None:
+    """A clone plans another job next and must not write to cached tables of the snapshot."""
     retained: SnapshotCache[list[int]] = SnapshotCache(lambda _: [])
     snapshot = Snapshot(FLEET)
     twin = snapshot.copy()
@@ -41,8 +41,8 @@ def test_what_is_written_to_is_each_ones_own() -> None:
 
 
 @pytest.mark.parametrize("policy", [Seaway(MIX), Fgd(MIX)], ids=lambda policy: policy.name)
-def test_policies_share_tables_between_copies_and_no_scratch(policy: Seaway | Fgd) -> None:
-    """What a compiled policy reads is the same array for a copy; what it writes is not."""
+def test_policies_share_tables_of_clones_but_no_scratch(policy: Seaway | Fgd) -> None:
+    """Arrays that a compiled policy reads are shared with clones; arrays that it writes are not."""
     snapshot = Snapshot(FLEET)
     ours, theirs = policy.params(snapshot), policy.params(snapshot.copy())
     assert ours.kind is theirs.kind
