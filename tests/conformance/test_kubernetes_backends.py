@@ -21,9 +21,9 @@ from seaway.testing.backends import BackendSuite, BackendUnderTest
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 
-PATIENCE_S = 0.4
-WISHES = ClusterOptions(
-    request_timeout_s=1, limits=Limits(unreachable_timeout_s=PATIENCE_S, unschedulable_timeout_s=0.2, history_size=16)
+TIMEOUT_S = 0.4
+OPTIONS = ClusterOptions(
+    request_timeout_s=1, limits=Limits(unreachable_timeout_s=TIMEOUT_S, unschedulable_timeout_s=0.2, history_size=16)
 )
 WAIT_S = 10.0
 
@@ -166,7 +166,7 @@ class TestKubernetesDirectly(BackendSuite):
         server = ApiServer("alpha").open()
         furnish(server)
         server.kubeconfig(self.folder / "alpha")
-        backends = KubernetesBackends(self.folder, WISHES, seed=1)
+        backends = KubernetesBackends(self.folder, OPTIONS, seed=1)
 
         def close() -> None:
             server.faults.clear()
@@ -185,7 +185,7 @@ class TestKubernetesThroughKarmada(BackendSuite):
         """Start a control plane with one member."""
         world = KarmadaWorld(["alpha"]).open()
         furnish(world.members["alpha"])
-        backends = KarmadaBackends(world.kubeconfig(self.folder / "karmada"), WISHES, seed=1)
+        backends = KarmadaBackends(world.kubeconfig(self.folder / "karmada"), OPTIONS, seed=1)
 
         def close() -> None:
             for server in world.servers.values():

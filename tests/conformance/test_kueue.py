@@ -12,7 +12,7 @@ import pytest
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
@@ -51,7 +51,7 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
         furnish(server)
         server.kubeconfig(tmp_path / "alpha")
         limits = Limits(unreachable_timeout_s=0.4, unschedulable_timeout_s=0.2, pod_start_timeout_s=STUCK_S)
-        backends = KubernetesBackends(tmp_path, replace(WISHES, limits=limits), seed=1)
+        backends = KubernetesBackends(tmp_path, replace(OPTIONS, limits=limits), seed=1)
         made = Under(server, backends.clusters()[0], backends.close, server)
         wait(made.received, "the first list")
         yield made
@@ -97,7 +97,7 @@ def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplo
         fault = server.faults.error(403, "*/workloads*")
         server.kubeconfig(tmp_path / "alpha")
         with caplog.at_level(logging.WARNING):
-            backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+            backends = KubernetesBackends(tmp_path, OPTIONS, seed=1)
             made = Under(server, backends.clusters()[0], backends.close, server)
             wait(made.received, "the first list")
             wait(lambda: fault.hits > 2, "that it is tried again")

@@ -11,7 +11,7 @@ from seaway.adapters.kubernetes import karmada
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.domain.deployment import Workload, WorkloadPhase
 from seaway.testing.backends import deploy, removal
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.conformance.test_own_templates import answer
 from tests.fakes.kubernetes import KarmadaWorld
 from tests.fakes.kubernetes.kinds import JOBS, OVERRIDES, PODS, POLICIES
@@ -31,7 +31,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KarmadaWorld]:
 @pytest.fixture
 def under(world: KarmadaWorld, tmp_path: Path) -> Iterator[Under]:
     """Join the cluster."""
-    backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
+    backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), OPTIONS, seed=1)
     yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control)
     backends.close()
 

@@ -22,7 +22,7 @@ from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from tests.conformance.test_kubernetes_backends import PATIENCE_S, WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, TIMEOUT_S, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 from tests.fakes.kubernetes.kinds import (
     CLAIM_TEMPLATES,
@@ -77,7 +77,7 @@ class Way:
     @contextmanager
     def joined(self, templates: Templates) -> Iterator[KubernetesCluster]:
         """Run a process with these templates."""
-        cluster_options = replace(WISHES, templates=templates)
+        cluster_options = replace(OPTIONS, templates=templates)
         backends = (
             KarmadaBackends(self.karmada, cluster_options, seed=1)
             if self.karmada
@@ -273,5 +273,5 @@ def test_a_kind_that_begins_to_fail_leaves_its_cluster_heard(way: Way) -> None:
         under(way, cluster)
         way.member.faults.error(500, "*/statefulsets", "GET")
         way.member.faults.cut_watches("*/statefulsets")
-        wait(lambda: cluster.collector_state().failing_s["apps/v1/StatefulSet"] > 2 * PATIENCE_S, "the failing kind")
+        wait(lambda: cluster.collector_state().failing_s["apps/v1/StatefulSet"] > 2 * TIMEOUT_S, "the failing kind")
         assert cluster.changes("", 0).complete

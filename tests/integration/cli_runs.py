@@ -22,7 +22,7 @@ ROUND_S = 0.005
 
 @dataclass
 class Ran:
-    """The result of a command."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ class Ran:
 
 
 class Cli:
-    """Runs commands as an admin by default."""
+    """A runner of commands, as an admin by default."""
 
     def __init__(self, served: Served, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.served = served
@@ -61,7 +61,7 @@ class Cli:
         self.served.rig.step(times)
 
     @contextmanager
-    def going_round(self) -> Iterator[None]:
+    def cycling(self) -> Iterator[None]:
         """Run cycles of the control loop during a block."""
         done = Event()
 

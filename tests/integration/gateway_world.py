@@ -21,8 +21,8 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
 from seaway.steering.state import desired
 
-AT_ONCE = {"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}
-FORWARDS = {"ipv6/conf/all/forwarding": "1"}
+NO_DAD = {"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}
+ROUTER = {"ipv6/conf/all/forwarding": "1"}
 
 ICMP6_FILTER = 1
 ECHO_REQUEST, ECHO_REPLY = 128, 129
@@ -38,7 +38,7 @@ class World:
     Parameters
     ----------
     folder
-        Stores the earlier settings.
+        Folder for the former settings.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +46,7 @@ class World:
         self.folder = folder
 
     def build(self) -> None:
-        """Create it, without any SRv6.
+        """Create all namespaces and links, without SRv6.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class World:
         ends: dict[str, list[tuple[wires.End, wires.End]]] = {}
         core = self.plan.namespace(CORE)
         namespaces = [
-            replace(each, settings=AT_ONCE | (FORWARDS if each.name == core else {})) for each in self.plan.namespaces()
+            replace(each, settings=NO_DAD | (ROUTER if each.name == core else {})) for each in self.plan.namespaces()
         ]
         for each in namespaces:
             try:
@@ -76,20 +76,20 @@ class World:
             wires.furnish(each, ends[each.name])
 
     def destroy(self) -> None:
-        """Remove all of it."""
+        """Remove all namespaces."""
         for place in self.plan.places:
             netns.remove(self.plan.namespace(place))
 
     def name(self, place: str) -> str:
-        """Return the namespace of a place."""
+        """Return the namespace of a machine."""
         return self.plan.namespace(place)
 
     def machine(self, gateway: str) -> Machine:
-        """Return a gateway."""
+        """Return the machine of a gateway."""
         return Machine(self.name(gateway), self.folder)
 
     def reach(self, network: NetworkConfig, active: Mapping[str, str] | None = None) -> None:
-        """Configure all gateways; `active` chooses the paths of ``gw-1``."""
+        """Configure all gateways; `active` selects the paths of ``gw-1``."""
         for each in network.gateways:
             state = desired(network, each.name, active if each.name == "gw-1" else None)
             self.machine(each.name).converge(state)
@@ -104,11 +104,11 @@ class Seen:
     wire
         Interface of the core.
     out
-        Whether the core sent it, or received it.
+        True if the core sent it, False if it received it.
     to
         Its next destination.
     left
-        Number of segments left.
+        Number of remaining segments.
     segments
         In the order of travel.
     inner
@@ -126,7 +126,7 @@ class Seen:
 
 @contextmanager
 def capture(namespace: str) -> Iterator[list[Seen]]:
-    """Collect the encapsulated packets that pass a namespace while the block runs; the list is complete after it."""
+    """Collect the encapsulated packets of a namespace while the block runs; the list is complete afterwards."""
     seen: list[Seen] = []
     with inside(namespace):
         tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))

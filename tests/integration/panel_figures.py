@@ -1,6 +1,6 @@
-"""Expected values of dashboard panels, computed from the API, and the panels that the API has no values for.
+"""Expected values of dashboard panels, computed from the API, and the panels without values in the API.
 
-Rates and increases are compared by the values of their counters: those begin with Seaway, and so do the API's lists.
+Rates and increases are compared by the values of their counters, which begin at 0 with Seaway, like the API's lists.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Figures = dict[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The expected result of a query.
+    """Expected result of a query.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Shown:
     figures
         All values; zeros may be missing.
     most
-        Number of values shown, the largest; 0 for all.
+        Number of values shown, the highest; 0 for all.
     within
         Allowed difference.
     some
-        Whether the API knows only some of the values.
+        True if the API has only some of the values.
     """
 
     labels: tuple[str, ...]
@@ -51,7 +51,7 @@ class Shown:
     within: float = 1e-3
     some: bool = False
 
-    def unlike(self, found: Figures) -> str:
+    def difference(self, found: Figures) -> str:
         """Return the difference to a result; empty if there is none."""
         if self.most:
             ordered = sorted(self.figures.values(), reverse=True)[: self.most]
@@ -60,16 +60,16 @@ class Shown:
         names = found.keys() if self.most else self.figures.keys() if self.some else found.keys() | self.figures.keys()
         pairs = {name: (found.get(name, 0.0), self.figures.get(name, 0.0)) for name in names}
         off = {name: pair for name, pair in pairs.items() if pair[0] != pytest.approx(pair[1], abs=self.within)}
-        return f"{off} (shown, told)" if off else ""
+        return f"{off} (shown, expected)" if off else ""
 
 
-def standing(query: str) -> str:
-    """Return a query for the value of counters instead of their rate."""
+def without_rates(query: str) -> str:
+    """Return a query for the values of counters instead of their rates."""
     return WINDOWED.sub(r"\1", query)
 
 
-class Told:
-    """The API's answers about a demo at rest."""
+class Reported:
+    """Answers of the API about a demo at rest."""
 
     def __init__(self, demo: WatchedDemo) -> None:
         self._demo = demo
@@ -104,20 +104,20 @@ def one(figure: float, within: float = 1e-3) -> Shown:
     return Shown((), {(): figure}, within=within)
 
 
-def counted(label: str, things: Mapping[str, float]) -> Shown:
-    """Return values by one label."""
-    return Shown((label,), {(name,): count for name, count in things.items()})
+def counted(label: str, objects: Mapping[str, float]) -> Shown:
+    """Return numbers of objects by one label."""
+    return Shown((label,), {(name,): count for name, count in objects.items()})
 
 
-def all_in(label: str, things: Mapping[str, float]) -> Shown:
-    """Return the values that the API knows, by a label, among others."""
-    return Shown((label,), {(name,): count for name, count in things.items()}, some=True)
+def all_in(label: str, objects: Mapping[str, float]) -> Shown:
+    """Return the values that the API has, by a label, among others."""
+    return Shown((label,), {(name,): count for name, count in objects.items()}, some=True)
 
 
-def by_cluster(things: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float]) -> Shown:
-    """Add up the values of things by cluster."""
+def by_cluster(objects: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float]) -> Shown:
+    """Sum the values of objects by cluster."""
     sums: Counter[str] = Counter()
-    for each in things:
+    for each in objects:
         sums[each["cluster"]] += figure(each)  # type: ignore[assignment]  # a float counts, too
     return counted("cluster", sums)
 
@@ -127,7 +127,7 @@ def share(amounts: list[dict[str, Any]]) -> float:
     return float(100 * sum(each["used"] for each in amounts) / sum(each["total"] for each in amounts))
 
 
-def of_fleet(reported: Told) -> dict[Key, Shown]:
+def of_fleet(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the fleet's dashboard."""
     devices, clusters = reported.devices, reported.clusters
     cores = {each["uuid"]: share([each["core_milli"]]) for each in devices}
@@ -177,7 +177,7 @@ def of_fleet(reported: Told) -> dict[Key, Shown]:
     }
 
 
-def of_devices(reported: Told) -> dict[Key, Shown]:
+def of_devices(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the devices' dashboard."""
     devices = reported.devices
 
@@ -216,7 +216,7 @@ def of_devices(reported: Told) -> dict[Key, Shown]:
     }
 
 
-def of_vgpus(reported: Told) -> dict[Key, Shown]:
+def of_vgpus(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the vGPUs' dashboard."""
     slices = reported.slices
 
@@ -248,11 +248,11 @@ def of_vgpus(reported: Told) -> dict[Key, Shown]:
 
 
 def pod(held: dict[str, Any]) -> str:
-    """Return the name of a slice's holder: its pod, or its replica until the pod is known."""
+    """Return the pod of a slice, or its replica until the pod is known."""
     return held["pod"].rpartition("/")[2] or f"sw-{held['job_id']}-{held['attempt']}-{held['replica']}"
 
 
-def of_network(reported: Told) -> dict[Key, Shown]:
+def of_network(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the network's dashboard."""
     links = reported.links
     net = {(each["sourceName"], each["targetName"]): each["net"] for each in links}
@@ -285,7 +285,7 @@ def of_network(reported: Told) -> dict[Key, Shown]:
     }
 
 
-def of_scheduler(reported: Told) -> dict[Key, Shown]:
+def of_scheduler(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the scheduler's dashboard."""
     waiting = sum(each["waiting"] for each in reported.uses)
     placed = Counter(each["policy"] for each in reported.attempts)
@@ -301,7 +301,7 @@ def of_scheduler(reported: Told) -> dict[Key, Shown]:
     }
 
 
-def of_jobs(reported: Told) -> dict[Key, Shown]:
+def of_jobs(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the jobs' dashboard."""
     states = reported.states
     waiting: Counter[str] = Counter()
@@ -344,19 +344,19 @@ def of_jobs(reported: Told) -> dict[Key, Shown]:
     }
 
 
-def expected(reported: Told) -> dict[Key, Shown]:
+def expected(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of all panels that the API has values for."""
     parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs)
     return {key: shown for part in parts for key, shown in part(reported).items()}
 
 
-AGE = "an age: it goes on between the scrape and the question"
-INSIDE = "what goes on inside Seaway: only metrics tell it"
-COUNTED = "counted since the start, and by no list of the API"
-TIMES = "an estimate between the bounds of a histogram; how many it counts is held to the API by other panels"
-TRAFFIC = "traffic that goes on: it differs from one look to the next"
-LOWEST = "a quotient of two other panels' figures, and the lowest of it"
-ASKED_FOR = "held in sum to the jobs that wait, by a test of its own: the API explains a job, not all"
+AGE = "an age: it increases between the scrape and the query"
+INSIDE = "internal state of Seaway: only metrics have it"
+COUNTED = "a counter since the start, without a list in the API"
+TIMES = "an estimate between the bounds of a histogram; other panels compare its counts with the API"
+TRAFFIC = "present traffic: it changes between scrapes"
+LOWEST = "the minimum of a quotient of two other panels' values"
+ASKED_FOR = "its sum is compared with pending jobs by a separate test: the API explains single jobs"
 
 WITHOUT: dict[tuple[str, str], str] = {
     ("fleet", "Clusters/Silent for"): AGE,
@@ -385,7 +385,7 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("scheduler", "Until clusters took it over"): TIMES,
     ("scheduler", "Still to be told"): INSIDE,
     ("scheduler", "Age of the oldest"): INSIDE,
-    ("scheduler", "Told in vain"): INSIDE,
+    ("scheduler", "Reported in vain"): INSIDE,
     ("scheduler", "Age of what is known"): AGE,
     ("scheduler", "Sources that fail"): INSIDE,
     ("scheduler", "Doubts about what is told"): INSIDE,

@@ -1,4 +1,4 @@
-"""`seaway up` as a process, for tests that use it as users do."""
+"""`seaway up` as a separate process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import httpx
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 START_S = 180
 """Time limit for a server to be ready: the first start on a machine compiles the engine."""
 
 
 class Running:
-    """A server in a process of its own.
+    """A server in a separate process.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Running:
 
     def __init__(self, data: Path, *arguments: str) -> None:
         self._data, self._arguments = data, arguments
-        self._output = data.with_name(f"{data.name}.said")  # a pipe without a reader would fill up and block it
+        self._output = data.with_name(f"{data.name}.said")  # a pipe without a reader would fill up and block
         self._start(0)
         token = (data / "admin-token").read_text(encoding="utf-8").strip()
         url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
@@ -54,9 +54,9 @@ class Running:
             time.sleep(0.02)
 
     def restart(self) -> None:
-        """Kill it, and start it again at the same address."""
+        """Kill the server, and start it again at the same address."""
         self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         self._start(self.client.base_url.port or 80)
 
     def submit(self, **fields: object) -> str:
@@ -68,16 +68,16 @@ class Running:
 
     def await_state(self, job: str, state: str) -> None:
         """Wait until a job is in a state."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while (now := self.client.get(f"/api/v1/jobs/{job}").json())["state"] != state:
             assert time.monotonic() < until, now
             time.sleep(0.02)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> str:
-        """End it; return its output."""
+        """End the server; return its output."""
         self.client.close()
         self.process.send_signal(how)
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
         return self.said()
 
     def said(self) -> str:

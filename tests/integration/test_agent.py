@@ -25,9 +25,9 @@ from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 20
-ENDS_S = 6
-TOWNS = tuple(f"ag{os.getpid() % 10_000}-{end}" for end in "ab")
+TIMEOUT_S = 20
+SHUTDOWN_S = 6
+NETNS = tuple(f"ag{os.getpid() % 10_000}-{end}" for end in "ab")
 PORT = 8627
 
 
@@ -42,19 +42,19 @@ def _two_namespaces() -> Iterator[None]:
     if os.geteuid():
         skip_or_fail(RuntimeError("network namespaces take root"))
     try:
-        for town in TOWNS:
-            ip("netns", "add", town)
-        ip("link", "add", "wan", "netns", TOWNS[0], "type", "veth", "peer", "name", "wan", "netns", TOWNS[1])
-        for number, town in enumerate(TOWNS, 1):
-            ip("-n", town, "link", "set", "lo", "up")
-            ip("-n", town, "link", "set", "wan", "up")
-            ip("-n", town, "addr", "add", f"fd00:51d:1::{number}/64", "dev", "wan", "nodad")
+        for namespace in NETNS:
+            ip("netns", "add", namespace)
+        ip("link", "add", "wan", "netns", NETNS[0], "type", "veth", "peer", "name", "wan", "netns", NETNS[1])
+        for number, namespace in enumerate(NETNS, 1):
+            ip("-n", namespace, "link", "set", "lo", "up")
+            ip("-n", namespace, "link", "set", "wan", "up")
+            ip("-n", namespace, "addr", "add", f"fd00:51d:1::{number}/64", "dev", "wan", "nodad")
         yield
     except (OSError, subprocess.CalledProcessError) as error:
         skip_or_fail(error)
     finally:
-        for town in TOWNS:
-            subprocess.run(["ip", "netns", "delete", town], check=False, capture_output=True)
+        for namespace in NETNS:
+            subprocess.run(["ip", "netns", "delete", namespace], check=False, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def token_file(served: Served, folder: Path, gateway: str) -> Path:
 
 def until(done: Callable[[], object]) -> None:
     """Wait until a condition is met."""
-    ends_s = time.monotonic() + PATIENCE_S
+    ends_s = time.monotonic() + TIMEOUT_S
     while not done():
         assert time.monotonic() < ends_s, "waited too long"
         time.sleep(0.02)
@@ -114,9 +114,9 @@ def until(done: Callable[[], object]) -> None:
 class Agent:
     """An agent's process."""
 
-    def __init__(self, folder: Path, gateway: str, town: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, gateway: str, namespace: str, *arguments: str) -> None:
         self.log = folder / f"{gateway}.log"
-        command = [sys.executable, "-m", "seaway", "agent", "--gateway", gateway, "--netns", town, *arguments]
+        command = [sys.executable, "-m", "seaway", "agent", "--gateway", gateway, "--netns", namespace, *arguments]
         with self.log.open("w") as log, (folder / f"{gateway}.out").open("w") as out:
             environment = {**os.environ, "SEAWAY_AGENT_REFRESH_S": "0.5"}
             environment.pop("SEAWAY_TOKEN", None)
@@ -132,7 +132,7 @@ class Agent:
 
     @property
     def said(self) -> str:
-        """Its log."""
+        """Return its log."""
         return self.log.read_text(encoding="utf-8")
 
     def threads(self) -> list[Status]:
@@ -143,15 +143,15 @@ class Agent:
         """Terminate it; return the duration, seconds."""
         began_s = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(ENDS_S) == 0, self.said
+        assert self.process.wait(SHUTDOWN_S) == 0, self.said
         return time.monotonic() - began_s
 
 
-def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_path: Path) -> None:
-    """An agent probes as an unprivileged user, reports correct values, and leaves nothing behind when it ends."""
+def test_agent_reports_without_privileges_and_stops_cleanly(served: Served, tmp_path: Path) -> None:
+    """An agent probes as an unprivileged user, reports correct values, and leaves nothing behind."""
     asked(served, "PUT", "/network", network())
     token = token_file(served, tmp_path, "gw-1")
-    with Agent(tmp_path, "gw-1", TOWNS[0], "--server", served.url, "--token-file", str(token)) as agent:
+    with Agent(tmp_path, "gw-1", NETNS[0], "--server", served.url, "--token-file", str(token)) as agent:
         until(lambda: reported(served)["rounds"] >= 2)
         nobody = find_account("nobody")
         threads = agent.threads()
@@ -165,24 +165,24 @@ def test_agent_reports_without_privileges_and_ends_in_peace(served: Served, tmp_
             assert each.no_new_privs
         assert reported(served)["state"] == "reporting"
         assert "no answer from gw-3" in agent.said
-        assert agent.end() < ENDS_S
+        assert agent.end() < SHUTDOWN_S
         assert "ended" in agent.said
-    assert subprocess.run(["ip", "netns", "pids", TOWNS[0]], check=True, capture_output=True).stdout == b""
+    assert subprocess.run(["ip", "netns", "pids", NETNS[0]], check=True, capture_output=True).stdout == b""
     sockets = subprocess.run(
-        ["ip", "netns", "exec", TOWNS[0], "cat", "/proc/net/raw6"], check=True, capture_output=True
+        ["ip", "netns", "exec", NETNS[0], "cat", "/proc/net/raw6"], check=True, capture_output=True
     )
     assert len(sockets.stdout.splitlines()) == 1  # the header
 
 
-def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
-    """Results of an outage of the server arrive after it: all of them, in order, and once."""
+def test_results_of_a_server_outage_arrive_afterwards(tmp_path: Path) -> None:
+    """All results arrive in order and once."""
     file, token = tmp_path / "network.yaml", tmp_path / "token"
     file.write_text(json.dumps(network()), encoding="utf-8")
     token.write_text("sw_1_secret", encoding="ascii")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = ("--server", f"http://127.0.0.1:{port}", "--token-file", str(token))
-    with Agent(tmp_path, "gw-2", TOWNS[1], *server, "-f", str(file), "-o", "json") as agent:
+    with Agent(tmp_path, "gw-2", NETNS[1], *server, "-f", str(file), "-o", "json") as agent:
         until(lambda: len(lines(agent)) >= 6)
         with collecting(port) as reports:
             until(lambda: reports)
@@ -200,7 +200,7 @@ def test_results_of_an_outage_arrive_afterwards(tmp_path: Path) -> None:
 
 @contextmanager
 def collecting(port: int) -> Iterator[list[dict[str, Any]]]:
-    """Run a server that accepts every report, and configures no targets."""
+    """Run a server that accepts every report and configures no targets."""
     reports: list[dict[str, Any]] = []
 
     class Taking(BaseHTTPRequestHandler):
@@ -231,39 +231,39 @@ def collecting(port: int) -> Iterator[list[dict[str, Any]]]:
         server.server_close()
 
 
-def test_agents_answer_each_other_where_echo_is_not_to_be_used(served: Served, tmp_path: Path) -> None:
-    """If gateways are probed by UDP, their agents reflect the datagrams as soon as the network configures that."""
+def test_agents_reflect_udp_probes_instead_of_echo(served: Served, tmp_path: Path) -> None:
+    """Agents start to reflect datagrams as soon as the network configures UDP probes."""
     asked(served, "PUT", "/network", network(method="udp", port=PORT))
     first_token, other_token = (
         ("--server", served.url, "--token-file", str(token_file(served, tmp_path, gateway)))
         for gateway in ("gw-1", "gw-2")
     )
     with (
-        Agent(tmp_path, "gw-1", TOWNS[0], *first_token) as first,
-        Agent(tmp_path, "gw-2", TOWNS[1], *other_token, "-o", "json") as other,
+        Agent(tmp_path, "gw-1", NETNS[0], *first_token) as first,
+        Agent(tmp_path, "gw-2", NETNS[1], *other_token, "-o", "json") as other,
     ):
         until(lambda: any(each["target"] == "gw-1" and each["received"] == 3 for each in lines(other)))
         assert f"sent back from fd00:51d:1::1 port {PORT}" in first.said
         asked(served, "PUT", "/network", network())
         until(lambda: "network version" in first.said.partition("sent back")[2])
-        until(lambda: f":{PORT:04X}" not in ip("netns", "exec", TOWNS[0], "cat", "/proc/net/udp6"))
+        until(lambda: f":{PORT:04X}" not in ip("netns", "exec", NETNS[0], "cat", "/proc/net/udp6"))
 
 
-def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> None:
-    """An agent with an address from the control plane ends when that changes; one with a fixed address continues."""
+def test_agent_stops_when_its_address_changes(served: Served, tmp_path: Path) -> None:
+    """An agent with an address from the control plane stops; one with a fixed address continues."""
     reach = ["--server", served.url]
     first, second = (token_file(served, tmp_path, gateway) for gateway in ("gw-1", "gw-2"))
     reported = ("--address", "fd00:51d:1::2")
     with (
-        Agent(tmp_path, "gw-1", TOWNS[0], *reach, "--token-file", str(first)) as asking,
-        Agent(tmp_path, "gw-2", TOWNS[1], *reach, "--token-file", str(second), *reported) as knowing,
+        Agent(tmp_path, "gw-1", NETNS[0], *reach, "--token-file", str(first)) as asking,
+        Agent(tmp_path, "gw-2", NETNS[1], *reach, "--token-file", str(second), *reported) as knowing,
     ):
         until(lambda: "targets to probe" in asking.said and "targets to probe" in knowing.said)
         changed = network()
         changed["gateways"][0]["address"], changed["gateways"][1]["address"] = "fd00:51d:1::8", "fd00:51d:1::9"
         try:
             asked(served, "PUT", "/network", changed)
-            assert asking.process.wait(PATIENCE_S) == 2, asking.said
+            assert asking.process.wait(TIMEOUT_S) == 2, asking.said
             assert "the gateway's address is now fd00:51d:1::8, and probes come from fd00:51d:1::1" in asking.said
             until(lambda: "the network has fd00:51d:1::9 for this gateway" in knowing.said)
             time.sleep(1.5)  # the time of three requests
@@ -273,8 +273,8 @@ def test_an_agent_whose_address_changed_ends(served: Served, tmp_path: Path) -> 
             asked(served, "PUT", "/network", network())
 
 
-def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> None:
-    """Without root, with the two capabilities for sockets and namespaces, it probes, and has dropped them by then."""
+def test_two_capabilities_suffice_to_probe_from_a_namespace(tmp_path: Path) -> None:
+    """Without root, with the capabilities for sockets and namespaces, the agent probes, and has then dropped them."""
     file = tmp_path / "network.yaml"
     file.write_text(json.dumps(network()), encoding="utf-8")
     both = "+net_raw,+sys_admin"
@@ -286,7 +286,7 @@ def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> No
         f"--inh-caps={both}",
         f"--ambient-caps={both}",
     ]
-    command = [sys.executable, "-m", "seaway", "agent", "--gateway", "gw-1", "--netns", TOWNS[0], "-f", "/dev/stdin"]
+    command = [sys.executable, "-m", "seaway", "agent", "--gateway", "gw-1", "--netns", NETNS[0], "-f", "/dev/stdin"]
     with (
         file.open("rb") as given,
         subprocess.Popen([*who, *command, "-o", "json"], stdin=given, stdout=subprocess.PIPE, cwd="/") as agent,
@@ -301,11 +301,11 @@ def test_capabilities_are_enough_to_probe_from_a_namespace(tmp_path: Path) -> No
             agent.kill()
 
 
-def test_told_twice_to_end_while_it_waits_for_its_address(tmp_path: Path) -> None:
-    """It ends silently, even after two signals."""
+def test_agent_stops_quietly_after_two_signals_without_an_address(tmp_path: Path) -> None:
+    """It prints no traceback while it waits for its address."""
     token = tmp_path / "token"
     token.write_text("sw_1_secret", encoding="ascii")
-    with Agent(tmp_path, "gw-1", TOWNS[0], "--server", "http://127.0.0.1:1", "--token-file", str(token)) as agent:
+    with Agent(tmp_path, "gw-1", NETNS[0], "--server", "http://127.0.0.1:1", "--token-file", str(token)) as agent:
         until(lambda: "asking for the own address" in agent.said)
         agent.process.send_signal(signal.SIGTERM)
         while agent.process.poll() is None:
@@ -315,12 +315,12 @@ def test_told_twice_to_end_while_it_waits_for_its_address(tmp_path: Path) -> Non
         assert len(agent.said.splitlines()) == 1
 
 
-def test_once(tmp_path: Path) -> None:
-    """A single round without a server prints a line for each target, and its exit code reports a missing answer."""
+def test_once_runs_a_single_round(tmp_path: Path) -> None:
+    """A round without a server prints a row for each target, and its exit code reports a missing reply."""
     file = tmp_path / "network.yaml"
     file.write_text(json.dumps(network()), encoding="utf-8")
-    with Agent(tmp_path, "gw-1", TOWNS[0], "-f", str(file), "--once", "-o", "json") as agent:
-        assert agent.process.wait(PATIENCE_S) == 1
+    with Agent(tmp_path, "gw-1", NETNS[0], "-f", str(file), "--once", "-o", "json") as agent:
+        assert agent.process.wait(TIMEOUT_S) == 1
         assert [(each["target"], each["received"] > 0) for each in lines(agent)] == [("gw-2", True), ("gw-3", False)]
         assert all(0 < each["latency_ns"] < 100_000_000 for each in lines(agent) if each["received"])
 

@@ -1,4 +1,4 @@
-"""The API behind a real server: streams, disconnects, TLS, large bodies, an orderly shutdown."""
+"""The API behind a real server: streams, disconnects, TLS, large bodies and shutdown."""
 
 # ruff: noqa: ANN401  # options go on as they are
 
@@ -37,11 +37,11 @@ from seaway.bootstrap.settings import ServerSettings
 from seaway.domain.errors import RejectedError
 from tests.unit.api.rig import JOB, Rig, make_rig
 
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 class Served:
-    """A rig behind a server on a port of its own."""
+    """A rig behind a server on its own port."""
 
     def __init__(self, rig: Rig, settings: ServerSettings) -> None:
         self.rig = rig
@@ -57,9 +57,9 @@ class Served:
 
     def client(self, token: str = "user", **options: Any) -> httpx.Client:
         """Create a client."""
-        return httpx.Client(base_url=self.url, headers=self.headers(token), timeout=PATIENCE_S, **options)
+        return httpx.Client(base_url=self.url, headers=self.headers(token), timeout=TIMEOUT_S, **options)
 
-    def tell(self, count: int, *, tenant: str = "default", reason: str = "x") -> None:
+    def store_events(self, count: int, *, tenant: str = "default", reason: str = "x") -> None:
         """Store some events."""
         now_ns = self.rig.clock.now_ns()
         for _ in range(count):
@@ -72,14 +72,14 @@ def serving(settings: ServerSettings | None = None, **options: Any) -> Iterator[
     warm_up()
     served = Served(make_rig(**options), settings or ServerSettings())
     served.thread.start()
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while not served.server.started and time.monotonic() < until:
         time.sleep(0.005)
     try:
         yield served
     finally:
         served.server.should_exit = True
-        served.thread.join(PATIENCE_S)
+        served.thread.join(TIMEOUT_S)
         served.socket.close()
         served.rig.plane.stop()
     assert not served.thread.is_alive()
@@ -102,8 +102,8 @@ def events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_queue_takes_jobs_as_soon_as_it_is_there(served: Served) -> None:
-    """A new queue accepts jobs immediately, dry-run and submitted, before the control loop knows it."""
+def test_new_queue_accepts_jobs_immediately(served: Served) -> None:
+    """The queue accepts dry runs and jobs before the control loop knows it."""
     with served.client("operator") as client:
         assert client.put("/api/v1/queues/new", json={"policy": "bestfit"}).status_code == 200
         job = {**JOB, "tenant": "default", "queue": "new"}
@@ -115,8 +115,8 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_there(served: Served) -> None:
         assert "closed" in client.post("/api/v1/jobs", json=job).json()["detail"]
 
 
-def test_events_come_live(served: Served) -> None:
-    """A follower receives a submit event soon after the submit."""
+def test_stream_sends_new_events(served: Served) -> None:
+    """A follower receives a submit event soon after the submission."""
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         lines = stream.iter_lines()
@@ -126,9 +126,9 @@ def test_events_come_live(served: Served) -> None:
     assert (event["job_id"], event["state"], event["actor"]) == (job["id"], "pending", "user")
 
 
-def test_a_stream_goes_on_where_it_broke_off(served: Served) -> None:
-    """With the last event's id no event is missed or sent twice, in whichever form the id is sent."""
-    served.tell(10)
+def test_stream_resumes_after_the_last_event(served: Served) -> None:
+    """After the last event's ID no event is lost or duplicated, in all forms of the ID."""
+    served.store_events(10)
     last = served.rig.store.last_event()
     with served.client() as client:
         for options in (
@@ -139,32 +139,32 @@ def test_a_stream_goes_on_where_it_broke_off(served: Served) -> None:
             with client.stream("GET", "/api/v1/events", **options) as stream:  # type: ignore[arg-type]
                 lines = stream.iter_lines()
                 seen = events(lines, served.rig.store.last_event() - last + 5)
-                served.tell(1)
+                served.store_events(1)
                 seen += events(lines, 1)
             assert [each["id"] for each in seen] == list(range(last - 4, served.rig.store.last_event() + 1))
         for headers in ({"last-event-id": "x"}, {"last-event-id": "9" * 30}):
             assert client.get("/api/v1/events", headers=headers).status_code == 422
 
 
-def test_what_memory_forgot_comes_from_the_store(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that is older than the feed's memory is served from the store, in pages."""
+def test_stream_reads_older_events_from_the_store(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that are older than the feed's memory are read in pages."""
     monkeypatch.setattr(hub_module, "MAX_ROWS", 7)
-    served.tell(50)
+    served.store_events(50)
     feed = served.rig.plane.feed
     feed._events = deque(list(feed._events)[-5:], maxlen=5)  # noqa: SLF001  # as after very many events
     last = served.rig.store.last_event()
     with served.client() as client, client.stream("GET", "/api/v1/events?after=0") as stream:
         lines = stream.iter_lines()
         first = events(lines, 45)
-        served.tell(30)
+        served.store_events(30)
         rest = events(lines, 35)
     ids = [each["id"] for each in first + rest]
     assert ids == sorted(set(ids))
     assert ids[-1] <= last + 30
 
 
-def test_a_stream_can_be_narrowed_to_a_job(served: Served) -> None:
-    """Only the events of the requested job are sent."""
+def test_stream_of_a_job_has_only_its_events(served: Served) -> None:
+    """Other events are not sent."""
     with served.client() as client:
         first = client.post("/api/v1/jobs", json={**JOB, "name": "one"}).json()
         client.post("/api/v1/jobs", json={**JOB, "name": "two"})
@@ -177,14 +177,14 @@ def test_a_stream_can_be_narrowed_to_a_job(served: Served) -> None:
         assert client.get("/api/v1/events?job=none").status_code == 404
 
 
-def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
-    """Events of other tenants, and objects that describe them, are not sent, live or later."""
+def test_tenant_receives_own_events_and_those_of_the_fleet(served: Served) -> None:
+    """Events of other tenants, and objects of theirs, are not sent, live or later."""
     for after in ("", "?after=0"):
         with served.client("other") as client, client.stream("GET", f"/api/v1/events{after}") as stream:
             lines = stream.iter_lines()
-            served.tell(3, tenant="default", reason="secret")
-            served.tell(1, tenant="", reason="all")
-            served.tell(1, tenant="other", reason="ours")
+            served.store_events(3, tenant="default", reason="secret")
+            served.store_events(1, tenant="", reason="all")
+            served.store_events(1, tenant="other", reason="ours")
             seen = events(lines, 2)
             while seen[-1]["reason"] != "ours":
                 seen += events(lines, 1)
@@ -194,22 +194,22 @@ def test_a_tenant_hears_of_itself_and_the_fleet(served: Served) -> None:
         assert client.get("/api/v1/events?tenant=default").status_code == 404
 
 
-def test_a_slow_listener_holds_up_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow reader does not delay others, and gets everything when it reads again."""
+def test_slow_reader_does_not_delay_others(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow reader gets everything when it reads again."""
     monkeypatch.setattr(listener_module, "MAX_BYTES", 20_000)
     begin = served.rig.store.last_event()
     with served.client() as slow, served.client() as quick:
         with slow.stream("GET", "/api/v1/events") as slow_stream, quick.stream("GET", "/api/v1/events") as stream:
             lines = stream.iter_lines()
             for _ in range(20):
-                served.tell(300, reason="x" * 500)
+                served.store_events(300, reason="x" * 500)
                 events(lines, 300)
             ids = [each["id"] for each in events(slow_stream.iter_lines(), 6000)]
         assert ids == list(range(begin + 1, begin + 6001))
 
 
-def test_a_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream with a revoked token gets no more events, and ends with the next heartbeat."""
+def test_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream gets no more events, and ends with the next heartbeat."""
     monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.1)
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
         lines = stream.iter_lines()
@@ -217,23 +217,23 @@ def test_a_revoked_token_ends_its_streams(served: Served, monkeypatch: pytest.Mo
             pass
         token = next(each for each in served.rig.store.tokens() if each.name == "user")
         served.rig.plane.access.revoke(token.id)
-        served.tell(1, reason="not for him")
+        served.store_events(1, reason="not for him")
         assert not any("not for him" in line for line in lines)
 
 
-def test_who_goes_away_is_forgotten(served: Served) -> None:
-    """A client that disconnects leaves nothing behind."""
+def test_disconnected_client_is_removed(served: Served) -> None:
+    """The server keeps no state of it."""
     hub = served.rig.app.state.hub
     with served.client() as client, client.stream("GET", "/api/v1/events"):
         assert len(hub) == 1
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while len(hub) and time.monotonic() < until:
         time.sleep(0.01)
     assert len(hub) == 0
 
 
-def test_the_server_ends_though_somebody_follows(served: Served) -> None:
-    """Streams end in order when the server does, and the server does not wait for them."""
+def test_server_stops_despite_followers(served: Served) -> None:
+    """Streams end in order, and the server does not wait for clients."""
     with served.client() as client, client.stream("GET", "/api/v1/events") as stream:
         lines = stream.iter_lines()
         next(lines)
@@ -241,19 +241,19 @@ def test_the_server_ends_though_somebody_follows(served: Served) -> None:
         served.server.should_exit = True
         for _ in lines:
             pass
-    served.thread.join(PATIENCE_S)
+    served.thread.join(TIMEOUT_S)
     assert time.monotonic() - began < 5
     assert not served.thread.is_alive()
 
 
-def test_audit_entries_are_stored_before_the_end() -> None:
-    """Audit entries from before the server's end are in the store afterwards."""
+def test_audit_entries_are_stored_before_shutdown() -> None:
+    """The store has all entries after the server has stopped."""
     with serving() as served, served.client() as client:
         assert client.post("/api/v1/jobs", json=JOB).status_code == 201
     assert served.rig.store.audit(0, 1)[0].verb == "POST submit_job"
 
 
-def test_bodies_without_a_length_are_bounded(served: Served) -> None:
+def test_chunked_bodies_are_limited(served: Served) -> None:
     """A chunked body is rejected as soon as it is too long."""
 
     def chunks() -> Iterator[bytes]:
@@ -277,9 +277,9 @@ def test_bodies_without_a_length_are_bounded(served: Served) -> None:
     ],
     ids=["nonsense", "length", "smuggled", "two lengths", "nul"],
 )
-def test_broken_requests_get_a_clear_answer(served: Served, raw: bytes) -> None:
-    """A request that is not HTTP gets 400 and the connection is closed."""
-    with socket.create_connection(("127.0.0.1", served.port), PATIENCE_S) as connection:
+def test_invalid_http_gets_400(served: Served, raw: bytes) -> None:
+    """A request that is not HTTP gets 400, and its connection is closed."""
+    with socket.create_connection(("127.0.0.1", served.port), TIMEOUT_S) as connection:
         connection.sendall(raw)
         answer = connection.recv(65_536)
     assert answer.startswith(b"HTTP/1.1 4")
@@ -298,15 +298,15 @@ BEGUN = [
 
 def begin(served: Served, method: str, path: str, token: str) -> socket.socket:
     """Connect and send the first byte of a request's body."""
-    connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+    connection = socket.create_connection(("127.0.0.1", served.port), TIMEOUT_S)
     who = served.headers(token)["authorization"]
     head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {who}\r\n"
     connection.sendall(head.encode() + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
     return connection
 
 
-def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """Half a request leaves nothing, also no log entry, and others are answered."""
+def test_half_a_request_harms_no_other_client(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """Half a request leaves nothing, not even a log entry, and other clients are served."""
     audited = len(served.rig.store.audit(0, 100))
     for _ in range(5):
         for each in BEGUN:
@@ -314,7 +314,7 @@ def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: py
     with served.client() as client:
         assert client.post("/api/v1/jobs", json=JOB).status_code == 201
     with served.client("operator") as client:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while _given_up(client.get("/metrics").text) < 5 * len(BEGUN):
             assert time.monotonic() < until
             time.sleep(0.01)
@@ -322,8 +322,8 @@ def test_a_client_that_goes_away_halfway_harms_nobody(served: Served, caplog: py
     assert len(served.rig.store.audit(0, 100)) == audited + 1
 
 
-def test_a_body_that_nobody_waits_for_ends_its_connection(served: Served) -> None:
-    """A request that is rejected before its body is read cannot keep the connection; one that was sent whole can."""
+def test_unread_body_closes_the_connection(served: Served) -> None:
+    """A rejection before the body is read closes the connection, unless the body has arrived completely."""
     served.rig.tokens["nobody"] = "none"
     for each in BEGUN:
         with begin(served, *each[:2], "nobody") as connection:
@@ -341,7 +341,7 @@ def _given_up(metrics: str) -> float:
 
 
 @pytest.mark.parametrize(("method", "path", "token"), BEGUN)
-def test_a_body_has_to_come_in_time(
+def test_slow_body_times_out(
     served: Served, monkeypatch: pytest.MonkeyPatch, method: str, path: str, token: str
 ) -> None:
     """A client that sends a body byte by byte, or stops, gets an error and is disconnected, on any path."""
@@ -351,7 +351,7 @@ def test_a_body_has_to_come_in_time(
             began = time.monotonic()
             connection.settimeout(0.02)
             answer = b""
-            while time.monotonic() < began + PATIENCE_S:
+            while time.monotonic() < began + TIMEOUT_S:
                 try:
                     if bytewise:
                         connection.sendall(b" ")
@@ -360,14 +360,14 @@ def test_a_body_has_to_come_in_time(
                     answer += piece
                 except TimeoutError:
                     continue
-                except OSError:  # closed while more was sent
+                except OSError:  # closed while the client sent more
                     break
-            assert time.monotonic() - began < PATIENCE_S
+            assert time.monotonic() - began < TIMEOUT_S
             assert answer.startswith(b"HTTP/1.1 408 ")
 
 
 def certificate(folder: Path) -> ServerSettings:
-    """Create a self-signed certificate for this machine."""
+    """Create a self-signed certificate for localhost."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -391,8 +391,8 @@ def certificate(folder: Path) -> ServerSettings:
     return ServerSettings(tls_certificate=str(certificate_path), tls_key=str(key_path))
 
 
-def test_tls_files_encrypt(tmp_path: Path) -> None:
-    """With a certificate and its key the server accepts only TLS, also for streams."""
+def test_server_with_certificate_accepts_only_tls(tmp_path: Path) -> None:
+    """Streams use TLS too."""
     settings = certificate(tmp_path)
     with serving(settings) as served:
         context = ssl.create_default_context(cafile=settings.tls_certificate)
@@ -401,11 +401,11 @@ def test_tls_files_encrypt(tmp_path: Path) -> None:
             with client.stream("GET", "/api/v1/events?after=0") as stream:
                 assert events(stream.iter_lines(), 1)
         with pytest.raises(httpx.TransportError):
-            httpx.get(f"http://127.0.0.1:{served.port}/healthz", timeout=PATIENCE_S)
+            httpx.get(f"http://127.0.0.1:{served.port}/healthz", timeout=TIMEOUT_S)
 
 
-def test_without_tokens_only_loopback_is_listened_on() -> None:
-    """A server without tokens cannot listen on an address that others can reach."""
+def test_server_without_tokens_listens_on_loopback_only() -> None:
+    """Addresses that others can reach are rejected."""
     rig = make_rig(no_auth=True)
     with pytest.raises(RejectedError, match="everybody"):
         make_server(rig.app, ServerSettings(host="0.0.0.0", no_auth=True))
@@ -413,23 +413,23 @@ def test_without_tokens_only_loopback_is_listened_on() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_may_listen(served: Served) -> None:
-    """A thousand clients all receive an event."""
+def test_a_thousand_clients_receive_an_event(served: Served) -> None:
+    """Each has its own stream."""
     sockets = []
     request = (
         f"GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: {served.headers('user')['authorization']}\r\n\r\n"
     )
     try:
         for _ in range(1000):
-            connection = socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+            connection = socket.create_connection(("127.0.0.1", served.port), TIMEOUT_S)
             connection.sendall(request.encode())
             sockets.append(connection)
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while len(served.rig.app.state.hub) < 1000 and time.monotonic() < until:
             time.sleep(0.01)
         time.sleep(0.2)
         began = time.monotonic()
-        served.tell(1, reason="to all of you")
+        served.store_events(1, reason="to all of you")
         for connection in sockets:
             text = b""
             while b"to all of you" not in text:
@@ -441,20 +441,20 @@ def test_a_thousand_may_listen(served: Served) -> None:
 
 
 def fails_from(served: Served, address: str) -> int:
-    """Fail to log in, from an address reported by a proxy; return the status code."""
+    """Fail to log in, from an address that a proxy reports; return the status code."""
     headers = {"authorization": "Bearer sw_no_token", "x-forwarded-for": f"203.0.113.9, {address}"}
     return httpx.get(f"{served.url}/api/v1/me", headers=headers).status_code
 
 
 @pytest.mark.parametrize(("trusted_proxies", "status"), [("10.0.0.0/8, 127.0.0.1", 401), ("10.0.0.0/8", 429)])
-def test_a_proxy_that_is_believed_says_where_somebody_is(trusted_proxies: str, status: int) -> None:
-    """Behind a trusted proxy each address has its own limit of failed logins; other proxies' headers are ignored."""
+def test_trusted_proxy_determines_the_client_address(trusted_proxies: str, status: int) -> None:
+    """Behind a trusted proxy each address has its own limit of failed logins; headers of other proxies are ignored."""
     with serving(ServerSettings(trusted_proxies=trusted_proxies)) as served:
         assert [fails_from(served, "192.0.2.1") for _ in range(MAX_FAILURES + 1)][-1] == 429
         assert fails_from(served, "192.0.2.2") == status
 
 
-def test_a_proxy_s_network_is_known_however_its_address_is_written() -> None:
+def test_trusted_network_matches_ipv6_mapped_addresses() -> None:
     """On a dual-stack socket, an IPv4 client has an IPv6-mapped address."""
     hosts = ProxyHeadersMiddleware(make_rig().app, trusted("10.0.0.0/8, 192.0.2.1, fd00::/8")).trusted_hosts  # type: ignore[arg-type]
     assert all(each in hosts for each in ("10.1.2.3", "::ffff:10.1.2.3", "192.0.2.1", "::ffff:192.0.2.1", "fd00::1"))

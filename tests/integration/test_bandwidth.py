@@ -1,7 +1,7 @@
-"""A real node-exporter and a real Prometheus report the traffic of a real interface.
+"""Traffic of a real interface, from a real node-exporter and a real Prometheus.
 
-The interface is in its own network namespace, which is isolated and ends with the exporter. The exporter still answers
-on this machine's loopback: its socket was opened outside.
+The interface is in an isolated network namespace that ends with the exporter. The exporter still answers
+on the loopback interface of this machine, because its socket was opened outside.
 
 Debian has both: ``apt-get install prometheus-node-exporter prometheus``. Their services are not used.
 """
@@ -32,13 +32,13 @@ from tests.integration.running import Running, running
 from tests.integration.test_prometheus import prometheus
 from tests.missing import skip_or_fail
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 RATE_MBPS = 40
-OFF = 0.05
+ERROR = 0.05
 """Relative tolerance of a measured rate."""
 
-IN_A_NAMESPACE = """
+EXPORTER = """
 set -e
 mount -t sysfs none /sys
 ip link add wan type veth peer name far
@@ -65,7 +65,7 @@ while True:
 
 
 def missing() -> str:
-    """Return why these tests cannot run here; empty if they can."""
+    """Return the reason to skip these tests; empty if they can run."""
     programs = {"prometheus-node-exporter": "prometheus-node-exporter", "ip": "iproute2", "nsenter": "util-linux"}
     if lacks := [package for program, package in programs.items() if not shutil.which(program)]:
         return f"apt-get install {' '.join(lacks)}"
@@ -97,7 +97,7 @@ class Gateway:
 
     @contextmanager
     def sending(self, interface: str, rate_mbps: float) -> Iterator[None]:
-        """Send data at a rate out of an interface."""
+        """Send data at a rate through an interface."""
         command = ["nsenter", f"--net=/proc/{self.pid}/ns/net", sys.executable, "-c", SENDER, interface, f"{rate_mbps}"]
         process = subprocess.Popen(command)
         try:
@@ -105,19 +105,19 @@ class Gateway:
             assert process.poll() is None
         finally:
             process.kill()
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    """Return a machine with an exporter."""
+    """Create a machine with an exporter."""
     if why_not := missing():
         skip_or_fail(OSError(why_not))
     with create_server(("127.0.0.1", 0)) as listener:
         place = f"127.0.0.1:{listener.getsockname()[1]}"
         fd = listener.fileno()
         process = subprocess.Popen(
-            ["unshare", "--net", "--mount", "bash", "-c", f"exec 3<&{fd}\n{IN_A_NAMESPACE}"],
+            ["unshare", "--net", "--mount", "bash", "-c", f"exec 3<&{fd}\n{EXPORTER}"],
             pass_fds=[fd],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -126,12 +126,12 @@ def gateway() -> Iterator[Gateway]:
         yield Gateway(process.pid, place)
     finally:
         process.kill()
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
 
 
 @contextmanager
 def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Callable[[], Traffic | None]]:
-    """Watch a gateway as a control plane does; yields a function that returns the latest traffic."""
+    """Watch a gateway like a control plane; yields a function that returns the latest traffic."""
     clock = SystemClock()
     bandwidths = make_bandwidths(settings, clock)
     watch = TrafficWatch(bandwidths, lambda: [config], settings.bandwidth.interval_s, clock, Random(1))
@@ -142,11 +142,11 @@ def watching(settings: NetworkSettings, config: GatewayConfig) -> Iterator[Calla
         watch.stop()
 
 
-def await_that(tell: Callable[[], Traffic | None], wanted: Callable[[Traffic], bool]) -> Traffic:
+def await_that(latest: Callable[[], Traffic | None], wanted: Callable[[Traffic], bool]) -> Traffic:
     """Wait for a suitable measurement."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while True:
-        found = tell()
+        found = latest()
         if found is not None and wanted(found):
             return found
         assert time.monotonic() < until, found
@@ -154,54 +154,56 @@ def await_that(tell: Callable[[], Traffic | None], wanted: Callable[[Traffic], b
 
 
 def near(found: Traffic, in_mbps: float, out_mbps: float) -> bool:
-    """Report whether the measured rates are those of the sent data, in each direction."""
-    return abs(found.in_used_mbps - in_mbps) <= OFF * in_mbps and abs(found.out_used_mbps - out_mbps) <= OFF * out_mbps
+    """Report whether the measured rates equal those of the sent data, in each direction."""
+    return (
+        abs(found.in_used_mbps - in_mbps) <= ERROR * in_mbps and abs(found.out_used_mbps - out_mbps) <= ERROR * out_mbps
+    )
 
 
-OFTEN = NetworkSettings(BandwidthSettings(interval_s=0.5))
+FAST = NetworkSettings(BandwidthSettings(interval_s=0.5))
 
 
-def test_traffic_out_and_in_is_measured_each_for_itself(gateway: Gateway) -> None:
-    """One end receives the traffic of the other; the interface reports its own speed, whatever is configured."""
-    with watching(OFTEN, gateway.config(speed_mbps=7)) as tell:
-        quiet = await_that(tell, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
+def test_directions_of_traffic_are_measured_separately(gateway: Gateway) -> None:
+    """Each end receives the traffic of the other; the reported speed overrides the configured one."""
+    with watching(FAST, gateway.config(speed_mbps=7)) as latest:
+        quiet = await_that(latest, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
         assert quiet.speed_mbps == 10_000
         with gateway.sending("wan", RATE_MBPS):
-            await_that(tell, lambda found: near(found, 0, RATE_MBPS))
+            await_that(latest, lambda found: near(found, 0, RATE_MBPS))
             with gateway.sending("far", 2 * RATE_MBPS):
-                await_that(tell, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
-        await_that(tell, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
+                await_that(latest, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
+        await_that(latest, lambda found: found.in_used_mbps == found.out_used_mbps == 0)
 
 
-def test_an_interface_without_a_speed_has_the_configured_one(gateway: Gateway) -> None:
-    """An interface without a speed has the configured one or none; one that is down reports no traffic."""
+def test_interface_without_a_speed_uses_the_configured_one(gateway: Gateway) -> None:
+    """Without a configured speed it has none; an interface that is down reports no traffic."""
     for configured, speed_mbps in ((0, None), (1000, 1000)):
-        with watching(OFTEN, gateway.config("asleep", configured)) as tell:
-            assert await_that(tell, lambda _: True).speed_mbps == speed_mbps
+        with watching(FAST, gateway.config("asleep", configured)) as latest:
+            assert await_that(latest, lambda _: True).speed_mbps == speed_mbps
 
 
-def test_an_interface_that_is_made_anew_is_measured_again(gateway: Gateway) -> None:
-    """A missing interface is unknown, and counters that begin at 0 again are no traffic."""
+def test_recreated_interface_is_measured_again(gateway: Gateway) -> None:
+    """A missing interface is unknown, and counters that restart at 0 are no traffic."""
     inside = ["nsenter", f"--net=/proc/{gateway.pid}/ns/net", "ip", "link"]
     config = gateway.config("fleeting")
     subprocess.run([*inside, "add", "fleeting", "type", "veth", "peer", "name", "beyond"], check=True)
     subprocess.run([*inside, "set", "fleeting", "up"], check=True)
     subprocess.run([*inside, "set", "beyond", "up"], check=True)
-    with watching(OFTEN, config) as tell:
+    with watching(FAST, config) as latest:
         with gateway.sending("fleeting", RATE_MBPS):
-            await_that(tell, lambda found: near(found, 0, RATE_MBPS))
+            await_that(latest, lambda found: near(found, 0, RATE_MBPS))
         subprocess.run([*inside, "del", "fleeting"], check=True)
-        until = time.monotonic() + PATIENCE_S
-        while tell() is not None:
+        until = time.monotonic() + TIMEOUT_S
+        while latest() is not None:
             assert time.monotonic() < until
             time.sleep(0.05)
         subprocess.run([*inside, "add", "fleeting", "type", "veth", "peer", "name", "beyond"], check=True)
-        assert await_that(tell, lambda _: True).out_used_mbps == 0
+        assert await_that(latest, lambda _: True).out_used_mbps == 0
 
 
 @pytest.mark.programs("prometheus")
-def test_a_prometheus_that_scrapes_the_exporter_says_the_same(gateway: Gateway, tmp_path: Path) -> None:
-    """Prometheus reports the same rates and speed as the exporter, with the age of its latest scrape."""
+def test_prometheus_agrees_with_the_exporter(gateway: Gateway, tmp_path: Path) -> None:
+    """Prometheus reports the rates and the speed of the exporter, with the age of its latest scrape."""
     (tmp_path / "prometheus.yml").write_text(
         f"""
 global: {{scrape_interval: 500ms}}
@@ -213,8 +215,8 @@ scrape_configs:
     )
     with gateway.sending("wan", RATE_MBPS), gateway.sending("far", 2 * RATE_MBPS), prometheus(tmp_path) as client:
         asked = PrometheusSettings(f"{client.base_url}", labels='job="node",instance="{exporter}"', window_s=2)
-        with watching(replace(OFTEN, prometheus=asked), gateway.config()) as tell:
-            found = await_that(tell, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
+        with watching(replace(FAST, prometheus=asked), gateway.config()) as latest:
+            found = await_that(latest, lambda found: near(found, 2 * RATE_MBPS, RATE_MBPS))
             assert found.speed_mbps == 10_000
             assert found.age_s is not None
             assert found.age_s < 2.5
@@ -224,7 +226,7 @@ OUT = ("seaway_gateway_used_mbps", "gw-1", "out")
 
 
 def figures(server: Running) -> dict[tuple[str, str, str], float]:
-    """Return the metrics of a control plane about gateways' interfaces, by metric, gateway and direction."""
+    """Return the metrics of a control plane by metric, gateway and direction."""
     return {
         (each.name, each.labels["gateway"], each.labels.get("direction", "")): each.value
         for family in text_string_to_metric_families(server.client.get("/metrics").text)
@@ -233,8 +235,8 @@ def figures(server: Running) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, tmp_path: Path) -> None:
-    """Its metrics report traffic and capacity, and the interfaces that it cannot read."""
+def test_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, tmp_path: Path) -> None:
+    """Its metrics have the traffic, the capacity, and the unreadable interfaces."""
     exporter = gateway.config().exporter
     network = {
         "gateways": [
@@ -250,8 +252,8 @@ def test_a_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, 
         put = server.client.put("/api/v1/network", json=network)
         assert put.is_success, put.text
         with gateway.sending("wan", RATE_MBPS):
-            until = time.monotonic() + PATIENCE_S
-            while not (RATE_MBPS * (1 - OFF) <= (said := figures(server)).get(OUT, 0) <= RATE_MBPS * (1 + OFF)):
+            until = time.monotonic() + TIMEOUT_S
+            while not (RATE_MBPS * (1 - ERROR) <= (said := figures(server)).get(OUT, 0) <= RATE_MBPS * (1 + ERROR)):
                 assert time.monotonic() < until, said
                 time.sleep(0.1)
         server.end()

@@ -14,8 +14,8 @@ BOUNDS = {"default": 96.90, "multigpu20": 97.34, "gpushare40": 95.64, "gpuspec10
 
 
 @pytest.mark.parametrize(("variant", "expected"), BOUNDS.items())
-def test_bound_is_the_published_one(shared: Path, variant: str, expected: float) -> None:
-    """The bound with full knowledge, after 100 % has been requested, agrees with the table."""
+def test_bound_equals_the_published_one(shared: Path, variant: str, expected: float) -> None:
+    """The bound with full knowledge, after requests for 100 %, agrees with the table."""
     openb = shared / "traces" / "openb"
     trace = read_trace(
         TraceFiles(

@@ -1,4 +1,4 @@
-"""The Helm chart: valid, with minimal rights, and clear errors for unusable values."""
+"""The Helm chart: valid objects, least privileges, and clear errors."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
 LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
 PROMETHEUS = CHART.parents[1] / "prometheus"
 VERSION = "1.36"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
-LEAST: dict[str, Any] = {
+MINIMAL: dict[str, Any] = {
     "database": {"existingSecret": "db"},
     "clusters": {"kubeconfigs": {"existingSecret": "kubeconfigs"}},
 }
-SQLITE: dict[str, Any] = {**LEAST, "replicas": 1, "database": {"sqlite": True}}
+SQLITE: dict[str, Any] = {**MINIMAL, "replicas": 1, "database": {"sqlite": True}}
 ALL: dict[str, Any] = {
     "replicas": 3,
     "database": {"existingSecret": "db", "key": "uri"},
@@ -63,7 +63,7 @@ ALL: dict[str, Any] = {
     "serviceAccount": {"annotations": {"a": "b"}},
     "service": {"annotations": {"a": "b"}},
 }
-EVERY = pytest.mark.parametrize("values", [LEAST, SQLITE, ALL], ids=["least", "sqlite", "all"])
+ALL_VALUES = pytest.mark.parametrize("values", [MINIMAL, SQLITE, ALL], ids=["least", "sqlite", "all"])
 
 BY_LIBRARY = """
 import json, sys
@@ -77,7 +77,7 @@ except helm_python.HelmError as error:
 texts = [text for path, text in sorted(texts.items()) if path.endswith("NOTES.txt") is notes]
 print("\\n---\\n".join(texts))
 """
-"""Program that renders with Helm's own engine, from the package helm-python-sdk; in its own process, as it is in Go."""
+"""Program that renders with Helm's own engine, from the package helm-python-sdk, in a separate process."""
 
 
 class RefusedError(Exception):
@@ -92,7 +92,7 @@ def rendered(values: dict[str, Any], name: str = "seaway", *, notes: bool = Fals
         command, given = [sys.executable, "-c", BY_LIBRARY], json.dumps([str(CHART), values, name, "sw", notes])
     else:
         skip_or_fail(LookupError("neither helm nor the package helm-python-sdk is here: pip install -e '.[chart]'"))
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         raise RefusedError(done.stderr)
     return done.stdout
@@ -114,9 +114,9 @@ def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, na
     return load_settings(file, url, {})
 
 
-@EVERY
+@ALL_VALUES
 def test_all_objects_are_valid(values: dict[str, Any]) -> None:
-    """Kubernetes accepts each object, and all are in the release's namespace with its labels."""
+    """Kubernetes accepts each object, and all have the release's namespace and labels."""
     for (kind, _), each in render(values).items():
         if kind not in {"ServiceMonitor", "PrometheusRule"}:
             kubernetes_validate.validate(each, VERSION, strict=True)
@@ -124,9 +124,9 @@ def test_all_objects_are_valid(values: dict[str, Any]) -> None:
         assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "seaway"
 
 
-@EVERY
-def test_pods_keep_to_the_restricted_standard(values: dict[str, Any]) -> None:
-    """Pods pass the restricted pod security standard, write only to volumes, and get no service links."""
+@ALL_VALUES
+def test_pods_meet_the_restricted_standard(values: dict[str, Any]) -> None:
+    """Pods pass the restricted pod security standard, write only to volumes, and have no service links."""
     pods = render(values)["Deployment", "seaway"]["spec"]["template"]["spec"]
     assert pods["securityContext"]["runAsNonRoot"] is True
     assert pods["securityContext"]["runAsUser"] > 0
@@ -145,9 +145,9 @@ def test_pods_keep_to_the_restricted_standard(values: dict[str, Any]) -> None:
     assert {each["name"] for each in pods["volumes"]} == {each["name"] for each in container["volumeMounts"]}
 
 
-@EVERY
-def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> None:
-    """The settings in the config map are valid, and allow several processes with leader election."""
+@ALL_VALUES
+def test_config_map_has_valid_settings(values: dict[str, Any], tmp_path: Path) -> None:
+    """The settings allow several replicas with leader election."""
     settings = settings_of(render(values), tmp_path)
     assert settings.server.host == "0.0.0.0"
     assert settings.clusters.usage.exporters
@@ -155,8 +155,8 @@ def test_seaway_takes_its_settings(values: dict[str, Any], tmp_path: Path) -> No
     assert settings.leader.namespace == settings.leader.kubeconfig == ""
 
 
-def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
-    """Numbers, booleans and tables become TOML of the same type; sections that the chart writes to keep their rest."""
+def test_values_become_settings(tmp_path: Path) -> None:
+    """Numbers, booleans and tables become TOML of the same type; other keys of their sections remain."""
     objects = render(ALL)
     settings = settings_of(objects, tmp_path)
     assert (
@@ -185,61 +185,61 @@ def test_what_is_set_reaches_its_place(tmp_path: Path) -> None:
 def monitored(**values: Any) -> Any:  # noqa: ANN401  # an object
     """Return Prometheus' scrape configuration."""
     monitor = {"enabled": True, "tokenSecret": {"name": "metrics"}, **values}
-    objects = render({**LEAST, "tls": {"existingSecret": "tls"}, "serviceMonitor": monitor}, "other")
+    objects = render({**MINIMAL, "tls": {"existingSecret": "tls"}, "serviceMonitor": monitor}, "other")
     return objects["ServiceMonitor", "other-seaway"]["spec"]["endpoints"][0]
 
 
-def test_prometheus_is_told_whose_certificate_it_sees() -> None:
-    """Prometheus scrapes pods by address, so its configuration has a server name and the certificate authority."""
+def test_service_monitor_has_tls_server_name_and_ca() -> None:
+    """Prometheus scrapes pods by address, so it needs the server name and the certificate authority."""
     assert monitored()["tlsConfig"] == {"serverName": "other-seaway.sw.svc"}
     given = {"serverName": "seaway.example", "ca": {"kind": "configMap", "name": "roots", "key": "all.pem"}}
     ca = {"configMap": {"name": "roots", "key": "all.pem"}}
     assert monitored(tls=given)["tlsConfig"] == {"serverName": "seaway.example", "ca": ca}
     assert monitored(tls={"ca": {"name": "tls"}})["tlsConfig"]["ca"] == {"secret": {"name": "tls", "key": "ca.crt"}}
-    plain = render({**LEAST, "serviceMonitor": {"enabled": True, "tokenSecret": {"name": "metrics"}}})
+    plain = render({**MINIMAL, "serviceMonitor": {"enabled": True, "tokenSecret": {"name": "metrics"}}})
     assert "tlsConfig" not in plain["ServiceMonitor", "seaway"]["spec"]["endpoints"][0]
 
 
-def test_what_series_say_of_pods_is_kept() -> None:
-    """Labels of vGPU series for namespace, pod and container stay, though an operator sets target labels so named."""
+def test_service_monitor_honours_pod_labels_of_series() -> None:
+    """Labels of vGPU series for namespace, pod and container override an operator's target labels."""
     assert monitored()["honorLabels"] is True
 
 
-def test_alerts_find_the_job_that_they_look_for() -> None:
-    """An operator names a job after its Service; alerts on Seaway itself select the plain configuration's name."""
+def test_alerts_select_the_scrape_job() -> None:
+    """An operator names a job after its Service; alerts on Seaway itself select the name of the plain configuration."""
     shipped = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))
     (job,) = [each["job_name"] for each in shipped["scrape_configs"]]
     assert monitored()["relabelings"] == [{"targetLabel": "job", "replacement": job}]
 
 
-def test_the_alerts_are_those_of_the_plain_configuration() -> None:
-    """The alerts equal the plain configuration's, with Prometheus' templates unchanged, and only if enabled."""
+def test_alerts_equal_the_plain_configuration() -> None:
+    """They keep the templates of Prometheus, and are rendered only if enabled."""
     files = sorted((PROMETHEUS / "rules").glob("*.yml"))
     groups = [group for file in files for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
     rule = render(ALL)["PrometheusRule", "seaway"]
     assert rule["spec"]["groups"] == groups
     assert rule["metadata"]["labels"]["release"] == "prometheus"
-    assert not {kind for kind, _ in render(LEAST)} & {"PrometheusRule"}
+    assert not {kind for kind, _ in render(MINIMAL)} & {"PrometheusRule"}
 
 
-def test_notes_say_how_dashboards_are_loaded() -> None:
+def test_notes_explain_dashboards() -> None:
     """The notes explain how Grafana loads the dashboards, in the namespace of the release."""
     assert "script/dashboards --out dashboards --config-maps --namespace sw" in rendered(ALL, notes=True)
-    assert "grafana" not in rendered(LEAST, notes=True)
+    assert "grafana" not in rendered(MINIMAL, notes=True)
 
 
-@EVERY
+@ALL_VALUES
 def test_notes_put_no_password_on_a_command_line(values: dict[str, Any]) -> None:
-    """Other users can read the arguments of a process: Seaway reads the database's URL from its environment."""
+    """Seaway reads the database URL from its environment, because other users can read arguments of processes."""
     said = rendered(values, notes=True)
     assert "admin-token" in said
     assert "--database" not in said
     assert "SEAWAY_DATABASE_URL" not in said
 
 
-@pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
-def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dict[str, Any]) -> None:
-    """A rollout waits for each new replica, and completes; requests go to the pod with the leader's label."""
+@pytest.mark.parametrize("values", [MINIMAL, ALL], ids=["least", "all"])
+def test_standby_replicas_are_ready_and_service_selects_the_leader(values: dict[str, Any]) -> None:
+    """A rollout waits for each new replica and completes; the Service selects the label of the leader."""
     objects = render(values)
     deployment = objects["Deployment", "seaway"]["spec"]
     (container,) = deployment["template"]["spec"]["containers"]
@@ -254,8 +254,8 @@ def test_replicas_that_wait_are_ready_and_the_service_asks_who_leads(values: dic
     assert LEADER_LABEL not in deployment["template"]["metadata"]["labels"]
 
 
-def test_a_replica_that_is_alone_needs_no_mark() -> None:
-    """With SQLite there is no leader election: the Service selects the single pod without a label."""
+def test_single_replica_needs_no_leader_label() -> None:
+    """Without leader election, on SQLite, the Service selects the pod without a label."""
     objects = render(SQLITE)
     deployment = objects["Deployment", "seaway"]["spec"]
     assert objects["Service", "seaway"]["spec"]["selector"] == deployment["selector"]["matchLabels"]
@@ -263,11 +263,11 @@ def test_a_replica_that_is_alone_needs_no_mark() -> None:
     assert "SEAWAY_LEADER_POD" not in {each["name"] for each in container["env"]}
 
 
-def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
-    """The chart's role is that of deploy/kubernetes, for the Lease in the settings; SQLite needs none."""
+def test_role_allows_only_lease_and_leader_label() -> None:
+    """The role equals that of deploy/kubernetes, for the Lease of the settings; SQLite needs none."""
     (role,) = [each for each in yaml.safe_load_all(LEADER.read_text(encoding="utf-8")) if each["kind"] == "Role"]
     for name in ("seaway", "other"):
-        objects = render(LEAST, name)
+        objects = render(MINIMAL, name)
         full = "seaway" if name == "seaway" else "other-seaway"
         rules = objects["Role", f"{full}-leader"]["rules"]
         assert json.dumps(rules) == json.dumps(role["rules"]).replace('["seaway"]', f'["{full}"]')
@@ -285,25 +285,25 @@ def test_the_only_rights_are_to_hold_the_lease_and_to_mark_who_leads() -> None:
     [
         ({}, "no database: set database.existingSecret"),
         ({**SQLITE, "replicas": 2}, "SQLite is for one process: set replicas to 1"),
-        ({**LEAST, "database": {"existingSecret": "a", "sqlite": True}, "replicas": 1}, "exclude each other"),
+        ({**MINIMAL, "database": {"existingSecret": "a", "sqlite": True}, "replicas": 1}, "exclude each other"),
         ({"database": {"existingSecret": "db"}}, "which clusters?"),
-        ({**LEAST, "clusters": {"simulated": True, "karmada": {"existingSecret": "a"}}}, "which clusters?"),
-        ({**LEAST, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
-        ({**LEAST, "leader": {"renewSeconds": 20}}, "retrySeconds must be less than renewSeconds"),
-        ({**LEAST, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
-        ({**LEAST, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
-        ({**LEAST, "replica": 2}, "replica"),
-        ({**LEAST, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),
+        ({**MINIMAL, "clusters": {"simulated": True, "karmada": {"existingSecret": "a"}}}, "which clusters?"),
+        ({**MINIMAL, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
+        ({**MINIMAL, "leader": {"renewSeconds": 20}}, "retrySeconds must be less than renewSeconds"),
+        ({**MINIMAL, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
+        ({**MINIMAL, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
+        ({**MINIMAL, "replica": 2}, "replica"),
+        ({**MINIMAL, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),
     ],
 )
-def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
-    """Nothing is rendered, and the message names the setting to change."""
+def test_invalid_values_are_rejected(values: dict[str, Any], says: str) -> None:
+    """Nothing is rendered, and the message names the setting."""
     with pytest.raises(RefusedError, match=re.escape(says)):
         render(values)
 
 
-def test_the_chart_agrees_with_itself() -> None:
-    """Its version is the package's, its values match its schema, and every value is in the schema."""
+def test_version_values_and_schema_agree() -> None:
+    """The version is the package's, values match the schema, and the schema has every value."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert chart["version"] == chart["appVersion"] == __version__
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -315,8 +315,8 @@ def test_the_chart_agrees_with_itself() -> None:
     assert sorted(name for name in values if f".Values.{name}" not in used) == []
 
 
-def test_two_processes_on_sqlite_are_refused_by_seaway_too(tmp_path: Path) -> None:
-    """Settings written by hand get the same error."""
+def test_seaway_rejects_two_replicas_on_sqlite(tmp_path: Path) -> None:
+    """Settings without the chart have the same error."""
     file = tmp_path / "seaway.toml"
     file.write_text('[leader]\nlease = "seaway"\n', encoding="utf-8")
     with pytest.raises(RejectedError, match="a lease is for several processes on one database"):

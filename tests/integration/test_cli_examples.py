@@ -1,4 +1,4 @@
-"""The examples of the client run, and print the documented output."""
+"""The examples of the client and their documented output."""
 
 import runpy
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.integration.cli_runs import Cli, command_line
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-pytestmark = pytest.mark.slow  # each has a server of its own
+pytestmark = pytest.mark.slow  # each has its own server
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         ("handle_errors", ["resources.gpu_memory 8 is not valid", "for one key: True", "priority 2", " not found"]),
     ],
 )
-def test_an_example_runs(cli: Cli, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
-    """Each documented example runs unchanged."""
-    with cli.going_round():
+def test_example_prints_its_output(cli: Cli, capsys: pytest.CaptureFixture[str], name: str, says: list[str]) -> None:
+    """Each example runs unchanged."""
+    with cli.cycling():
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     out = capsys.readouterr().out
     assert [text for text in says if text not in out] == [], out

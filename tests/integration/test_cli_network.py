@@ -11,7 +11,7 @@ import yaml
 from seaway.wire.network_in import EXAMPLE
 from tests.integration.cli_runs import Cli, command_line
 
-pytestmark = pytest.mark.slow  # each has a server of its own
+pytestmark = pytest.mark.slow  # each has its own server
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         yield made
 
 
-def test_the_network_from_a_file_and_back(cli: Cli, tmp_path: Path) -> None:
-    """A network document can be validated, set, exported to an equivalent file, and removed."""
+def test_network_file_round_trip(cli: Cli, tmp_path: Path) -> None:
+    """A network file can be validated, applied, exported to an equivalent file, and removed."""
     file = tmp_path / "network.yaml"
     file.write_text(yaml.safe_dump(EXAMPLE, sort_keys=False))
     tried = cli("network", "put", "-f", str(file), "--dry-run")
@@ -39,8 +39,8 @@ def test_the_network_from_a_file_and_back(cli: Cli, tmp_path: Path) -> None:
     assert cli("network", "delete").code == 1
 
 
-def test_what_is_wrong_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
-    """Each error in a file is reported with its line, and nothing is set."""
+def test_errors_in_network_file_have_line_numbers(cli: Cli, tmp_path: Path) -> None:
+    """With any error nothing is applied."""
     file = tmp_path / "network.yaml"
     file.write_text("mesh: true\ngateways:\n  - name: gw-1\n    adress: fd00::1\n    site: office\n    mtu: big\n")
     ran = cli("network", "put", "-f", str(file))
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_told_with_its_line(cli: Cli, tmp_path: Path) -> None:
     assert "no network found in it" in cli("network", "put", "-f", "-", stdin="# nothing\n").err
 
 
-def test_agents_are_listed_with_what_came_of_them(cli: Cli) -> None:
+def test_agents_are_listed_with_their_state(cli: Cli) -> None:
     """The list shows for each gateway whether its agent reports; without gateways it explains how to add them."""
     assert "seaway network put" in cli("network", "agents").out
     cli("network", "put", "-f", "-", stdin=yaml.safe_dump(EXAMPLE))

@@ -1,4 +1,4 @@
-"""Every other command of the command line."""
+"""All other commands."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from seaway.learning.policies.file import write_policy
 from tests.fakes.policies import cluster_policy
 from tests.integration.cli_runs import Cli, command_line
 
-pytestmark = pytest.mark.slow  # each has a server of its own
+pytestmark = pytest.mark.slow  # each has its own server
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ LISTS = (
 
 
 @pytest.mark.usefixtures("job")
-def test_what_lists_or_shows_prints_in_every_form(cli: Cli) -> None:
-    """Lists and details are printed as a table for users, in YAML and JSON for programs, and as names for shells."""
+def test_lists_and_details_have_all_output_formats(cli: Cli) -> None:
+    """Output is a table for users, YAML and JSON for programs, and names for shells."""
     for arguments in LISTS:
         shown = {form: cli(*arguments, "-o", form) for form in ("table", "wide", "json", "yaml", "name")}
         assert [ran.code for ran in shown.values()] == [0] * 5, shown
@@ -76,7 +76,7 @@ def test_what_lists_or_shows_prints_in_every_form(cli: Cli) -> None:
 
 @pytest.mark.usefixtures("job")
 def test_tables_fit_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a narrow terminal a table leaves out the least important columns, and fits its width."""
+    """On a narrow terminal a table drops the least important columns."""
     monkeypatch.setenv("COLUMNS", "60")
     for arguments in LISTS:
         if arguments[0] not in {"events", "explain"}:
@@ -84,8 +84,8 @@ def test_tables_fit_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch)
             assert max(map(len, lines)) <= 60, arguments
 
 
-def test_json_is_what_the_api_says(cli: Cli, job: str) -> None:
-    """-o json prints the API's body, field for field."""
+def test_json_output_equals_the_api_response(cli: Cli, job: str) -> None:
+    """`-o json` prints the API's body, field for field."""
     with cli.served.client("admin") as client:
         said = {
             path: client.get(f"/api/v1/{path}").json() for path in ("jobs?limit=50", f"jobs/{job}", "fleet/clusters")
@@ -95,8 +95,8 @@ def test_json_is_what_the_api_says(cli: Cli, job: str) -> None:
     assert cli("fleet", "-o", "json").body == said["fleet/clusters"]
 
 
-def test_one_row_per_job_with_node_and_reason(cli: Cli, job: str) -> None:
-    """A job's row shows its place and the reason."""
+def test_jobs_have_a_row_with_node_and_reason(cli: Cli, job: str) -> None:
+    """The row has the node of a running job and the reason of a waiting one."""
     head, row = cli("jobs").out.splitlines()
     assert head.split() == ["NAME", "ID", "QUEUE", "STATE", "GPUS", "WHERE", "AGE", "REASON"]
     assert row.split()[:4] == ["train", job, "default", "running"]
@@ -104,7 +104,7 @@ def test_one_row_per_job_with_node_and_reason(cli: Cli, job: str) -> None:
 
 
 def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
-    """Filters narrow the list; a partial list names the next page; an empty result ends with 1."""
+    """Filters shorten the list; a partial list names the next page; an empty result exits with 1."""
     other = cli("submit", "--name", "other", "--gpus", "1", "-o", "name").out.strip()
     assert cli("jobs", "-s", "running", "-o", "name").out.split() == [job]
     assert cli("jobs", "--name", "oth", "-o", "name").out.split() == [other]
@@ -116,8 +116,8 @@ def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
     assert (ran.code, ran.err.count("\n")) == (2, 1)
 
 
-def test_explaining_comes_in_layers(cli: Cli) -> None:
-    """Explain prints one sentence, then rules and queue position, then every candidate and what would admit the job."""
+def test_explain_has_three_levels_of_detail(cli: Cli) -> None:
+    """Explain prints one sentence, then rules and queue position, then all candidates and remedies."""
     cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d")
     cli.step(3)
     cli("submit", "--name", "late", "--gpus", "1", "-d")
@@ -132,8 +132,8 @@ def test_explaining_comes_in_layers(cli: Cli) -> None:
     assert "chosen because" in placed
 
 
-def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> None:
-    """An update prints its changes first, in the fields of job files; an update without changes does nothing."""
+def test_update_prints_its_changes(cli: Cli, job: str, tmp_path: Path) -> None:
+    """Changes are in the fields of job files; an update without changes does nothing."""
     version = cli("show", job, "-o", "json").body["version"]
     shown = cli("update", "train", "--set", "resources.gpus=2", "--dry-run")
     assert (shown.code, "resources.gpus: 1 → 2" in shown.out) == (0, True)
@@ -148,8 +148,8 @@ def test_a_job_is_changed_as_it_was_seen(cli: Cli, job: str, tmp_path: Path) -> 
     assert (wrong.code, "did you mean" in wrong.err) == (2, True)
 
 
-def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
-    """Suspend, resume, reprioritize, cancel and delete print the new state of the job."""
+def test_actions_print_the_new_state_of_jobs(cli: Cli, job: str) -> None:
+    """Suspend, resume, reprioritize, cancel and delete print the new state of each job."""
     assert "has priority 9" in cli("reprioritize", "train", "9").out
     assert "is suspended" in cli("suspend", job, "--reason", "until Monday").out
     assert "until Monday" in cli("events", "train").out
@@ -161,15 +161,15 @@ def test_steps_say_what_became_of_each_job(cli: Cli, job: str) -> None:
     assert cli("show", "train").code == 1
 
 
-def test_logs_and_manifests_are_printed(cli: Cli, job: str) -> None:
-    """The output and the manifests of a job are printed unchanged."""
+def test_logs_and_manifests_are_printed_unchanged(cli: Cli, job: str) -> None:
+    """Output equals the response of the server."""
     assert "replica 0" in cli("logs", "train").out
     objects = list(yaml.safe_load_all(cli("manifest", "train").out))
     assert json.loads(cli("manifest", job, "-o", "json").out) == objects
 
 
-def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Following prints each line once, and ends with the job."""
+def test_log_follow_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line is printed once."""
     monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
     over = Timer(0.5, lambda: cli.served.rig.plane.jobs.cancel(job, "test"))
     over.start()
@@ -179,7 +179,7 @@ def test_following_logs_ends_with_the_job(cli: Cli, job: str, monkeypatch: pytes
     assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
 
 
-def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_of_several_replicas_are_labelled(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs of all or some replicas are printed, stored or live; a missing replica does not stop the others."""
     monkeypatch.setattr(log_stream, "EVERY_S", 0.02)
     job = cli("submit", "--name", "many", "--gpus", "1", "--replicas", "3", "-o", "name").out.strip()
@@ -200,8 +200,8 @@ def test_logs_of_several_replicas_are_told_apart(cli: Cli, monkeypatch: pytest.M
     assert len(ran.out.splitlines()) == len(set(ran.out.splitlines()))
 
 
-def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
-    """A cordon shows its reason in the lists and moves nothing; a drain moves jobs; uncordon ends both."""
+def test_cordon_and_drain(cli: Cli, job: str) -> None:
+    """A cordon shows its reason in lists and moves nothing; a drain moves jobs; uncordon ends both."""
     node = cli("show", job, "-o", "json").body["nodes"][0]
     cluster = cli("show", job, "-o", "json").body["clusters"][0]
     assert cli("cordon", f"{cluster}/{node}", "--reason", "new driver").code == 0
@@ -218,7 +218,7 @@ def test_places_are_cordoned_and_drained(cli: Cli, job: str) -> None:
 
 
 def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
-    """Setting changes the given fields only; deleting an object in use names its users."""
+    """Only the given fields change; the deletion of an object in use names its users."""
     assert cli("pools", "set", "one", "--cluster", "a").out == "pool one: a\n"
     assert cli("queues", "set", "batch", "--pool", "one", "--policy", "seaway", "--shadow", "bestfit").code == 0
     assert "closed" in cli("queues", "set", "batch", "--closed").out
@@ -233,8 +233,8 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert cli("tenants", "delete", "vision").code == 0
 
 
-def test_a_token_is_made_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new token is printed alone on standard output, works immediately, and stops working when it is revoked."""
+def test_token_is_created_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard output has only the new token, which works until it is revoked."""
     secret = cli("token", "create", "ada", "--tenant", "other", "--expires-in", "30d").out.strip()
     token = next(each["id"] for each in cli("token", "list", "-o", "json").body["tokens"] if each["name"] == "ada")
     monkeypatch.setenv("SEAWAY_TOKEN", secret)
@@ -249,10 +249,8 @@ def test_a_token_is_made_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyPa
     assert secret not in ran.err + ran.out
 
 
-def test_login_stores_a_profile_that_works_and_that_nobody_else_can_read(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A profile is stored after a successful login, readable only by its owner, and used from then on."""
+def test_login_stores_a_private_profile(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A successful login stores a profile that only its owner can read; later commands use it."""
     secret = cli.served.rig.tokens["user"]
     assert cli("login", "--name", "work", stdin="sw_x_wrong\n").code == 3
     assert not profiles_file().exists()
@@ -270,8 +268,8 @@ def test_login_stores_a_profile_that_works_and_that_nobody_else_can_read(
     assert cli("login", "--name", "../x", stdin=f"{secret}\n").code == 2
 
 
-def test_what_if_answers_without_touching_anything(cli: Cli, job: str) -> None:
-    """A what-if query shows values before and after and the moved jobs, and changes nothing."""
+def test_what_if_changes_nothing(cli: Cli, job: str) -> None:
+    """A what-if query shows values before and after, and the moved jobs."""
     before = cli("fleet", "-o", "json").body
     cluster = cli("show", job, "-o", "json").body["clusters"][0]
     ran = cli("whatif", "--drain", cluster, "--policy", "seaway")
@@ -293,9 +291,9 @@ def test_what_if_answers_without_touching_anything(cli: Cli, job: str) -> None:
     assert cli("whatif", "--add-nodes", "a").code == 2
 
 
-def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreachable server has its own exit code, 4, and the message names the URL."""
-    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
+def test_unreachable_server_exits_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the URL."""
+    monkeypatch.setattr("seaway.cli.remote.TIMEOUT_S", 0.0)
     ran = cli("--server", "http://127.0.0.1:1", "jobs")
     assert ran.code == 4
     assert "http://127.0.0.1:1 cannot be reached" in ran.err
@@ -303,8 +301,8 @@ def test_a_server_that_is_away_ends_with_4(cli: Cli, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("job")
-def test_watching_shows_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--watch refreshes repeatedly, and Ctrl-C ends it without an error."""
+def test_watch_refreshes_until_ctrl_c(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends `--watch` without an error."""
     from seaway.cli.jobs import list as jobs
 
     looks: list[float] = []
@@ -330,8 +328,8 @@ COMPLETED = {
 
 
 @pytest.mark.usefixtures("job")
-def test_the_shell_completes_what_the_server_knows(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs, clusters, queues and policies are completed from the server, commands from the program."""
+def test_shell_completes_names_from_the_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs, clusters, queues and policies come from the server, commands from the program."""
     monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
     for line, offered in COMPLETED.items():
         monkeypatch.setenv("COMP_WORDS", line)
@@ -341,7 +339,7 @@ def test_the_shell_completes_what_the_server_knows(cli: Cli, monkeypatch: pytest
 
 def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shell completion never prints errors."""
-    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
+    monkeypatch.setattr("seaway.cli.remote.TIMEOUT_S", 0.0)
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
     monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "seaway show ")
@@ -350,15 +348,15 @@ def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.Mon
     assert (ran.out.strip(), ran.err) == ("", "")
 
 
-def test_names_with_brackets_are_printed_as_they_are(cli: Cli, job: str) -> None:
-    """User-defined names are never parsed as markup."""
+def test_names_with_brackets_are_printed_unchanged(cli: Cli, job: str) -> None:
+    """User-defined names are never markup."""
     cli("suspend", job, "--reason", "[red]not [bold]markup[/bold]")
     assert "[red]not [bold]markup[/bold]" in cli("events", "train").out
     assert "[red]not [bold]markup[/bold]" in cli("jobs").out
 
 
-def test_every_command_teaches(cli: Cli) -> None:
-    """The help of each command describes it, and has an example."""
+def test_every_command_has_help_and_an_example(cli: Cli) -> None:
+    """Groups have a description too."""
     for command in COMMANDS:
         ran = cli(command.name, "--help")
         assert ran.code == 0
@@ -367,8 +365,8 @@ def test_every_command_teaches(cli: Cli) -> None:
             assert f"seaway {command.name}" in text or f"{command.name} --" in text, command.name
 
 
-def test_a_trained_policy_goes_to_the_server_and_back(cli: Cli, tmp_path: Path) -> None:
-    """A trained policy is imported, shown with its author, exported unchanged, removed; heuristics can be activated."""
+def test_trained_policy_import_and_export(cli: Cli, tmp_path: Path) -> None:
+    """A trained policy is imported, listed with its author, exported unchanged and removed; heuristics are active."""
     file, back = tmp_path / "best.policy", tmp_path / "back.policy"
     write_policy(file, cluster_policy("mine"))
     assert cli("policies", "import", str(file), "--remote").code == 0

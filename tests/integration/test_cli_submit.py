@@ -1,4 +1,4 @@
-"""Submitting from the command line, and following a job."""
+"""Submission from the command line, and following a job."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.integration.cli_runs import Cli, command_line
 
 SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--expected-duration", "10s")
 
-pytestmark = pytest.mark.slow  # each has a server of its own
+pytestmark = pytest.mark.slow  # each has its own server
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def job_file(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -> None:
-    """Submit prints the candidates, the chosen place, and each change until the job has completed."""
-    with cli.going_round():
+def test_submit_shows_candidates_and_follows_the_job(cli: Cli) -> None:
+    """Submit prints the candidates, the selected node, and each change until the job has completed."""
+    with cli.cycling():
         ran = cli("submit", *SMALL, "--gateway", "site", "--", "python", "train.py")
     assert ran.code == 0, ran.err
     head = next(line for line in ran.out.splitlines() if "FREE SLICES" in line)
@@ -43,8 +43,8 @@ def test_submitting_shows_candidates_and_stays_until_the_job_is_over(cli: Cli) -
     assert command == ["python", "train.py"]
 
 
-def test_a_job_that_ends_badly_ends_the_command_badly(cli: Cli) -> None:
-    """The exit code reports that the job did not complete."""
+def test_failed_job_sets_the_exit_code(cli: Cli) -> None:
+    """It reports that the job did not complete."""
     assert cli("submit", *SMALL, "-d").code == 0
     cli.step(3)
     assert cli("cancel", "hello").code == 0
@@ -53,8 +53,8 @@ def test_a_job_that_ends_badly_ends_the_command_badly(cli: Cli) -> None:
     assert "cancelled by admin" in ran.out
 
 
-def test_ctrl_c_detaches_and_says_how_to_come_back(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C leaves the job running and prints the command that follows it again."""
+def test_ctrl_c_detaches_and_prints_the_follow_command(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job continues."""
     from seaway.client.sync import Client
 
     def listen(*_: object, **__: object) -> None:
@@ -68,8 +68,8 @@ def test_ctrl_c_detaches_and_says_how_to_come_back(cli: Cli, monkeypatch: pytest
     assert cli("show", job, "-o", "json").body["state"] in {"pending", "queued"}
 
 
-def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_would_start(cli: Cli) -> None:
-    """A dry run uses the real scheduler, stores nothing, and ends with 1 if the job would wait."""
+def test_dry_run_exit_code_predicts_the_start(cli: Cli) -> None:
+    """A dry run uses the real scheduler, stores nothing, and exits with 1 if the job would wait."""
     assert cli("submit", *SMALL, "--dry-run").code == 0
     assert cli("jobs").code == 1
     assert cli("submit", "--name", "all", "--gpus", "2", "--replicas", "4", "-d").code == 0
@@ -80,8 +80,8 @@ def test_a_dry_run_stores_nothing_and_says_by_its_exit_code_whether_the_job_woul
     assert cli("submit", *SMALL, "--dry-run", "-o", "json").body["fits"] is False
 
 
-def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
-    """Data locality and SLO violations have options; the candidates and the stored job show the distance to data."""
+def test_job_is_placed_near_its_data(cli: Cli) -> None:
+    """Data locality and SLO violations have options; candidates and the stored job have transfer times."""
     options = (*SMALL, "--data", "b", "--data-size", "200GB", "--on-violation", "move")
     tried = cli("submit", *options, "--dry-run")
     assert "its data is at b; the transfer time is unknown to a" in " ".join(tried.out.split())
@@ -99,8 +99,8 @@ def test_a_job_goes_where_its_data_is_and_says_so(cli: Cli) -> None:
     assert cli("show", "hello", "-o", "json").body["attempt"] == shown["attempt"]
 
 
-def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path) -> None:
-    """A file may have several jobs; options apply to each of them."""
+def test_submit_of_several_jobs_does_not_follow_them(cli: Cli, tmp_path: Path) -> None:
+    """Options apply to each job of the file."""
     text = "name: one\nresources: {gpus: 1}\n---\n---\nname: two\nresources: {gpus: 1}\nlabels: {sweep: a}\n"
     ran = cli("submit", "-f", job_file(tmp_path, text), "--priority", "7", "-l", "by=test")
     assert ran.code == 0
@@ -110,8 +110,8 @@ def test_several_jobs_of_a_file_are_submitted_and_left(cli: Cli, tmp_path: Path)
     assert jobs[0]["spec"]["labels"] == {"by": "test", "sweep": "a"}
 
 
-def test_nothing_is_submitted_while_one_job_of_a_file_is_wrong(cli: Cli, tmp_path: Path) -> None:
-    """Every error of every job is reported with file, line and field, and a suggested field name."""
+def test_file_with_an_invalid_job_is_not_submitted(cli: Cli, tmp_path: Path) -> None:
+    """Every error has its file, line and field, and a suggested field name."""
     file = job_file(
         tmp_path, "name: fine\nresources: {gpus: 1}\n---\nname: Not Fine\nresources:\n  gpus: 1\n  gpu_memry: 8GB\n"
     )
@@ -122,8 +122,8 @@ def test_nothing_is_submitted_while_one_job_of_a_file_is_wrong(cli: Cli, tmp_pat
     assert cli("jobs").code == 1
 
 
-def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
-    """An error in an option names the option, not the field that it sets."""
+def test_invalid_option_is_named(cli: Cli) -> None:
+    """The error names the option, not the field."""
     ran = cli("submit", "--name", "x", "--gpus", "1", "--gpu-memory", "8")
     assert (ran.code, ran.err.startswith("error: --gpu-memory: '8' is not valid")) == (2, True)
     assert cli("submit", "--name", "x", "--data", "a", "--data-size", "8").err.startswith("error: --data-size: '8'")
@@ -131,21 +131,21 @@ def test_a_wrong_option_is_named_as_it_was_typed(cli: Cli) -> None:
     assert cli("submit").code == 2
 
 
-def test_jobs_come_from_standard_input_for_scripts(cli: Cli) -> None:
-    """With -o name only the id is printed, and the command does not follow the job."""
+def test_submit_reads_standard_input(cli: Cli) -> None:
+    """With `-o name` only the ID is printed, and the command does not follow the job."""
     ran = cli("submit", "-f", "-", "-o", "name", stdin="name: piped\nresources: {gpus: 1}\n")
     assert ran.code == 0
     assert cli("show", ran.out.strip(), "-o", "json").body["name"] == "piped"
     assert cli("submit", "-f", "-", stdin="name: x\n- y\n").err.startswith("error: stdin:2: this is not YAML")
 
 
-def test_a_key_makes_two_submits_one(cli: Cli) -> None:
-    """Two submits of the same job with the same key create one job."""
+def test_idempotency_key_prevents_duplicate_jobs(cli: Cli) -> None:
+    """Two submissions of one job with the same key create one job."""
     first = cli("submit", *SMALL, "--key", "k", "-o", "name").out
     assert cli("submit", *SMALL, "--key", "k", "-o", "name").out == first
 
 
-def test_what_was_asked_for_can_be_submitted_again(cli: Cli) -> None:
+def test_submit_accepts_the_shown_spec(cli: Cli) -> None:
     """`submit -f` accepts the output of `show --spec`."""
     cli("submit", *SMALL, "-d")
     spec = cli("show", "hello", "--spec").out

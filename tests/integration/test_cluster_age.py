@@ -1,6 +1,6 @@
 """The age of a cluster's data begins with the first failure, so that settings are exact.
 
-First on a clock that tests advance, then on API servers in memory that stop and hang.
+The tests use a clock that they advance, then API servers in memory that stop and hang.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from tests.unit.application.scene import spec
 NAMES = ("alpha", "beta", "gamma")
 STEP_S = 0.5
 STALE_S, GRACE_S = 15.0, 60.0
-NODES_SOURCE, SPARED = "nodes", "rays"
+NODES_SOURCE, OPTIONAL = "nodes", "rays"
 
 
 @dataclass
 class Observation:
-    """A cluster whose sources a test controls; it accepts all commands.
+    """A cluster with sources that a test controls; it accepts all commands.
 
     Attributes
     ----------
@@ -60,15 +60,15 @@ class Observation:
     view: ClusterView = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with a node and fresh sources."""
-        self.health = Health((LIVEZ, NODES_SOURCE, SPARED), self.now_s)
+        """Begin with a node and up-to-date sources."""
+        self.health = Health((LIVEZ, NODES_SOURCE, OPTIONAL), self.now_s)
         self.view = ClusterView(
             Cluster(self.name), self.health, lambda _, __: None, Limits(unreachable_timeout_s=self.patience_s)
         )
         node = read_item(json.dumps(gpu_node(f"{self.name}-0", 2)).encode(), NodeObject)
         assert isinstance(node, NodeObject)
         self.view.put_node(node)
-        for source in (LIVEZ, NODES_SOURCE, SPARED):
+        for source in (LIVEZ, NODES_SOURCE, OPTIONAL):
             self.health.succeeded(source)
 
     @property
@@ -94,8 +94,8 @@ class Observation:
 
 
 @dataclass
-class Story:
-    """A control plane over clusters whose sources a test controls."""
+class History:
+    """A control plane over clusters with sources that a test controls."""
 
     clock: VirtualClock
     clusters: dict[str, Observation]
@@ -106,7 +106,7 @@ class Story:
         return self.plane.controller.live.fleet.clusters[name].state
 
     def last_seen_s(self) -> float:
-        """Return the reported seconds since the first cluster was last seen."""
+        """Return the reported seconds since the first cluster was last observed."""
         (found,) = (each for each in self.plane.overview.clusters() if each.name == "alpha")
         return found.last_seen_s
 
@@ -139,25 +139,25 @@ class _Clusters:
         return ()
 
 
-def story(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s: float = GRACE_S) -> Story:
+def history(patience_s: float = 10, stale_after_s: float = STALE_S, grace_period_s: float = GRACE_S) -> History:
     """Create three clusters and wait until they are observed."""
     clock = VirtualClock()
     clusters = {name: Observation(name, lambda: clock.monotonic_ns() / 1e9, patience_s) for name in NAMES}
     settings = ControlSettings(assume_timeout_s=1000, stale_after_s=stale_after_s, grace_period_s=grace_period_s)
     plane = SmallControlPlane(_Clusters([*clusters.values()]), clock=clock, settings=settings)
     plane.run(5)
-    return Story(clock, clusters, plane)
+    return History(clock, clusters, plane)
 
 
 @pytest.mark.parametrize("source", [LIVEZ, NODES_SOURCE])
 @pytest.mark.parametrize(
     ("patience_s", "stale_after_s", "grace_period_s"), [(10, STALE_S, GRACE_S), (10, 4, 10), (10, 4, 30), (1, 4, 10)]
 )
-def test_a_silence_counts_from_the_first_failure(
+def test_age_of_data_counts_from_the_first_failure(
     source: str, patience_s: float, stale_after_s: float, grace_period_s: float
 ) -> None:
-    """Whatever the patience, no new jobs come after `stale_after_s`, and jobs move after `grace_period_s`."""
-    made = story(patience_s, stale_after_s, grace_period_s)
+    """With any reporting timeout, new jobs stop after `stale_after_s`, and jobs move after `grace_period_s`."""
+    made = history(patience_s, stale_after_s, grace_period_s)
     (job_id,) = made.plane.submit(spec(gpus=1))
     made.plane.run(1)
     assert made.plane.job(job_id).clusters == ("alpha",)
@@ -177,9 +177,9 @@ def test_a_silence_counts_from_the_first_failure(
     assert made.last_seen_s() == 0
 
 
-def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> None:
-    """A hanging server counts as not reporting from the start of the request, not only from its timeout."""
-    made = story()
+def test_hanging_request_counts_from_its_start() -> None:
+    """A hanging server is not reporting from the start of the request, not only from its timeout."""
+    made = history()
     made.clusters["alpha"].health.ping_started()
     assert made.until(lambda: made.last_seen_s() >= 9) == 9
     made.clusters["alpha"].health.failed(LIVEZ, "no answer within 10 s")
@@ -188,9 +188,9 @@ def test_a_question_without_an_answer_is_silence_from_when_it_was_asked() -> Non
     assert made.until(lambda: made.state() is ClusterState.LOST) == GRACE_S - STALE_S
 
 
-def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
-    """Watches that repeatedly drop and open again make no cluster stale: each interruption counts by itself."""
-    made = story()
+def test_reopened_watches_make_no_cluster_stale() -> None:
+    """Each interruption of a watch is short."""
+    made = history()
     health = made.clusters["alpha"].health
 
     def flap() -> None:
@@ -204,21 +204,21 @@ def test_watches_that_drop_and_open_again_make_no_cluster_old() -> None:
     assert made.last_seen_s() == 0
 
 
-def test_a_kind_that_can_be_spared_makes_no_cluster_old() -> None:
-    """An operator's broken kind never makes a cluster stale."""
-    made = story()
+def test_broken_optional_kind_makes_no_cluster_stale() -> None:
+    """Kinds of other operators are optional."""
+    made = history()
     health = made.clusters["alpha"].health
     now_ns = made.clock.monotonic_ns()
     made.until(
         lambda: made.clock.monotonic_ns() - now_ns > 2 * GRACE_S * 1e9,
-        lambda: health.failed(SPARED, "its webhook is down", optional=True),
+        lambda: health.failed(OPTIONAL, "its webhook is down", optional=True),
     )
     assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
 
 
-def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
-    """A request from before a machine was suspended makes nothing stale when the machine resumes."""
-    made = story()
+def test_suspended_seaway_makes_no_cluster_stale() -> None:
+    """A request from before the machine was suspended makes nothing stale when the machine resumes."""
+    made = history()
     health = made.clusters["alpha"].health
     health.ping_started()
     made.plane.run(1)
@@ -230,12 +230,12 @@ def test_a_pause_of_seaway_itself_is_not_held_against_a_cluster() -> None:
     assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
 
 
-# Real time: the states are reached, and not too early. The tests above check exact times, by another clock.
+# Real time: the states are reached, and not too early. The tests above check exact times with another clock.
 
 QUICK = ControlSettings(assume_timeout_s=30, stale_after_s=1.5, grace_period_s=4.0, poll_interval_s=0.1)
 WITHIN = Limits.within(QUICK.stale_after_s, pod_start_timeout_s=300)
 EARLY_S = 0.1
-"""How long before the first failure a cluster may have been observed last."""
+"""Maximum age of the last observation at the first failure."""
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def servers(tmp_path: Path) -> Iterator[dict[str, ApiServer]]:
 
 @contextmanager
 def joined(folder: Path, patience_s: float) -> Iterator[ControlPlane]:
-    """Run a control plane over them with this patience."""
+    """Run a control plane over them with this reporting timeout."""
     backends = KubernetesBackends(
         folder, ClusterOptions(request_timeout_s=3, limits=Limits(unreachable_timeout_s=patience_s)), seed=1
     )
@@ -275,10 +275,10 @@ def reached(plane: ControlPlane, state: ClusterState) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("patience_s", [UNREACHABLE_TIMEOUT_S, WITHIN.unreachable_timeout_s])
-def test_a_server_that_stops_is_silent_from_then_on(
+def test_stopped_server_is_not_reporting_from_then_on(
     patience_s: float, servers: dict[str, ApiServer], tmp_path: Path
 ) -> None:
-    """It gets no new jobs after `stale_after_s` and is lost after `grace_period_s`, whatever the patience."""
+    """The cluster gets no new jobs after `stale_after_s` and is lost after `grace_period_s`."""
     with joined(tmp_path, patience_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].stop()
@@ -291,8 +291,8 @@ def test_a_server_that_stops_is_silent_from_then_on(
 
 
 @pytest.mark.slow
-def test_a_server_that_hangs_is_silent_from_the_next_question_on(servers: dict[str, ApiServer], tmp_path: Path) -> None:
-    """A server that hangs counts as not reporting, though its connections stay open and no call has timed out."""
+def test_hanging_server_is_not_reporting_from_the_next_request(servers: dict[str, ApiServer], tmp_path: Path) -> None:
+    """Its connections stay open, and no call has timed out."""
     with joined(tmp_path, WITHIN.unreachable_timeout_s) as plane:
         began_s = time.monotonic()
         servers["alpha"].faults.hang()

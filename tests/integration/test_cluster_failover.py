@@ -1,6 +1,6 @@
-"""Jobs whose cluster stops reporting, rejects them, or ends their pods: their next place and their reasons.
+"""Jobs of clusters that do not report, that reject them, or that end their pods: next placements and reasons.
 
-The whole control plane with its threads, on API servers in memory, directly and through Karmada.
+The control plane runs with all its threads on API servers in memory, directly and through Karmada.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.integration.test_cluster_faults import CONTROL, World, received, worl
 pytestmark = pytest.mark.slow
 
 SLACK_S = 0.6
-"""How long before an outage a cluster was observed last, at most."""
+"""Maximum age of the last observation at an outage."""
 
 SOON_S = 5.0
 """Time limit of an immediate action on a busy machine."""
@@ -39,8 +39,8 @@ def running(made: World, job_id: str, attempt: int = 1) -> Callable[[], bool]:
     return lambda: (made.job(job_id).state, made.job(job_id).attempt) == (JobState.RUNNING, attempt)
 
 
-def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_when_it_returns(made: World) -> None:
-    """A job is placed elsewhere only after the grace period; its old workload is removed when its cluster returns."""
+def test_lost_cluster_jobs_move_and_old_workloads_are_removed(made: World) -> None:
+    """Jobs move only after the grace period; old workloads are removed when their cluster reports again."""
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     first = made.place(job_id)
@@ -62,8 +62,8 @@ def test_a_silent_cluster_loses_its_jobs_after_the_grace_period_and_its_copies_w
     assert len(made.pods(job_id)) == 1
 
 
-def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> None:
-    """Before the grace period ends nothing moves, and jobs keep their only workload."""
+def test_jobs_stay_during_a_short_cluster_outage(made: World) -> None:
+    """Before the grace period ends nothing moves, and jobs have their single workload."""
     job_id = made.submit(template="deployment")
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
@@ -75,8 +75,8 @@ def test_a_cluster_that_is_silent_for_a_moment_keeps_its_jobs(made: World) -> No
     assert made.seen.began_s.keys() == {(job_id, 1)}
 
 
-def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: World) -> None:
-    """A job that succeeded during a short outage is completed, not started again."""
+def test_job_that_ended_during_an_outage_is_completed(made: World) -> None:
+    """A job that succeeded during a short outage is not started again."""
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     made.partition(made.place(job_id))
@@ -87,8 +87,8 @@ def test_what_ended_while_its_cluster_was_silent_is_known_when_it_returns(made: 
     assert made.job(job_id).attempt == 1
 
 
-def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World) -> None:
-    """If HAMi's scheduler finds no room where Seaway did, the job moves elsewhere, with HAMi's reason."""
+def test_job_rejected_by_cluster_scheduler_moves(made: World) -> None:
+    """If HAMi's scheduler finds no room, the job moves to another cluster, with HAMi's reason."""
     alpha, beta = made.members["alpha"], made.members["beta"]
     fill(made, "beta")
     made.wait(lambda: free_mib(made, "beta") < 20_000, "that one cluster is seen to be full")
@@ -114,8 +114,8 @@ def test_a_cluster_whose_scheduler_refuses_a_job_sends_it_elsewhere(made: World)
     assert "alpha" in made.reasons(job_id)
 
 
-def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
-    """Unmanaged pods and Seaway's own count; a job waits with a reason, and is placed when one has ended."""
+def test_node_at_its_pod_limit_is_not_tried(made: World) -> None:
+    """Unmanaged pods and Seaway's own count; the job waits with a reason until one has ended."""
     alpha = made.members["alpha"]
     for at in range(2):
         node = gpu_node(f"alpha-{at}", 2)
@@ -142,15 +142,15 @@ def test_a_node_that_is_full_of_pods_is_not_tried(made: World) -> None:
         ("oom/it", JobState.FAILED, "container main ran out of memory and was killed"),
     ],
 )
-def test_how_a_container_ended_is_said_of_the_job(made: World, image: str, state: JobState, words: str) -> None:
-    """A crash reports its exit code, and an out-of-memory kill reports that."""
+def test_job_reports_the_exit_of_its_container(made: World, image: str, state: JobState, words: str) -> None:
+    """A crash has its exit code, and an out-of-memory kill its own reason."""
     job_id = made.submit(image)
     made.wait(lambda: made.state(job_id) is state, "its end")
     assert made.job(job_id).reason == words
 
 
-def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
-    """A job whose image does not exist reports that while it waits for it."""
+def test_job_reports_an_image_pull_failure(made: World) -> None:
+    """The job reports the reason while it waits for the image."""
     job_id = made.submit("missing/it")
     made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is deployed")
     ((server, pod),) = made.pods(job_id)
@@ -162,8 +162,8 @@ def test_an_image_that_cannot_be_pulled_is_said_of_the_job(made: World) -> None:
     assert made.state(job_id) is JobState.DEPLOYING
 
 
-def test_an_image_whose_name_is_none_fails_its_job(made: World) -> None:
-    """A job with an invalid image name fails with the reason; its pod and devices are freed."""
+def test_invalid_image_name_fails_the_job(made: World) -> None:
+    """The job has the reason; its pod and devices are freed."""
     job_id = made.submit("missing/it")
     made.wait(lambda: made.pods(job_id), "its pod")
     ((server, pod),) = made.pods(job_id)
@@ -176,8 +176,8 @@ def test_an_image_whose_name_is_none_fails_its_job(made: World) -> None:
 
 
 @pytest.mark.parametrize("template", ["job", "deployment"])
-def test_pods_that_a_cluster_denies_are_placed_elsewhere(made: World, template: str) -> None:
-    """A quota that denies pods is the job's reason, and another attempt is made."""
+def test_denied_pods_are_placed_on_another_cluster(made: World, template: str) -> None:
+    """A quota that denies pods is the job's reason for another attempt."""
     quota = "exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     ends = [server.deny(PODS, quota) for server in made.members.values()]
     job_id = made.submit(template=template)
@@ -189,8 +189,8 @@ def test_pods_that_a_cluster_denies_are_placed_elsewhere(made: World, template: 
     made.wait(lambda: made.left() == {(job_id, made.job(job_id).attempt)}, "that nothing else is left")
 
 
-def test_an_object_that_a_cluster_denies_is_placed_elsewhere(made: World) -> None:
-    """A webhook that denies a Job is the job's reason, whether Karmada or Seaway got the answer."""
+def test_denied_object_is_placed_on_another_cluster(made: World) -> None:
+    """A webhook that denies a Job is the reason, with and without Karmada."""
     ends = [server.deny(JOBS, "no jobs on Sundays", webhook="rest.example") for server in made.members.values()]
     job_id = made.submit()
     made.wait(lambda: made.job(job_id).attempt > 1, "the next attempt")
@@ -202,8 +202,8 @@ def test_an_object_that_a_cluster_denies_is_placed_elsewhere(made: World) -> Non
     made.wait(lambda: made.left() == {(job_id, made.job(job_id).attempt)}, "that nothing else is left")
 
 
-def test_what_may_pass_is_given_time(made: World) -> None:
-    """A webhook that does not answer is the reason; when it does, the job runs without another attempt."""
+def test_temporary_denial_is_retried(made: World) -> None:
+    """A webhook that does not answer is the reason; after its recovery the job runs without another attempt."""
     ends = [server.deny(PODS, "context deadline exceeded", code=500) for server in made.members.values()]
     job_id = made.submit()
     made.wait(lambda: "context deadline exceeded" in made.job(job_id).reason, "the reason")
@@ -218,8 +218,8 @@ def first_place(made: World, job_id: str) -> str:
     return made.store.attempts(job_id)[0].placements[0].cluster
 
 
-def test_an_eviction_is_no_failure_of_the_job(made: World) -> None:
-    """A pod that its node's kubelet evicted is started again as another attempt, though the job has no retries."""
+def test_eviction_is_no_failure_of_the_job(made: World) -> None:
+    """An evicted pod starts again as another attempt, though the job has no retries."""
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     ((server, pod),) = made.pods(job_id)
@@ -233,8 +233,8 @@ def test_an_eviction_is_no_failure_of_the_job(made: World) -> None:
     assert "evicted: The node was low on resource: memory." in made.reasons(job_id)
 
 
-def test_a_node_that_fails_moves_its_jobs(made: World) -> None:
-    """When a node stops reporting, its jobs run elsewhere, and its pods do not count as a second workload."""
+def test_jobs_of_a_failed_node_move(made: World) -> None:
+    """The jobs run on another node, and their old pods do not count as second workloads."""
     job_id = made.submit()
     made.wait(running(made, job_id), "the job")
     ((server, pod),) = made.pods(job_id)
@@ -247,7 +247,7 @@ def test_a_node_that_fails_moves_its_jobs(made: World) -> None:
 
 
 def fill(made: World, cluster: str) -> None:
-    """Have other pods use most of every card of a cluster."""
+    """Create pods that use most of every device of a cluster."""
     server = made.members[cluster]
     for node in server.list(NODES):
         for _ in range(2):
@@ -256,6 +256,6 @@ def fill(made: World, cluster: str) -> None:
 
 
 def free_mib(made: World, cluster: str) -> int:
-    """Return the free memory of the freest card of a cluster, as Seaway observes it."""
+    """Return the free memory of the device of a cluster with most of it, as Seaway observes it."""
     found = [device for node in made.plane.overview.nodes(cluster) for device in node.devices]
     return max(device.memory_mib.total - device.memory_mib.used for device in found)

@@ -1,6 +1,6 @@
-"""A hundred faults of clusters and their connections: no job is lost, and none runs twice past the grace period.
+"""A hundred faults of clusters and connections: no job is lost, and none runs twice past the grace period.
 
-The whole control plane with its threads runs on API servers in memory. The checks read the servers, not Seaway's state:
+The control plane runs with all its threads on API servers in memory. Checks read the servers, not Seaway's state:
 the time that jobs run twice continuously, the rest at the end. Each way of sending commands runs
 ``SEAWAY_TEST_FAULT_SEEDS`` histories (two by default) of fifty faults each; a fault counts once it had an effect, a
 stale write once a write was rejected.
@@ -83,9 +83,9 @@ CONTROL = ControlSettings(
     reservation_timeout_s=1,
     poll_interval_s=0.1,
 )
-WISHES = ClusterOptions(request_timeout_s=0.5, limits=Limits(unreachable_timeout_s=0.6, unschedulable_timeout_s=0.4))
+OPTIONS = ClusterOptions(request_timeout_s=0.5, limits=Limits(unreachable_timeout_s=0.6, unschedulable_timeout_s=0.4))
 IMAGE = "registry.example/train:1"
-TROUBLES = (
+FAULT_KINDS = (
     "stop",
     "cut",
     "cut",
@@ -153,9 +153,9 @@ class World:
             if not karmada:
                 server.kubeconfig(folder / name)
         self.backends = (
-            KarmadaBackends(self.karmada.kubeconfig(folder / "karmada"), WISHES, seed)
+            KarmadaBackends(self.karmada.kubeconfig(folder / "karmada"), OPTIONS, seed)
             if self.karmada
-            else KubernetesBackends(folder, WISHES, seed)
+            else KubernetesBackends(folder, OPTIONS, seed)
         )
         self.store = MemoryStore()
         self.plane: ControlPlane = make_plane(
@@ -173,7 +173,7 @@ class World:
         self.watching.start()
 
     def close(self) -> None:
-        """Stop all of it."""
+        """Stop everything."""
         self.over.set()
         self.watching.join()
         self.recover()
@@ -188,7 +188,7 @@ class World:
     # Observations of the servers.
 
     def follow(self, server: ApiServer) -> None:
-        """Observe a server's pods after each change of one."""
+        """Observe a server's pods after each change of a pod."""
         server.call(lambda: server.store.follow(lambda _: self.look(server), (PODS,)))
 
     def look(self, server: ApiServer) -> None:
@@ -347,7 +347,7 @@ class World:
         return f"/apis/cluster.karmada.io/v1alpha1/clusters/{name}/proxy*"
 
     def partition(self, name: str) -> Fault:
-        """Stop a cluster's answers to Seaway, while all in it continues."""
+        """Stop a cluster's answers to Seaway, while its workloads continue."""
         if self.karmada:
             return self.karmada.control.faults.hang(self.way(name))
         return self.members[name].faults.hang()
@@ -356,10 +356,10 @@ class World:
         """Count the faults with an effect so far, by kind."""
         return Counter(what for what, fault in self.faults if fault is None or fault.hits)
 
-    def trouble(self) -> str:
+    def inject(self) -> str:
         """Inject a fault, each kind in turn; return its kind."""
         if not self.deck:
-            self.deck = self.random.sample(TROUBLES, len(TROUBLES))
+            self.deck = self.random.sample(FAULT_KINDS, len(FAULT_KINDS))
         what = self.deck.pop()
         found = self.begin(what)
         if found:
@@ -423,7 +423,7 @@ class World:
         return True
 
     def occupy(self, server: ApiServer, node: str = "") -> None:
-        """Have another user's pod use most of a card, outside Seaway."""
+        """Create a pod of another user on most of a device."""
         limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "70000", "nvidia.com/gpucores": "10"}
         container = {"name": "main", "image": IMAGE, "resources": {"limits": limits}}
         spec: Json = {"containers": [container]}
@@ -498,7 +498,7 @@ def received(made: World) -> int:
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through-karmada"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_job_is_lost_and_none_runs_twice_past_the_grace_period(seed: int, karmada: bool, tmp_path: Path) -> None:
-    """After fifty faults, of all named kinds, every job is in its place, once, and nothing is left over.
+    """After fifty faults, of all named kinds, every job is placed once, and nothing is left over.
 
     At no time does a job run twice for longer than the grace period while Seaway can end that.
     """
@@ -548,7 +548,7 @@ def live_through(made: World) -> set[str]:
             else:
                 replicas = 2 if kind == "gang" else random.randint(1, 2)
                 short.add(made.submit(replicas=replicas, gang=kind == "gang"))
-        made.trouble()
+        made.inject()
         for each in [each for each in short if random.random() < 0.1]:
             made.finish(each)
         time.sleep(random.uniform(0, 0.1))
@@ -559,8 +559,8 @@ def live_through(made: World) -> set[str]:
 
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "through-karmada"])
-def test_a_job_that_runs_twice_is_noticed_for_as_long_as_it_does(karmada: bool, tmp_path: Path) -> None:
-    """The time counts while the older workload could be removed, and not while its cluster does not answer."""
+def test_duplicate_run_time_is_measured(karmada: bool, tmp_path: Path) -> None:
+    """The time counts while the older workload could be removed, and not while its cluster is unreachable."""
     with world(tmp_path, karmada=karmada) as made:
         made.plane.controller.stop()  # it would remove the older one
         for name, attempt in (("alpha", 1), ("beta", 2)):
@@ -583,8 +583,8 @@ def test_a_job_that_runs_twice_is_noticed_for_as_long_as_it_does(karmada: bool, 
         assert made.twice() == {"twice"}
 
 
-def test_what_is_deleted_before_its_member_has_it_is_made_again(tmp_path: Path) -> None:
-    """A workload that a user deletes in Karmada is re-created, even if its member never had it."""
+def test_workload_deleted_in_karmada_is_recreated(tmp_path: Path) -> None:
+    """Its member may not have had it yet."""
     with world(tmp_path, karmada=True) as made:
         assert made.karmada
         made.karmada.hold("alpha")

@@ -1,4 +1,4 @@
-"""Jobs stay in place when kubeconfigs are added, removed and renamed, and Seaway is restarted."""
+"""Jobs whose kubeconfigs are added, removed and renamed, and restarts of Seaway."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def submit(plane: ControlPlane) -> str:
     return record.id
 
 
-def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs(tmp_path: Path) -> None:
-    """With another cluster of that name, after a restart, and with another context it is the same attempt."""
+def test_job_keeps_its_attempt_when_kubeconfig_names_change(tmp_path: Path) -> None:
+    """The attempt is the same with another cluster of that name, after a restart, and with another context."""
     folder, store = tmp_path, MemoryStore()
     with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
         for number, server in enumerate((first, second)):
@@ -103,8 +103,8 @@ def test_a_job_stays_where_it_runs_whatever_its_cluster_is_called_by_kubeconfigs
         assert (len(first.list(PODS, "seaway")), len(second.list(PODS, "seaway"))) == (1, 0)
 
 
-def test_a_job_is_not_looked_for_in_the_cluster_that_took_the_place_of_its_own(tmp_path: Path) -> None:
-    """When its kubeconfig leads to another cluster, the job's cluster is lost; it moves after the grace period."""
+def test_job_moves_when_its_kubeconfig_names_another_cluster(tmp_path: Path) -> None:
+    """The job's cluster is lost; the job moves after the grace period."""
     folder, store = tmp_path, MemoryStore()
     with ApiServer("gpu", seed=1) as first, ApiServer("gpu", seed=2) as second:
         for number, server in enumerate((first, second)):

@@ -15,7 +15,7 @@ from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job_state import JobState
 from tests.fakes.kubernetes.kinds import JOBS
-from tests.integration.test_cluster_faults import CONTROL, WISHES, World
+from tests.integration.test_cluster_faults import CONTROL, OPTIONS, World
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def restart(world: World, folder: Path) -> None:
     """Stop the control plane gracefully, and start another on its store."""
     world.plane.stop()
     world.backends.close()
-    cluster_options = replace(WISHES, request_timeout_s=5)
+    cluster_options = replace(OPTIONS, request_timeout_s=5)
     world.backends = (
         KarmadaBackends(folder / "karmada", cluster_options, 1)
         if world.karmada
@@ -45,8 +45,8 @@ def restart(world: World, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
-def test_what_was_still_to_be_told_is_told_after_a_restart(tmp_path: Path, *, karmada: bool) -> None:
-    """Pending commands are sent unchanged when nodes are known again: no job is rejected, none duplicated."""
+def test_pending_commands_are_sent_after_a_restart(tmp_path: Path, *, karmada: bool) -> None:
+    """Commands are sent unchanged when nodes are known again: no job is rejected, none duplicated."""
     world = World(tmp_path, karmada=karmada, names=("alpha", "beta"))
     try:
         restart(world, tmp_path)

@@ -22,14 +22,14 @@ import yaml
 
 from dashboards.every import DASHBOARDS
 from dashboards.language import Language
-from tests.integration.panel_figures import Told, expected, reason_without, standing
+from tests.integration.panel_figures import Reported, expected, reason_without, without_rates
 from tests.integration.test_prometheus import SHIPPED, prometheus
 from tests.integration.watched_demo import WatchedDemo, watched_demo
 from tests.unit.dashboards.asked import Asked, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus")]
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SCRAPES_S = 1
 MIB = 1 << 20
 CHOSEN = {
@@ -75,7 +75,7 @@ class Watched:
 
     def until(self, done: Callable[[], object], what: str) -> None:
         """Wait until a condition is met."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while not done():
             assert time.monotonic() < end, what
             time.sleep(0.25)
@@ -264,7 +264,7 @@ def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
 def test_every_panel_is_held_to_the_api_or_says_why_not(calm: Watched) -> None:
     """Every panel is compared with the API, or listed with the reason why not."""
     there = {(each.dashboard, each.title, each.legend) for each in EVERY}
-    shown = expected(Told(calm.demo)).keys()
+    shown = expected(Reported(calm.demo)).keys()
     reasons = {key for key in there if reason_without(key)}
     assert shown | reasons == there
     assert shown & reasons == set()
@@ -274,11 +274,11 @@ def test_panels_show_what_the_api_says(calm: Watched) -> None:
     """Panels have the API's values and labels, none missing and none more; rates by their counters."""
     queries = defaultdict(list)
     for each in EVERY:
-        queries[each.dashboard, each.title, each.legend].append(standing(each.query))
+        queries[each.dashboard, each.title, each.legend].append(without_rates(each.query))
     wrong = {}
-    for key, shown in expected(Told(calm.demo)).items():
+    for key, shown in expected(Reported(calm.demo)).items():
         found = {name: value for query in queries[key] for name, value in calm.by(query, *shown.labels).items()}
-        if error := shown.unlike(found):
+        if error := shown.difference(found):
             wrong[key] = error
     assert wrong == {}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.running import PATIENCE_S, Running, running
+from tests.integration.running import TIMEOUT_S, Running, running
 from tests.missing import skip_or_fail
 from tests.servers.databases import SERVERS
 from tests.servers.missing import MissingError
@@ -29,7 +29,7 @@ ROOM_BYTES = 1_000_000
 
 def await_answer(server: Running, wanted: Callable[[httpx.Response], bool]) -> httpx.Response:
     """Submit until an answer is as wanted."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while True:
         body = {"name": "job", "resources": {"gpus": 1, "gpu_memory": "8GB"}, "expected_duration": "1s"}
         answer = server.client.post("/api/v1/jobs", json=body)
@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path)
         used = max(path.stat().st_size for path in tmp_path.glob("seaway.db*"))
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (used + ROOM_BYTES, resource.RLIM_INFINITY))
         accepted: list[str] = []
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while (answer := server.client.post("/api/v1/jobs", json=_large(len(accepted)))).status_code == 201:
             accepted.append(answer.json()["id"])
             assert time.monotonic() < until
@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path)
             server.await_state(job, "completed")
         server.end()
     check = [sys.executable, "-m", "seaway", "db", "check", "--data", str(tmp_path)]
-    assert subprocess.run(check, check=False, capture_output=True, timeout=PATIENCE_S).returncode == 0
+    assert subprocess.run(check, check=False, capture_output=True, timeout=TIMEOUT_S).returncode == 0
 
 
 def test_a_server_that_stood_still_goes_on(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3, weight=2), make_path("via-2", 2, 3)))])
 
 
@@ -53,7 +53,7 @@ def asked(served: Served, verb: str, path: str, body: object = None) -> Any:  # 
 
 def until(done: Callable[[], object]) -> None:
     """Wait until a condition is met."""
-    ends_s = time.monotonic() + PATIENCE_S
+    ends_s = time.monotonic() + TIMEOUT_S
     while not done():
         assert time.monotonic() < ends_s, "waited too long"
         time.sleep(0.05)

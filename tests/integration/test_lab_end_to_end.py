@@ -24,7 +24,7 @@ from tests.servers.missing import MissingError
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 ROUND = {"interval": "500ms", "count": 5, "timeout": "400ms"}
 USERS = "gw-4"
 LINKS = {
@@ -133,7 +133,7 @@ class World:
 
 def until(look: Callable[[], Found], good: Callable[[Found], object]) -> Found:
     """Call a function until its result is good."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         found = look()
         if good(found):
@@ -163,7 +163,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             for each in found.agents.values():
                 each.send_signal(signal.SIGTERM)
             for each in found.agents.values():
-                each.communicate(timeout=PATIENCE_S)
+                each.communicate(timeout=TIMEOUT_S)
     except MissingError as error:
         skip_or_fail(error)
 
@@ -244,5 +244,5 @@ def test_traffic_is_steered_to_where_a_job_needs_it(world: World) -> None:
         assert waits in world.first_event("path")
     finally:
         follower.send_signal(signal.SIGTERM)
-        follower.communicate(timeout=PATIENCE_S)
+        follower.communicate(timeout=TIMEOUT_S)
         world.made.link(USERS, "gw-1", delay="2ms", one_way=True)

@@ -30,7 +30,7 @@ from tests.servers.missing import MissingError
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 90
+TIMEOUT_S = 90
 LEASE_S, RENEW_S, RETRY_S = 8, 6, 0.4
 MAX_WAIT_S = RETRY_S * 2.2
 """Longest pause of a standby between two tries."""
@@ -45,7 +45,7 @@ WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @dataclass
-class Told:
+class Reported:
     """The requests to an API server: time, token, and text."""
 
     rows: list[tuple[float, str, str, str]] = field(default_factory=list)
@@ -87,13 +87,13 @@ class Replica:
     def end(self, how: signal.Signals) -> str:
         """Send a signal and wait for the end; return the output."""
         self.process.send_signal(how)
-        return self.process.communicate(timeout=PATIENCE_S)[0]
+        return self.process.communicate(timeout=TIMEOUT_S)[0]
 
 
 class Pair:
     """Two processes on one database, with one cluster that also has the Lease."""
 
-    def __init__(self, folder: Path, url: str, cluster: ApiServer, reported: Told, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, url: str, cluster: ApiServer, reported: Reported, stack: ExitStack) -> None:
         self.folder = folder
         self.cluster = cluster
         self.reported = reported
@@ -196,7 +196,7 @@ class Pair:
 
 def wait(what: Callable[[], bool], why: str, replica: Replica | None = None) -> None:
     """Wait until a condition is met."""
-    until_s = time.monotonic() + PATIENCE_S
+    until_s = time.monotonic() + TIMEOUT_S
     while not what():
         if replica and replica.process.poll() is not None:
             pytest.fail(replica.process.communicate()[0])
@@ -213,7 +213,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
         for number in range(2):
             cluster.put(gpu_node(f"node-{number}", 4))
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
-        reported = Told()
+        reported = Reported()
         cluster.app.before.append(reported)
         pair = Pair(tmp_path, database.new_database(), cluster, reported, stack)
         stack.callback(pair.client.close)
@@ -292,7 +292,7 @@ def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
 
     woken_s = time.monotonic()
     first.process.send_signal(signal.SIGCONT)
-    said = first.process.communicate(timeout=PATIENCE_S)[0]
+    said = first.process.communicate(timeout=TIMEOUT_S)[0]
     assert first.process.returncode == 4, said
     assert "Traceback" not in said, said
     assert said.splitlines()[-1].startswith("error: ")
@@ -317,7 +317,7 @@ def test_a_leader_that_cannot_renew_ends_before_anybody_else_may_lead(pair: Pair
     before = json.dumps((pair.cluster.get(LEASES, "seaway", "seaway") or {})["spec"])
     cut_s = time.monotonic()
     fault = pair.cluster.faults.error(403, "*/leases/*")
-    said = first.process.communicate(timeout=PATIENCE_S)[0]
+    said = first.process.communicate(timeout=TIMEOUT_S)[0]
     assert first.process.returncode == 4, said
     assert "the lease was not renewed" in said
     assert time.monotonic() - cut_s < LEASE_S + START_S

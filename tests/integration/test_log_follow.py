@@ -20,7 +20,7 @@ from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.client.sync import Client
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnknownError
-from tests.integration.test_api_server import PATIENCE_S, Served, serving
+from tests.integration.test_api_server import TIMEOUT_S, Served, serving
 from tests.unit.api.rig import JOB
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ class Reader:
 
     def ended(self) -> bool:
         """Wait for its end."""
-        self._thread.join(PATIENCE_S)
+        self._thread.join(TIMEOUT_S)
         return not self._thread.is_alive()
 
 
@@ -145,7 +145,7 @@ def submit(served: Served) -> str:
 
 def until(what: Callable[[], object], why: str) -> None:
     """Wait until a condition is met."""
-    give_up_s = time.monotonic() + PATIENCE_S
+    give_up_s = time.monotonic() + TIMEOUT_S
     while not what():
         if time.monotonic() > give_up_s:
             pytest.fail(f"never seen: {why}")

@@ -45,7 +45,7 @@ NOWHERE, NOWHERE_4 = IPv6Address("fd00:e::2"), IPv4Address("10.97.0.2")
 PORT, CLOSED_PORT = 8627, 9
 HOW = ProbeConfig(count=4, timeout_s=0.4)
 SPREAD_S = 0.1
-AT_ONCE = 0.0
+NO_DAD = 0.0
 SILENT_MAC = "02:00:00:00:00:01"
 
 
@@ -162,7 +162,7 @@ def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Meth
 def test_who_cannot_be_sent_to_has_lost_everything(prober: SocketProber, method: Method, version: int) -> None:
     """Without a route no probe is sent; that counts as loss, without a wait."""
     target = Target("nowhere", NOWHERE if version == 6 else NOWHERE_4, method, PORT)
-    assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+    assert prober.probe([target], HOW, NO_DAD) == (Round(HOW.count, ()),)
 
 
 @every_method
@@ -209,7 +209,7 @@ def test_a_connection_that_was_tried_again_has_lost_its_first_probe(prober: Sock
         first.connect((str(THIRD), PORT))
         with ThreadPoolExecutor(1) as thread:
             how = ProbeConfig(count=1, timeout_s=1.5)
-            measured = thread.submit(prober.probe, [Target("third", THIRD, Method.TCP, PORT)], how, AT_ONCE)
+            measured = thread.submit(prober.probe, [Target("third", THIRD, Method.TCP, PORT)], how, NO_DAD)
             time.sleep(0.3)
             server.accept()[0].close()
             assert measured.result() == (Round(1, ()),)
@@ -265,13 +265,13 @@ def test_a_probe_counts_from_when_it_left(
 
 def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
     """A refused connection proves that the host is there: its time is the round trip."""
-    (measured,) = prober.probe([Target("other", OTHER, Method.TCP, CLOSED_PORT)], HOW, AT_ONCE)
+    (measured,) = prober.probe([Target("other", OTHER, Method.TCP, CLOSED_PORT)], HOW, NO_DAD)
     assert len(measured.rtts_ns) == HOW.count
 
 
 def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
     """A closed port is no answer to a datagram, as nothing reflects it."""
-    assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+    assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, NO_DAD) == (Round(HOW.count, ()),)
 
 
 @pytest.mark.usefixtures("answering")
@@ -345,9 +345,9 @@ def test_a_reflector_at_any_address_knows_both_versions(prober: SocketProber, ne
     port, other = PORT + 1, GATEWAYS[30] if version == 6 else OTHER_4
     target = Target("other", other, Method.UDP, port)
     with reflecting(network, IPv6Address("::"), OWN, OWN_4, port=port):
-        (measured,) = prober.probe([target], HOW, AT_ONCE)
+        (measured,) = prober.probe([target], HOW, NO_DAD)
     with reflecting(network, IPv6Address("::"), THIRD, port=port):
-        assert prober.probe([target], HOW, AT_ONCE) == (Round(HOW.count, ()),)
+        assert prober.probe([target], HOW, NO_DAD) == (Round(HOW.count, ()),)
     assert len(measured.rtts_ns) == HOW.count
 
 
@@ -416,7 +416,7 @@ def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str, elsewhere: b
         prober.close()
         (result,) = measured.result()
     assert result.sent == 1
-    assert prober.probe([target], HOW, AT_ONCE) == (Round(0, ()),)
+    assert prober.probe([target], HOW, NO_DAD) == (Round(0, ()),)
     assert time.monotonic() - began_s < 5
 
 

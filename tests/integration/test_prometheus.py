@@ -23,7 +23,7 @@ from dashboards.language import Language
 from seaway.api.metrics import LINK_METRICS
 from seaway.wire.metrics import METRICS
 from tests.documented import scraper_role
-from tests.integration.running import PATIENCE_S, Running, running
+from tests.integration.running import TIMEOUT_S, Running, running
 from tests.servers.databases import free_port
 from tests.unit.dashboards.asked import asked
 
@@ -45,7 +45,7 @@ def prometheus(folder: Path) -> Iterator[httpx.Client]:
             yield client
     finally:
         process.kill()
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
     (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
     made = subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
-        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     (folder / "prometheus.yml").write_text("scrape_configs: []\n", encoding="utf-8")
@@ -64,7 +64,7 @@ def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
 
 def await_series(client: httpx.Client, query: str) -> list[dict[str, Any]]:
     """Query Prometheus until it has a result."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while True:
         said = ""
         try:
@@ -176,7 +176,7 @@ def test_promtool_finds_nothing_wrong_but_the_names_that_were_asked_for(tmp_path
         text = server.client.get("/metrics").text
         server.end()
     checked = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
     )
     said = (checked.stdout + checked.stderr).splitlines()
     ours = [line for line in said if line.split(" ")[0] not in [*METRICS, *LINK_METRICS]]

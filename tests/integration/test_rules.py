@@ -19,7 +19,7 @@ pytestmark = pytest.mark.programs("promtool")
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "rules"
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 def try_out(folder: Path, file: str, text: str) -> None:
@@ -27,7 +27,7 @@ def try_out(folder: Path, file: str, text: str) -> None:
     test = folder / "test.yml"
     test.write_text(f"rule_files: [{RULES / file}]\nevaluation_interval: 1m\ntests:\n{text}", encoding="utf-8")
     done = subprocess.run(
-        ["promtool", "test", "rules", str(test)], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        ["promtool", "test", "rules", str(test)], capture_output=True, text=True, check=False, timeout=TIMEOUT_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -36,7 +36,7 @@ def test_every_file_of_rules_is_right() -> None:
     """Prometheus accepts every file of rules unchanged."""
     files = sorted(map(str, RULES.glob("*.yml")))
     done = subprocess.run(
-        ["promtool", "check", "rules", *files], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        ["promtool", "check", "rules", *files], capture_output=True, text=True, check=False, timeout=TIMEOUT_S
     )
     assert files
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ import pytest
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.bootstrap.cluster_join import join, leave
 from tests.fakes.kubernetes import ApiServer
-from tests.integration.running import PATIENCE_S, Running, running
+from tests.integration.running import TIMEOUT_S, Running, running
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
         assert any(job in line for line in lines)
         begin = time.monotonic()
         server.process.send_signal(how)
-        assert server.process.wait(PATIENCE_S) == 0
+        assert server.process.wait(TIMEOUT_S) == 0
         assert time.monotonic() - begin < 10
         stream.close()
 
@@ -55,7 +55,7 @@ def names(server: Running) -> list[str]:
 
 def await_names(server: Running, *wanted: str) -> None:
     """Wait until a server has these clusters."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while (now := names(server)) != [*wanted]:
         assert time.monotonic() < until, now
         time.sleep(0.05)
@@ -86,7 +86,7 @@ def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
     """A second server on the same data folder prints an error and ends."""
     with running(tmp_path) as server:
         command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path), "--port", "0"]
-        second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert second.returncode == 2
         assert "another seaway runs on this data folder" in second.stderr
         server.end()
@@ -97,7 +97,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with running(tmp_path / "one") as server:
         port = str(server.client.base_url.port)
         command = [sys.executable, "-m", "seaway", "up", "--data", str(tmp_path / "two"), "--port", port]
-        second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert second.returncode == 2
         assert "choose another --port" in second.stderr
         assert len(second.stderr.splitlines()) == 1
@@ -123,7 +123,7 @@ def test_backups_are_written_while_jobs_run_and_can_be_restored(tmp_path: Path) 
 
 def _seaway(*arguments: str) -> str:
     command = [sys.executable, "-m", "seaway", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -136,7 +136,7 @@ def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
         store.close()
         answer = server.client.post("/api/v1/cordons", json={"cluster": "cluster-1"})
         assert answer.status_code == 503
-        assert server.process.wait(PATIENCE_S) == 4
+        assert server.process.wait(TIMEOUT_S) == 4
         said = server.said()
         assert "Traceback" not in said
         assert said.splitlines()[-1] == "error: another process writes to the database now; this one has to stop"
@@ -150,7 +150,7 @@ def test_a_certificate_that_is_not_there_is_told_before_anything_begins(tmp_path
     command = [sys.executable, "-m", "seaway", "up", "--data", str(data), "--port", "0", "--tls-key", str(wrong)]
     for certificate, says in ((tmp_path / "none.pem", "cannot read"), (wrong, "not a certificate and its key")):
         arguments = [*command, "--tls-certificate", str(certificate)]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1
         assert says in done.stderr

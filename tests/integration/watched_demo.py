@@ -39,7 +39,7 @@ from seaway.web.mount import mount
 from tests.documented import scraper_role
 from tests.fakes.policies import cluster_policy, node_policy
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 PERIOD_S = 0.5
 MS = 1_000_000
 
@@ -128,7 +128,7 @@ class WatchedDemo:
         self.token = self.plane.access.create("prometheus", scraper_role(), "", None, "demo")[1]
         admin = self.plane.access.create("admin", Role.ADMIN, "", None, "demo")[1]
         self.client = httpx.Client(
-            base_url=f"http://{self.place}", headers={"authorization": f"Bearer {admin}"}, timeout=PATIENCE_S
+            base_url=f"http://{self.place}", headers={"authorization": f"Bearer {admin}"}, timeout=TIMEOUT_S
         )
         self._browser = {"cookie": f"{TOKEN}={admin}"}
         self._exporter = ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
@@ -146,7 +146,7 @@ class WatchedDemo:
         self.plane.start()
         for thread in self._threads[:2]:
             thread.start()
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not (self._server.started and not self.plane.controller.unready()):
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -192,7 +192,7 @@ class WatchedDemo:
         self._server.should_exit = True
         self._exporter.shutdown()
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
         self._exporter.server_close()
         self._socket.close()
         self.client.close()

@@ -34,17 +34,17 @@ class Algo:
     Attributes
     ----------
     says
-        What it is, one clause.
+        Description, one clause.
     module
-        Has ``make(run, instances) -> Learner``, and is imported when it is asked for: it may need torch.
+        Module with ``make(run, instances) -> Learner``, imported on demand because it may need torch.
     defaults
-        Its settings, a frozen dataclass.
+        Default settings, a frozen dataclass.
     fixed
-        Settings that cannot be changed, and why.
+        Settings that cannot be changed, with the reason.
     mixed
-        Whether it learns from the past jobs of instances too.
+        Whether it also learns from the past jobs of instances.
     needs
-        Packages that must be installed.
+        Required packages.
     """
 
     says: str
@@ -56,7 +56,7 @@ class Algo:
 
 
 def baseline(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of any rival
-    """Describe an algorithm of Stable-Baselines3."""
+    """Return the entry of an algorithm of Stable-Baselines3."""
     return Algo(f"{says} of Stable-Baselines3", BASELINES, defaults, needs=(*NEEDED, "stable_baselines3"))
 
 
@@ -88,12 +88,12 @@ ALGOS: Mapping[str, Algo] = {
 
 
 def algo_of(name: str) -> Algo:
-    """Find an algorithm.
+    """Return an algorithm by name.
 
     Raises
     ------
     RejectedError
-        When there is none of that name.
+        When it does not exist.
     """
     if name not in ALGOS:
         near = get_close_matches(name, ALGOS, 1)
@@ -103,12 +103,12 @@ def algo_of(name: str) -> Algo:
 
 
 def check_installed(name: str) -> None:
-    """Check that all is there that an algorithm needs.
+    """Check that the packages of an algorithm are installed.
 
     Raises
     ------
     RejectedError
-        When something is not installed, or there is no algorithm of that name.
+        When a package is missing, or the algorithm does not exist.
     """
     missing = [each for each in algo_of(name).needs if find_spec(each) is None]
     if missing:
@@ -116,7 +116,7 @@ def check_installed(name: str) -> None:
 
 
 def make_learner(run: Run, instances: Sequence[Instance]) -> Learner:
-    """Make what learns in a run.
+    """Return the learner of a run.
 
     Raises
     ------

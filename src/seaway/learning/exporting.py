@@ -1,4 +1,4 @@
-"""Writing an actor as a policy file."""
+"""Export of an actor as a policy file."""
 
 from __future__ import annotations
 
@@ -24,34 +24,33 @@ if TYPE_CHECKING:
 
 OPSET = 18
 MAX_NODES_AT_ONCE = 1_000_000
-"""Nodes that a model may be shown in one call."""
+"""Maximum number of nodes in one call of a model."""
 
 Inputs = Mapping[str, NDArray[np.float32]]
 
 
 def export_actor(actor: torch.nn.Module, manifest: Manifest, trials: Sequence[Inputs]) -> PolicyFile:
-    """Write an actor as a policy file that answers as the actor does.
+    """Return an actor as a policy file with the same answers.
 
     Parameters
     ----------
     actor
-        Takes the inputs of its level in their order and returns the outputs in theirs, see
-        `seaway.learning.policies.session`: of level cluster (1, O) -> (1, 1), of level node (N, F), (G,) -> (N,), (1,)
-        for any N. It is left as it is, on the device where it is.
+        Module with the inputs and outputs of its level, see `seaway.learning.policies.session`: (1, O) -> (1, 1) for
+        clusters, (N, F), (G,) -> (N,), (1,) for nodes, for any N. It is not changed or moved to another device.
     manifest
-        What to say of it; the digest is filled in here.
+        Description of the policy; the digest is set here.
     trials
-        Inputs, 1 to 16 of each, to which the answers are recorded: what it may really be shown, a few sizes of fleet.
+        Inputs for recorded answers, 1 to 16, with a few realistic sizes of fleet.
 
     Returns
     -------
     PolicyFile
-        Checked as any file that is read.
+        The policy file, checked as in `seaway.learning.policies.check`.
 
     Raises
     ------
     RejectedError
-        When the actor cannot be written, or the model does not answer as the actor does.
+        When the actor cannot be exported, or the model gives other answers than the actor.
     """
     shapes = shapes_of(manifest)
     if not 1 <= len(trials) <= MAX_TRIALS:
@@ -68,7 +67,7 @@ def export_actor(actor: torch.nn.Module, manifest: Manifest, trials: Sequence[In
 
 
 def _record(actor: torch.nn.Module, shapes: Shapes, inputs: Inputs) -> Trial:
-    """Ask the actor and note what it says."""
+    """Record the answers of the actor to some inputs."""
     given = {each.name: np.ascontiguousarray(inputs[each.name], dtype=np.float32) for each in shapes.inputs}
     try:
         with torch.inference_mode():
@@ -89,7 +88,7 @@ def _tensor(actor: torch.nn.Module, values: NDArray[np.float32]) -> torch.Tensor
 
 
 def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
-    """Have torch write the model, and leave out what is of no use where it runs."""
+    """Export the model with torch, and remove unused parts."""
     letters = {axis for each in shapes.inputs for axis in each.shape if isinstance(axis, str)}
     dims = {letter: torch.export.Dim(letter, min=1, max=MAX_NODES_AT_ONCE) for letter in letters}
     dynamic = tuple(
@@ -111,7 +110,7 @@ def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
 
 
 def _not_alone(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[np.float32]:
-    """Show torch no axis of length 1 where any length may come: it would take the 1 for granted."""
+    """Repeat values along dynamic axes of length 1, because torch would export these lengths as constants."""
     for number, axis in enumerate(shape):
         if isinstance(axis, str) and values.shape[number] == 1:
             values = np.repeat(values, 3, axis=number)
@@ -119,7 +118,7 @@ def _not_alone(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[n
 
 
 def _bare(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
-    """Keep operators, weights, inputs and outputs; texts about torch and about files of this machine go."""
+    """Retain operators, weights, inputs and outputs; remove metadata with paths of this machine."""
     import onnx
     from onnx import numpy_helper
 
@@ -145,7 +144,7 @@ def _bare(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Tell in one line what torch could not write, of the many that it says."""
+    """Convert errors of torch's exporter to one line."""
     try:
         yield
     except torch.onnx.OnnxExporterError as error:
@@ -155,7 +154,7 @@ def _refusing() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back what torch's exporter says of packages that are not needed here, and of its own future."""
+    """Suppress warnings of torch's exporter about optional packages and deprecations."""
     speaker = logging.getLogger("torch.onnx")
     before = speaker.level
     speaker.setLevel(logging.ERROR)

@@ -24,40 +24,38 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Tell = Callable[[str], None]
-"""Told a clause for people to read: that a worker died, and what comes of it."""
+"""Callback for messages about a worker that died."""
 
 TRIES = 2
-"""How often an item is tried whose worker dies on it."""
+"""Number of tries of an item whose worker died."""
 
 
 class Spread(Protocol):
-    """Does the same with many things, by one worker or by several.
+    """Parallel map over items.
 
-    What comes out depends on the items alone: whatever is drawn has to use a seed that the item carries. Tasks,
-    items and results travel as pickles; a task is a function that its module names.
+    Results depend on the items only, so random draws have to use a seed of the item. Tasks, items and results travel as
+    pickles. A task is a module-level function.
     """
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Do a task with each item.
-
-        Whoever stops asking, by an exception or ^C too, ends the workers.
+        """Run a task on each item. The workers end with the iteration, also by an exception or Ctrl-C.
 
         Returns
         -------
         Iterator
-            An item's number and what came of it, in the order in which items get done.
+            Number and result of each item, in order of completion.
 
         Raises
         ------
         UnavailableError
-            When a worker died on an item, and another one on trying it again.
+            When a worker died on an item, and another one on its second try.
         Exception
-            Whatever a task raises.
+            Any exception of a task.
         """
 
 
 def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Pass results on in the order of their items, each as soon as none is missing before it."""
+    """Yield results in the order of their items, as soon as possible."""
     early: dict[int, Result] = {}
     due = 0
     for at, result in results:
@@ -68,14 +66,14 @@ def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
 
 
 class Tries:
-    """Counts how often each item was tried, and tells of workers that died.
+    """Number of tries of each item.
 
     Parameters
     ----------
     tell
-        Who is told.
+        Callback for messages about workers that died.
     count
-        How many items there are.
+        Number of items.
     """
 
     def __init__(self, tell: Tell, count: int) -> None:
@@ -83,17 +81,17 @@ class Tries:
         self._died = [0] * count
 
     def died(self, at: int, why: str) -> None:
-        """Note that a worker died on an item, which is then tried again.
+        """Record that a worker died on an item, which is then tried again.
 
         Parameters
         ----------
         why
-            How it ended, a clause.
+            Reason of the end, one clause.
 
         Raises
         ------
         UnavailableError
-            When it may not be tried again.
+            When the item has no tries left.
         """
         self._died[at] += 1
         which = f"a worker {why} at {at + 1} of {len(self._died)}"
@@ -103,33 +101,32 @@ class Tries:
 
 
 class Serial:
-    """Does it here."""
+    """Execution in this process."""
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Do a task with each item; see `seaway.learning.parallel.Spread`."""
+        """Run a task on each item; see `seaway.learning.parallel.Spread`."""
         for at, item in enumerate(items):
             yield at, task(item)
 
 
 GRACE_S = 60.0
-"""How long a process that is told to end may take to put its things in order."""
+"""Seconds for which a process may clean up before it is killed."""
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Variables by which libraries know how many threads they may use: there are processes enough."""
+"""Environment variables that limit the threads of libraries."""
 
 
 class Processes:
-    """Does it in processes, each with one thread.
+    """Execution in processes, each with one thread.
 
-    They begin empty (nothing of this process is copied into them) and do one item after another. Where one dies,
-    another takes its place.
+    Processes start fresh (spawned, not forked) and work on one item after another. A process that dies is replaced.
 
     Parameters
     ----------
     workers
-        How many.
+        Number of processes.
     tell
-        Who is told that one died.
+        Callback for messages about processes that died.
     """
 
     def __init__(self, workers: int, tell: Tell) -> None:
@@ -137,7 +134,7 @@ class Processes:
         self._tell = tell
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Do a task with each item; see `seaway.learning.parallel.Spread`."""
+        """Run a task on each item; see `seaway.learning.parallel.Spread`."""
         coming = deque(range(len(items)))
         tries = Tries(self._tell, len(items))
         workers: list[_Worker] = []
@@ -162,14 +159,14 @@ class Processes:
 
 
 class _Worker:
-    """One process, and the pipe to it.
+    """A process and its pipe.
 
     Attributes
     ----------
     process, pipe
-        These.
+        Process and pipe.
     at
-        Number of the item that it is busy with; -1 for none.
+        Number of its present item; -1 for none.
     """
 
     def __init__(self) -> None:
@@ -186,18 +183,17 @@ class _Worker:
         return self.at >= 0
 
     def begin(self, at: int, task: Callable[[Any], Any], item: object) -> None:
-        """Give it an item."""
         self.at = at
-        with suppress(ConnectionError):  # it died; who asks for the result learns of it
+        with suppress(ConnectionError):  # it died, and `result` reports it
             self.pipe.send_bytes(pickle.dumps((task, item)))
 
     def result(self) -> Any:  # noqa: ANN401  # whatever the task returns
-        """Return what came of its item, or raise what was raised.
+        """Return the result of its item, or raise the exception of the task.
 
         Raises
         ------
         EOFError, ConnectionError
-            When it died.
+            When the process died.
         """
         good, result = pickle.loads(self.pipe.recv_bytes())
         self.at = -1
@@ -206,21 +202,21 @@ class _Worker:
         return result
 
     def ended(self) -> str:
-        """Say how it ended, a clause."""
+        """Describe the end of the process in one clause."""
         self.process.join(GRACE_S)
         code = self.process.exitcode or 0
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit code {code}"
 
 
 def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Wait until any busy worker is done, or dead; return those."""
+    """Wait until a busy worker completes its item or dies; return all such workers."""
     busy = {worker.pipe: worker for worker in workers if worker.busy}
     ready = wait(list(busy))
     return [worker for pipe, worker in busy.items() if pipe in ready]
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """End all processes: idle ones by themselves, the others by SIGTERM, and in the end by SIGKILL."""
+    """End all processes: close the pipe of idle ones, send SIGTERM to the others, and SIGKILL after a grace period."""
     for worker in workers:
         if worker.busy:
             worker.process.terminate()
@@ -234,8 +230,8 @@ def _end(workers: Sequence[_Worker]) -> None:
 
 
 def _serve(pipe: Connection) -> None:
-    """Do what comes through the pipe until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C is for whoever gave the work, who then ends this process
+    """Run tasks from the pipe until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends this process
     end_with_parent()  # a parent that is killed cannot end it
     os.environ.update(dict.fromkeys(THREADS, "1"))
     with suppress(EOFError, ConnectionError):
@@ -244,7 +240,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _answer(asked: bytes) -> bytes:
-    """Do one task; return a pickle of whether that went well, and of what came of it or was raised."""
+    """Run one task; return a pickle of its success, and of its result or exception."""
     try:
         task, item = pickle.loads(asked)
         return pickle.dumps((True, task(item)))
@@ -254,7 +250,7 @@ def _answer(asked: bytes) -> bytes:
 
 
 LOCAL = "local"
-"""The address that stands for a Ray of our own on this machine."""
+"""Address of a temporary Ray cluster on this machine."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -264,17 +260,17 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
 
 
 class OverRay:
-    """Does it on a Ray cluster, a processor an item.
+    """Execution on a Ray cluster, with one CPU per item.
 
     Parameters
     ----------
     address
-        Where its head is, like ``head:6379`` or ``ray://head:10001``; ``auto`` for the one that this machine is part
-        of; `LOCAL` for one of our own on this machine, which ends with the work.
+        Address of its head, such as ``head:6379`` or ``ray://head:10001``; ``auto`` for the cluster of this machine;
+        `LOCAL` for a temporary cluster on this machine.
     workers
-        How many processors one of our own has.
+        Number of CPUs of a temporary cluster.
     tell
-        Who is told that a worker died.
+        Callback for messages about workers that died.
     """
 
     def __init__(self, address: str, workers: int, tell: Tell) -> None:
@@ -282,7 +278,7 @@ class OverRay:
         self._tell = tell
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Do a task with each item; see `seaway.learning.parallel.Spread`."""
+        """Run a task on each item; see `seaway.learning.parallel.Spread`."""
         import ray
         from ray import exceptions
 
@@ -310,12 +306,12 @@ class OverRay:
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:  # noqa: ANN401  # a module without types
-        """Be part of the Ray cluster, or start one of our own.
+        """Connect to the Ray cluster, or start a temporary one.
 
         Raises
         ------
         UnavailableError
-            When none answers at the address.
+            When no cluster answers at the address.
         """
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         try:
@@ -332,9 +328,9 @@ class OverRay:
 
 
 def _leave(ray: Any) -> None:  # noqa: ANN401  # a module without types
-    """Part with the Ray cluster; one of our own ends.
+    """Disconnect from the Ray cluster; end a temporary one.
 
-    Ray kills its processes but does not wait for them, which Python warns of when it forgets them.
+    Ray kills its processes without waiting for them, so that Python warns about them.
     """
     with catch_warnings():
         simplefilter("ignore", ResourceWarning)
@@ -343,26 +339,25 @@ def _leave(ray: Any) -> None:  # noqa: ANN401  # a module without types
 
 
 def _done(task: Callable[[Item], Result], item: Item) -> Result:
-    """Do one task."""
     return task(item)
 
 
 def choose_spread(workers: int, ray: str | None, tell: Tell) -> Spread:
-    """Return what spreads work.
+    """Return the parallel execution for a number of workers or a Ray cluster.
 
     Parameters
     ----------
     workers
-        How many processes; 1 for this one alone.
+        Number of processes; 1 for this process only.
     ray
-        Address of a Ray cluster, see `seaway.learning.parallel.OverRay`; None for none.
+        Address of a Ray cluster, see `seaway.learning.parallel.OverRay`; None for no cluster.
     tell
-        Who is told that a worker died.
+        Callback for messages about workers that died.
 
     Raises
     ------
     RejectedError
-        When there would be no worker, or Ray is not installed.
+        When the number of workers is below 1, or Ray is not installed.
     """
     if workers < 1:
         raise RejectedError(f"{workers} is not at least 1", where="--workers")

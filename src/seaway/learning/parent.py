@@ -1,4 +1,4 @@
-"""Processes that end with the process that started them."""
+"""Processes that end together with their parent."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-"""Linux: the signal that a process gets when the thread ends that started it."""
+"""Option of prctl on Linux for the signal that a process gets when the thread that started it ends."""
 
 
 def end_with_parent() -> None:
-    """Have this process ended by SIGTERM when its parent dies, even by SIGKILL; Linux only, elsewhere do nothing."""
+    """Request a SIGTERM for the death of the parent, even by SIGKILL. Only Linux supports this."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

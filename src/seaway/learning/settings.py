@@ -9,28 +9,28 @@ from seaway.learning.episodes.episode import EpisodeOptions
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a run goes, whatever learns in it.
+    """Settings of a run, independent of its algorithm.
 
     Attributes
     ----------
     episodes
-        How many at most.
+        Maximum number of episodes.
     seed
-        The seed of everything that is drawn.
+        Seed of all random draws.
     evaluate_every
-        After how many episodes the policy is evaluated without noise.
+        Number of episodes between two evaluations of the policy without noise.
     patience
-        After how many evaluations without a better one the run ends; 0: it never does before its time.
+        Number of evaluations without an improvement that end the run; 0 for no such end.
     checkpoint_every, checkpoint_s
-        After how many episodes, or how many seconds, all that is needed to go on is written down.
+        Number of episodes, or seconds, between two checkpoints.
     draws, draw_seed
-        How many instances are drawn of each kind that is to be drawn, and their seed: another than `seed`, so that
-        runs of several seeds learn on the same.
+        Number of generated instances of each kind, and their seed. It is separate from `seed`, so that runs with
+        several
+        seeds learn on the same instances.
     fitting
-        Whether those that choose among clusters are shown, of what clusters have free, only what is on nodes that fit
-        the job; otherwise all of it.
+        Whether observations of clusters only count free resources on nodes that fit the job; otherwise all.
     threads
-        Of torch. With 1 a run is the same each time, to the bit.
+        Number of threads of torch. With 1, a run is reproducible to the bit.
     """
 
     episodes: int = 1000
@@ -47,22 +47,22 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All that a run depends on.
+    """All inputs of a run.
 
     Attributes
     ----------
     algo
-        Its algorithm, see `algos`.
+        Name of its algorithm, see `algos`.
     learner
-        Settings of the algorithm, a dataclass of its own.
+        Settings of the algorithm, a dataclass.
     instances
-        Folders that it learns on, as the user named them.
+        Folders of instances, as the user named them.
     draw
-        Kinds of instances that are drawn; empty for none.
+        Kinds of generated instances; empty for none.
     episode
-        How an episode goes.
+        Settings of an episode.
     settings
-        How the run goes.
+        Settings of the run.
     """
 
     algo: str
@@ -75,39 +75,38 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class DdpgSettings:
-    """Settings of the method.
+    """Settings of EADE-DDPG.
 
     Attributes
     ----------
     hidden
-        Sizes of the hidden layers behind the first one; published 128-64.
+        Sizes of the hidden layers after the first one; published 128-64.
     attention
-        Width of the layer behind the heads of attention, published 128; 0 for no attention, which is plain DDPG.
+        Width of the layer after the attention heads, published 128; 0 for no attention, which is plain DDPG.
     heads
-        Heads of attention; unpublished.
+        Number of attention heads; unpublished.
     candidates
-        Number of bins, nearest to the actor's action, from which the critic chooses the best; 1: the
-        actor decides alone; 0: all bins, where the actor is not used, and not trained unless there is a
-        discount. Unpublished.
+        Number of bins closest to the actor's action, from which the critic chooses the best. With 1 the actor decides
+        alone. With 0 these are all bins; the actor is not used, and only trained with a discount. Unpublished.
     figures
-        Numbers of each of the tokens that attention looks at: 4 of each cluster and of the job, 8 with the network's.
+        Numbers in each token of the attention: 4 of each cluster and of the job, 8 with the network's.
     expert_share
         Share beta of each batch from the expert's pool, 0-1; published 0.1. 0 is plain DDPG.
     batch
-        Published 256.
+        Size of a batch; published 256.
     actor_rate, critic_rate
-        Learning rates, published 1e-4 and 1e-3.
+        Learning rates; published 1e-4 and 1e-3.
     discount, soft_update
         Gamma and tau; unpublished.
     live_pool, expert_pool
         Capacity of each pool; unpublished.
     noise, noise_end
-        Standard deviation of the exploration noise on the action (-1 to 1) in the first episode and in the last;
+        Standard deviation of the exploration noise on the action (-1 to 1) in the first and in the last episode;
         unpublished.
     warm_up
         Random steps before the first update; unpublished.
     updates
-        Updates a step.
+        Number of updates per step.
     """
 
     hidden: tuple[int, ...] = (128, 64)
@@ -131,32 +130,31 @@ class DdpgSettings:
 
 @dataclass(frozen=True, slots=True)
 class PilotSettings:
-    """How `pilot` learns.
+    """Settings of `pilot`.
 
     Attributes
     ----------
     width, heads
-        Of the network.
+        Width and number of attention heads of the network.
     pairs
-        Pairs of candidates in a generation: each a step from the weights, there and back.
+        Pairs of candidates in a generation: a step from the weights in a random direction, and its reverse.
     batch
-        Instances that a generation is played on, drawn from those of the run.
+        Number of instances per generation, drawn from those of the run.
     spread
-        Size of such a step, in each weight's own unit.
+        Size of a step, in the unit of each weight.
     rate
-        How far the weights move in a generation, likewise.
+        Learning rate, in the unit of each weight.
     average
-        Share of the old in the running mean of the weights, which is what is evaluated and kept.
+        Share of the previous mean in the running mean of the weights, which is evaluated and stored.
     judged
-        Every so many-th instance is kept apart from learning, to be evaluated on.
+        Each n-th instance is reserved for evaluation.
     scores
-        Whether the scores of nodes are learned. Else those within a cluster stay Seaway's own, and what is learned is
-        when to wait, and what figures count by which clusters differ.
+        Whether the scores of nodes are learned. Otherwise scores within a cluster are those of the policy `seaway`, and
+        only waiting and the figures that distinguish clusters are learned.
     packings
-        Of how many instances it learns from packings first: from the best that is found with all jobs known. It needs
-        OR-Tools.
+        Number of instances with a packing to imitate first, the best one found with all jobs known. Requires OR-Tools.
     packing_s
-        How long each of them is searched, seconds of CPU or so.
+        Approximate CPU time of the search of each packing, seconds.
     """
 
     width: int = 16

@@ -1,1 +1,1 @@
-"""Probing: packets, rounds, figures and their smoothing, without sockets or clocks."""
+"""Probing of links: packets, rounds, measurements and their smoothing, without sockets or clocks."""

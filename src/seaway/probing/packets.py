@@ -1,8 +1,8 @@
-"""Echo requests and replies of ICMP and ICMPv6 as bytes.
+"""Encoding of probes: ICMP and ICMPv6 echo packets, UDP datagrams, and IPv6 segment routing headers.
 
 References
 ----------
-RFC 792 (ICMP), RFC 4443, section 4 (ICMPv6 echo), RFC 1071 (the checksum).
+RFC 792 (ICMP), RFC 4443, section 4 (ICMPv6 echo), RFC 1071 (Internet checksum).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Echo:
     request, reply
         Message types.
     checksummed
-        Whether the sender computes the checksum. Linux does it for ICMPv6, which covers addresses too.
+        Whether the sender computes the checksum. For ICMPv6, whose checksum covers the addresses, Linux computes it.
     """
 
     request: int
@@ -39,7 +39,7 @@ V6 = Echo(request=128, reply=129, checksummed=False)
 
 
 def encode_request(echo: Echo, identifier: int, sequence: int, payload: bytes) -> bytes:
-    """Return an echo request; the lower 16 bits of `sequence` go into it."""
+    """Return an echo request with the lower 16 bits of `sequence`."""
     packet = _HEADER.pack(echo.request, 0, 0, identifier, sequence & 0xFFFF) + payload
     if not echo.checksummed:
         return packet
@@ -47,19 +47,19 @@ def encode_request(echo: Echo, identifier: int, sequence: int, payload: bytes) -
 
 
 def decode_reply(echo: Echo, packet: bytes) -> bytes | None:
-    """Return what an echo reply, without the IP header, brings back; None when it is none."""
+    """Return the payload of an echo reply without IP header; None if it is not an echo reply."""
     if len(packet) < HEADER_BYTES or packet[0] != echo.reply or packet[1] != 0:
         return None
     return packet[HEADER_BYTES:]
 
 
 def without_ip_header(packet: bytes) -> bytes:
-    """Return what follows the header of an IPv4 packet, which a raw socket delivers with it."""
+    """Return an IPv4 packet without its header, which raw sockets include."""
     return packet[(packet[0] & 0x0F) * 4 :] if packet else packet
 
 
 def checksum(data: bytes) -> int:
-    """Return the Internet checksum: the complement of the sum of 16-bit words in ones' complement (RFC 1071)."""
+    """Return the Internet checksum: the ones' complement of the ones' complement sum of 16-bit words (RFC 1071)."""
     padded = data + b"\0" if len(data) % 2 else data
     total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
@@ -79,7 +79,7 @@ def encode_payload(probe: int, secret: bytes) -> bytes:
 
 
 def decode_payload(payload: bytes) -> tuple[int, bytes] | None:
-    """Return a probe's number and secret; None when that is no payload of a probe."""
+    """Return number and secret of a probe; None if `payload` is not the payload of a probe."""
     if len(payload) != PAYLOAD_BYTES:
         return None
     probe, secret = _MARK.unpack(payload)
@@ -94,7 +94,7 @@ DATAGRAM_BYTES = _DATAGRAM_HEADER.size + PAYLOAD_BYTES
 
 
 class Answer(NamedTuple):
-    """An answer, read; `dwell_ns` is how long the question lay at the reflector."""
+    """A decoded answer. `dwell_ns` is the delay at the reflector, nanoseconds."""
 
     probe: int
     secret: bytes
@@ -107,19 +107,19 @@ def encode_question(probe: int, secret: bytes) -> bytes:
 
 
 def is_question(datagram: bytes) -> bool:
-    """Say whether that is a probe, to be sent back."""
+    """Report whether a datagram is a probe, which a reflector answers."""
     return len(datagram) == DATAGRAM_BYTES and datagram[: len(_MAGIC) + 1] == _MAGIC + bytes((_QUESTION,))
 
 
 def answer(question: bytes, dwell_ns: int) -> bytes:
-    """Return what a reflector sends back, as large as the question."""
+    """Return the answer of a reflector, which is as large as the question."""
     return (
         _DATAGRAM_HEADER.pack(_MAGIC, _ANSWER, min(max(dwell_ns, 0), _MAX_DWELL_NS)) + question[_DATAGRAM_HEADER.size :]
     )
 
 
 def decode_answer(datagram: bytes) -> Answer | None:
-    """Read an answer; None when it is none."""
+    """Decode an answer; None if `datagram` is not an answer."""
     if len(datagram) != DATAGRAM_BYTES:
         return None
     magic, kind, dwell_ns = _DATAGRAM_HEADER.unpack_from(datagram)
@@ -133,23 +133,23 @@ _FIXED = struct.Struct("!BBBBBBH")
 _UNIT = 8
 _SEGMENT = 16
 ROUTING_TYPE = 4
-"""Segment routing among IPv6 routing headers."""
+"""Type of the IPv6 routing header for segment routing."""
 MAX_SEGMENTS = 127
-"""The header's length is one byte, in units of 8 bytes, and a segment takes two."""
+"""Maximum number of segments: the length field is one byte, in units of 8 bytes, and a segment has two units."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRoutingHeader:
-    """A segment list on its way.
+    """A segment routing header (RFC 8754).
 
     Attributes
     ----------
     segments
-        In the order in which the packet passes them (on the wire it is the other way round).
+        Segments in the order in which the packet visits them. The encoded order is the reverse.
     left
-        How many of them are still to come, the one that the packet is addressed to not counted.
+        Number of segments still to visit after the packet's current destination.
     next_header
-        Protocol number of what follows.
+        Protocol number of the next header.
     """
 
     segments: tuple[IPv6Address, ...]
@@ -163,7 +163,7 @@ def encode_srh(header: SegmentRoutingHeader) -> bytes:
     Raises
     ------
     ValueError
-        When it has no segments, more than fit, or more are left than there are.
+        If it has no segments or too many, or more segments are left than it has.
     """
     count = len(header.segments)
     if not 1 <= count <= MAX_SEGMENTS or not 0 <= header.left < count:
@@ -173,12 +173,12 @@ def encode_srh(header: SegmentRoutingHeader) -> bytes:
 
 
 def decode_srh(data: bytes) -> SegmentRoutingHeader:
-    """Read a header; what follows it, and TLVs, are left aside.
+    """Decode a header; TLVs and the bytes after it are ignored.
 
     Raises
     ------
     ValueError
-        When the bytes are no segment routing header, or it contradicts itself.
+        If the bytes are not a segment routing header, or it is inconsistent.
     """
     if len(data) < _FIXED.size:
         raise ValueError("a segment routing header has 8 bytes before its segments")
@@ -193,7 +193,7 @@ def decode_srh(data: bytes) -> SegmentRoutingHeader:
 
 
 def segments_left_address(segments: tuple[IPv6Address, ...], target: IPv6Address) -> bytes:
-    """Return the header of a packet that starts on its way to a target; empty without segments."""
+    """Return the header of a new packet to a target; empty without segments."""
     if not segments:
         return b""
     return encode_srh(SegmentRoutingHeader((*segments, target), len(segments)))

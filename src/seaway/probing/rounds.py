@@ -1,4 +1,4 @@
-"""Rounds of probes: sent and answered probes, and the figures of a round."""
+"""Rounds of probes: sent probes, their answers, and the measurements of a round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Round:
     rtts_ns
         Round-trip time of each answered probe, nanoseconds, in the order of sending.
     discarded
-        Answers with an impossible time, for example after a clock change; they count neither as sent nor as answered.
+        Number of answers with an impossible time, for example after a clock change. They count neither as sent nor as
+        answered.
     """
 
     sent: int
@@ -32,7 +33,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of a link from a round.
+    """Measurements of a link in a round.
 
     Attributes
     ----------
@@ -50,12 +51,12 @@ class Figures:
 
 
 def figures(measured: Round) -> Figures:
-    """Work out latency, jitter and loss of a round that sent something.
+    """Return latency, jitter and loss of a round.
 
     Raises
     ------
     ValueError
-        When nothing was sent, or more was answered than sent.
+        If no probe was sent, or more probes were answered than sent.
     """
     rtts, sent = measured.rtts_ns, measured.sent
     if sent < 1 or len(rtts) > sent:
@@ -83,7 +84,7 @@ class Counters:
     at_ns
         Time of the reading on a monotonic clock, nanoseconds.
     received_bytes, transmitted_bytes
-        In and out.
+        Received and transmitted bytes.
     """
 
     at_ns: int
@@ -102,9 +103,9 @@ class Rates:
 def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
     """Return the mean rates between two readings; None if they are unknown.
 
-    They are unknown if no time is between the readings, or more than `longest_ns`, after which a mean is not current;
-    and if a counter fell, because the interface was re-created or 32 bits overflowed. The other counter may have
-    started again too and already exceed its old value.
+    They are unknown if no time has passed between the readings, or more than `longest_ns`, because such a mean is out
+    of date. They are also unknown if one of the counters decreased, because the interface was re-created or a 32-bit
+    counter overflowed. The other counter may have restarted too and already exceed its old value.
     """
     elapsed_ns = now.at_ns - before.at_ns
     received = now.received_bytes - before.received_bytes
@@ -116,7 +117,7 @@ def rates(before: Counters, now: Counters, longest_ns: int) -> Rates | None:
 
 
 def is_plausible(seen: Rates) -> bool:
-    """Tell whether an interface could carry so much: finite figures, not below 0, less than any unknown speed."""
+    """Report whether the rates are possible: finite, not negative, and below the value for an unknown speed."""
     return all(0 <= mbps < UNKNOWN_MBPS for mbps in (seen.in_mbps, seen.out_mbps))
 
 
@@ -132,57 +133,57 @@ def speed_mbps(bytes_per_s: float | None) -> int | None:
 
 
 PRECISION_NS = 100_000
-"""Accuracy of comparing the two clocks, nanoseconds: a process may be delayed between two readings."""
+"""Accuracy of the comparison of the two clocks, nanoseconds. A process may be delayed between two readings."""
 
 
 class Clocks:
-    """Tells whether the wall clock was set.
+    """Detector of changes to the wall clock.
 
-    The kernel stamps packets with the wall clock. It is slewed together with the steady clock, so the distance of the
-    two changes only when a user sets it. What is read between two looks may have come just before the earlier one,
-    so three have to agree.
+    The kernel timestamps packets with the wall clock. It is slewed together with the monotonic clock, so their offset
+    changes only if a user sets the wall clock. A packet read between two samples may have arrived just before the
+    earlier one, so three samples must agree.
 
     Parameters
     ----------
     offset_ns
-        How far the wall clock is ahead of the steady one.
+        Offset of the wall clock from the monotonic clock, nanoseconds.
     """
 
     def __init__(self, offset_ns: int) -> None:
         self._looks = (offset_ns, offset_ns, offset_ns)
 
     def sample(self, offset_ns: int) -> None:
-        """Compare the clocks, after stamps were read."""
+        """Record the offset after timestamps were read."""
         self._looks = (*self._looks[1:], offset_ns)
 
     @property
     def consistent(self) -> bool:
-        """True if the wall clock was left alone, so that stamps since the look before last can be believed."""
+        """True if the wall clock was not set, so that timestamps since the last sample but one are valid."""
         return max(self._looks) - min(self._looks) <= PRECISION_NS
 
 
 BURST = 128
-"""Most probes sent at once, so that no queue on the way gets many together; twice as many to make up for a delay."""
+"""Maximum number of probes in a burst, to keep queues on the path short; twice as many to recover from a delay."""
 MIN_PROBES = 8
-"""Targets that are probed one by one: waking up for each costs nothing to speak of where there are so few."""
+"""Maximum number of targets that are probed one by one. The cost of the wake-ups is then negligible."""
 TICK_NS = 2_000_000_000
-"""Longest pause that is made for several probes to go in one burst, nanoseconds: waking up costs more than sending."""
+"""Maximum pause to collect probes for a burst, nanoseconds. A wake-up costs more than sending."""
 
 _UNSENT, _LOST = -1, -2
 _OPEN, _DISCARDED = -1, -2
 
 
 class Arrival(NamedTuple):
-    """An answer as it came in.
+    """A received answer.
 
     Attributes
     ----------
     probe, secret
-        What it says it answers.
+        Number and secret of the probe, as in the answer.
     wall_ns
-        When it arrived, by the clock that can be set: the kernel stamps packets with no other.
+        Arrival time on the wall clock, nanoseconds. The kernel timestamps packets with no other clock.
     dwell_ns
-        How much of the time until then was no part of the round trip.
+        Time before the arrival that is not part of the round trip, nanoseconds.
     """
 
     probe: int
@@ -192,7 +193,7 @@ class Arrival(NamedTuple):
 
 
 class Pace:
-    """Schedule of probes: evenly over a time, in bursts of limited size if they are dense."""
+    """Schedule of probes: evenly over an interval, in bursts of limited size."""
 
     def __init__(self, probes: int, spread_ns: int, burst: int = BURST) -> None:
         self._probes = probes
@@ -200,14 +201,14 @@ class Pace:
         self._burst = burst
 
     def due(self, sent: int, elapsed_ns: int) -> int:
-        """Return how many are to have been sent by now, at most two bursts more than were."""
+        """Return the number of probes due by now, at most two bursts more than `sent`."""
         due = self._probes
         if elapsed_ns < self._spread_ns:
             due = min(due, elapsed_ns * self._probes // self._spread_ns + 1)
         return min(max(due, sent), sent + 2 * self._burst)
 
     def pause_ns(self, sent: int, elapsed_ns: int) -> int:
-        """Return how long to wait for the next burst, nanoseconds."""
+        """Return the time until the next burst, nanoseconds."""
         next_ns, whole_ns = self._due_ns(sent), self._due_ns(min(sent + self._burst, self._probes) - 1)
         pause_ns = whole_ns - (elapsed_ns if elapsed_ns <= whole_ns else next_ns)
         return max(next_ns - elapsed_ns, min(TICK_NS, pause_ns))
@@ -217,22 +218,22 @@ class Pace:
 
 
 class OpenRound:
-    """A round that is on its way: probe 0 goes to the first target, probe 1 to the second, and round again.
+    """A round in progress. Probe 0 goes to the first target, probe 1 to the second, and so on in turn.
 
-    Times are those of the steady clock, nanoseconds, but for arrivals'.
+    All times are on the monotonic clock, nanoseconds, except those of arrivals.
 
     Parameters
     ----------
     targets
-        How many there are.
+        Number of targets.
     count
-        Probes to each of them.
+        Number of probes to each target.
     timeout_ns
-        An answer that took longer counts as none.
+        Timeout of an answer. A later answer counts as lost.
     secrets
-        `SECRET_BYTES` for each probe, which no one can guess: answers to other rounds, or made up, do not have them.
+        `SECRET_BYTES` random bytes for each probe, which identify answers to this round and exclude forged ones.
     offset_ns
-        How far the wall clock is ahead of the steady one before anything is sent.
+        Offset of the wall clock from the monotonic clock before the first probe.
     """
 
     def __init__(self, targets: int, count: int, timeout_ns: int, secrets: bytes, offset_ns: int) -> None:
@@ -252,27 +253,27 @@ class OpenRound:
         return self.last_sent_ns + self._timeout_ns
 
     def secret(self, probe: int) -> bytes:
-        """Return what a probe has to carry and its answer to bring back."""
+        """Return the secret of a probe, which its answer must contain."""
         return self._secrets[probe]
 
     def sent(self, probe: int, at_ns: int) -> None:
-        """Write down that a probe was sent."""
+        """Record that a probe was sent."""
         self._sent_ns[probe] = self.last_sent_ns = at_ns
         self.outstanding += 1
 
     def mark_unsent(self, probe: int) -> None:
-        """Write down that a probe could not be sent, which is as good as lost."""
+        """Record that a probe could not be sent. It counts as lost."""
         self._sent_ns[probe] = _LOST
 
     def arrived(self, arrivals: Iterable[Arrival], now_ns: int, offset_ns: int) -> None:
-        """Write answers down, each the first time it comes.
+        """Record answers. Duplicates are ignored.
 
         Parameters
         ----------
         arrivals
-            Everything that came since this was called last, or since the round began.
+            All answers since the last call, or since the start of the round.
         now_ns, offset_ns
-            What the clocks say after the last of them came.
+            Monotonic time and offset of the wall clock after the last arrival.
         """
         self._clocks.sample(offset_ns)
         trusted, latest_ns = self._clocks.consistent, now_ns + PRECISION_NS

@@ -1,4 +1,4 @@
-"""Smoothing of rounds: moving averages, quantiles of the latest rounds, loss over a window."""
+"""Smoothing of measurements: moving averages, quantiles of the latest rounds, and loss over a window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NS_PER_S = 1_000_000_000
 
 
 def ewma(before: float, value: float, elapsed_s: float, half_life_s: float) -> float:
-    """Go on with an exponentially weighted moving average by one value.
+    """Return an exponentially weighted moving average after one more value.
 
-    What was before counts ``2 ** (-elapsed / half life)``, so that rounds that were missed count as time that passed,
-    not as rounds that said the same. A half-life of 0 forgets at once.
+    The old average has the weight ``2 ** (-elapsed / half life)``, so that missed rounds count as elapsed time, not as
+    rounds with the same value. With a half-life of 0, the old average has no weight.
 
     References
     ----------
@@ -29,12 +29,12 @@ def ewma(before: float, value: float, elapsed_s: float, half_life_s: float) -> f
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the value that a share of all is not above; between two of them on a straight line.
+    """Return a quantile of values, with linear interpolation between two values.
 
     Raises
     ------
     ValueError
-        When there are no values, or the share is not from 0 to 1.
+        If there are no values, or the share is not from 0 to 1.
 
     References
     ----------
@@ -70,11 +70,10 @@ class Smoothing:
 
 
 class Smoother:
-    """Smooths what rounds say of one link, in the order of their time.
+    """Smoothed measurements of one link. Rounds are added in chronological order.
 
-    Latency and jitter are moving averages of the rounds that were answered, or quantiles of those in the window.
-    Loss is what was lost of all that was sent in the window, so every probe counts alike; see `steps_ppm` for how
-    fine that is.
+    Latency and jitter are moving averages over answered rounds, or quantiles of those in the window. Loss is the share
+    of lost probes in the window, so every probe has the same weight; `loss_resolution_ppm` is its resolution.
     """
 
     __slots__ = ("_answered", "_at_ns", "_how", "_jitter_ns", "_latency_ns", "_received", "_sent", "_window")
@@ -89,12 +88,12 @@ class Smoother:
         self._jitter_ns = 0.0
 
     def add(self, at_ns: int, sent: int, received: int, latency_ns: int | None, jitter_ns: int) -> None:
-        """Take in a round that sent something; without an answer only its loss counts.
+        """Add a round. Only its loss counts if no probe was answered.
 
         Raises
         ------
         ValueError
-            When nothing was sent, or more was answered than sent.
+            If no probe was sent, or more probes were answered than sent.
         """
         if sent < 1 or not 0 <= received <= sent:
             raise ValueError(f"{received} answers to {sent} probes")
@@ -111,13 +110,13 @@ class Smoother:
                 self._answered.append((latency_ns, jitter_ns))
 
     def reset(self) -> None:
-        """Forget latency and jitter, as after an outage: the way may be another one. What was lost stays lost."""
+        """Clear latency and jitter, for example after an outage, because the path may have changed. The loss stays."""
         self._latency_ns = None
         self._answered.clear()
 
     @property
     def figures(self) -> Figures:
-        """Figures smoothed over the rounds; no latency before the first answer."""
+        """Smoothed measurements; the latency is None before the first answer."""
         loss_ppm = (self._sent - self._received) * PPM // self._sent if self._sent else 0
         if self._latency_ns is None:
             return Figures(None, 0, loss_ppm)
@@ -129,7 +128,7 @@ class Smoother:
 
     @property
     def loss_resolution_ppm(self) -> int:
-        """Change of the loss by one more lost probe, parts per million, rounded up."""
+        """Increase of the loss by one lost probe, parts per million, rounded up."""
         return -(-PPM // self._sent) if self._sent else PPM
 
     def _average(self, at_ns: int, latency_ns: int, jitter_ns: int) -> None:
@@ -143,19 +142,19 @@ class Smoother:
 
 
 UNREACHABLE = Figures(None, 0, PPM)
-"""Published figures of a link without answers."""
+"""Published measurements of a link without answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hysteresis:
-    """Band of a smoothed figure around the published one.
+    """Band around published measurements. Smaller changes are not published.
 
     Attributes
     ----------
     share
-        Of the published latency or loss.
+        Band as a share of the published latency or loss.
     jitter_share
-        Of the published jitter, which is the maximum of few values and varies far more.
+        Band as a share of the published jitter, which is the maximum of few values and varies more.
     least_ns
         Minimum band of latency and jitter, nanoseconds.
     """
@@ -166,19 +165,20 @@ class Hysteresis:
 
 
 class Published:
-    """The figures of one link that decisions go by.
+    """Published measurements of one link, which placement decisions use.
 
     Parameters
     ----------
     band
-        How far smoothed ones may be from them.
+        Band around the published measurements.
     rounds
-        After how many rounds in a row without any answer the link is dead, and with one alive again; at least 1.
+        Number of consecutive rounds without answers after which the link is down, and with answers after which it is
+        up; at least 1.
 
     Attributes
     ----------
     figures
-        None before the first round.
+        Published measurements; None before the first round.
     """
 
     __slots__ = ("_band", "_dead", "_rounds", "_row", "figures")
@@ -191,19 +191,19 @@ class Published:
         self.figures: Figures | None = None
 
     def follow(self, smoothed: Figures, *, answered: bool, steps_ppm: int) -> bool:
-        """Apply the figures after a round; report whether the published figures changed.
+        """Apply the smoothed measurements after a round. Report whether the published ones changed.
 
         Parameters
         ----------
         answered
             Whether any probe of this round was answered.
         steps_ppm
-            Resolution of the loss: the difference must be larger.
+            Resolution of the loss. Only a larger difference is published.
         """
         before = self.figures
         if before is None:
             self._dead = not answered
-        elif answered != self._dead:  # it goes on as it was
+        elif answered != self._dead:  # no change of state
             self._row = 0
         else:
             self._row += 1
@@ -224,5 +224,5 @@ class Published:
 
 
 def _stable(published: int, smoothed: int, share: float, least: int) -> int:
-    """Return the published figure where it may stay; near 0, of which a share is little, `least` decides."""
+    """Return the published value if the smoothed value is within its band, else the smoothed value."""
     return published if abs(smoothed - published) <= max(least, int(published * share)) else smoothed

@@ -1,1 +1,1 @@
-"""The decision engine: a snapshot of the fleet and a queue of jobs in, a plan out."""
+"""Decision engine: it makes a plan from a snapshot of the fleet and a queue of jobs."""

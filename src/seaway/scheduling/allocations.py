@@ -1,4 +1,4 @@
-"""Bookings: what one job holds of a snapshot, apart from the plan that it came from."""
+"""Allocations of jobs in a snapshot, independent of the plans that made them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Allocation:
     decisions
         One row per replica, shape (R, PLAN_ROWS).
     slices
-        Its slices, shape (S, SLICE_ROWS).
+        Slices of devices, shape (S, SLICE_ROWS).
     """
 
     decisions: Int64
@@ -58,20 +58,20 @@ class Allocation:
 
     @property
     def holds_any(self) -> bool:
-        """True if it holds anything."""
+        """True if it holds resources."""
         return bool((self.decisions[:, PLAN_NODE] >= 0).any())
 
     def copy(self) -> Allocation:
-        """Return a booking that can be released on a copy of the snapshot."""
+        """Return a copy that can be released on a copy of the snapshot."""
         return Allocation(self.decisions.copy(), self.slices)
 
     def release(self, snapshot: Snapshot, rows: NDArray[np.intp] | None = None) -> None:
-        """Give back what some of its lines hold, or all (None); a second time changes nothing."""
+        """Release some rows, or all (None). A second release has no effect."""
         snapshot.release(self.decisions, self.slices, np.arange(len(self.decisions)) if rows is None else rows)
 
 
 def allocations_of(plan: Plan) -> Iterator[Allocation]:
-    """Take a committed plan apart, job by job in the order of its queue."""
+    """Yield the allocation of each job of a committed plan, in the order of its queue."""
     jobs = np.arange(len(plan.queue) + 1)
     bounds = np.searchsorted(plan.decisions[:, PLAN_JOB], jobs)
     for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -84,21 +84,20 @@ def _cut(plan: Plan, first: int, end: int) -> Allocation:
 
 
 def allocate(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
-    """Take what the placements of a job hold, whether or not it fits: they are facts.
+    """Allocate the resources of existing placements of a job, whether or not they fit.
 
-    Nodes and devices that the snapshot does not have hold nothing, and so do links from a gateway that it
-    does not have.
+    Unknown nodes, devices and gateways are ignored.
     """
     return allocate_all(snapshot, ((job, placements, 1),))[0]
 
 
 def allocate_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placement], int]]) -> list[Allocation]:
-    """Book jobs one after the other, as `book` does; a thousand take half the time together.
+    """Allocate several jobs like `allocate`, in about half the time for a thousand jobs.
 
     Parameters
     ----------
     held
-        Jobs, their placements, and how many pods each of these stands for.
+        Jobs, their placements, and the number of pods per placement.
     """
     lines: list[list[int]] = []
     taken: list[tuple[int, int, int, int, int]] = []
@@ -114,7 +113,7 @@ def allocate_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placemen
     plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
     slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
     restore_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
-    plan[:, PLAN_JOB] = 0  # from here on each is alone
+    plan[:, PLAN_JOB] = 0  # each allocation has one job
     return [_part(plan, slices, *begin, *end) for begin, end in pairwise(ends)]
 
 
@@ -126,7 +125,7 @@ def _write(
     lines: list[list[int]],
     taken: list[tuple[int, int, int, int, int]],
 ) -> None:
-    """Write what the placements of a job hold to the ends of `lines` and `taken`."""
+    """Append the rows of a job's placements to `lines`, and those of its slices to `taken`."""
     paid: set[int] = set()
     for placement in placements:
         n = snapshot.node_index.get((placement.cluster, placement.node), -1)
@@ -141,14 +140,14 @@ def _write(
 
 
 def _part(plan: Int64, slices: Int32, first: int, begin: int, end: int, stop: int) -> Allocation:
-    """Return some lines of a plan, and their slices, as a booking of its own."""
+    """Return some rows of a plan, and their slices, as an allocation."""
     lines = plan[first:end].copy()
     lines[:, PLAN_SLICE_FIRST : PLAN_SLICE_END + 1] -= begin
     return Allocation(lines, slices[begin:stop].copy())
 
 
 def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple[int, int, int, int, int]]:
-    """Write slices as lines, in the order of `seaway.scheduling.columns`."""
+    """Encode slices as rows, in the order of `seaway.scheduling.columns`."""
     for each in slices:
         d = snapshot.device_index.get(each.uuid)
         if d is None:
@@ -160,7 +159,7 @@ def _slices(snapshot: Snapshot, slices: Sequence[DeviceSlice]) -> Iterator[tuple
 
 
 def _mig_line(snapshot: Snapshot, d: int, profile: str) -> int:
-    """Return the line of a MIG profile of a device; -1 without one, or when the device was cut again since."""
+    """Return the row of a MIG profile of a device; -1 without one, or if the device no longer has the profile."""
     if not profile:
         return -1
     sizes = smallest_first(snapshot.devices[d])
@@ -171,7 +170,7 @@ def _mig_line(snapshot: Snapshot, d: int, profile: str) -> int:
 
 
 def _bandwidth(snapshot: Snapshot, demand: int, n: int, paid: set[int]) -> int:
-    """Return what a replica on node `n` takes of the link to its cluster: one replica of a cluster pays for all."""
+    """Return the bandwidth that a replica on node `n` reserves. The first replica in a cluster reserves it for all."""
     amounts = snapshot.demands.arrays.amounts[demand]
     cluster = int(snapshot.arrays.nodes[NODE_CLUSTER, n])
     known = amounts[DEMAND_GATEWAY] >= 0 and snapshot.arrays.clusters[CLUSTER_GATEWAY, cluster] >= 0

@@ -1,7 +1,7 @@
-"""The arrays that kernels work on, bundled so that they travel as one argument.
+"""Arrays of kernels, grouped as named tuples.
 
-`FleetArrays` is what changes while jobs are placed; `DemandArrays` is what jobs ask for, against
-that fleet. `seaway.scheduling.snapshot.snapshot.Snapshot` owns both.
+`FleetArrays` has the resources of the fleet, which change while jobs are placed. `DemandArrays` has the demands of jobs
+and the masks of what they allow. `seaway.scheduling.snapshot.snapshot.Snapshot` owns both.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ Float64 = NDArray[np.float64]
 
 
 class FleetArrays(NamedTuple):
-    """The fleet as columns; `seaway.scheduling.columns` names the lines.
+    """The fleet as columns; `seaway.scheduling.columns` defines the rows.
 
     Attributes
     ----------
     nodes
-        Shape (NODE_ROWS, N), int32. The index of a node is its rank: it decides ties.
+        Nodes, shape (NODE_ROWS, N), int32. The index of a node is its rank, which breaks ties.
     devices
-        Shape (DEVICE_ROWS, D), int32.
+        Devices, shape (DEVICE_ROWS, D), int32.
     blocks
-        Shape (BLOCK_ROWS, B), int32: the best of each run of `BLOCK_NODES` nodes.
+        Best values of each block of `BLOCK_NODES` nodes, shape (BLOCK_ROWS, B), int32.
     clusters
-        Shape (CLUSTER_ROWS, C), int64.
+        Clusters, shape (CLUSTER_ROWS, C), int64.
     bandwidth
         Free bandwidth from gateway to gateway, shape (G, G), int64, Mbit/s.
     gateways
-        What the interfaces of gateways can still promise in and out, shape (GATEWAY_ROWS, G), int64, Mbit/s.
+        Bandwidth that can be reserved on the interfaces of gateways, in and out, shape (GATEWAY_ROWS, G), int64,
+        Mbit/s.
     mig
         MIG profiles, shape (P, MIG_ROWS), int32.
     mig_first
         First profile of each MIG geometry, shape (geometries + 1,), int32.
     log
-        Ring of the nodes that changed, shape (L,), int32.
+        Ring buffer of changed nodes, shape (L,), int32.
     head
-        How many changes were logged so far, shape (1,), int64.
+        Number of logged changes, shape (1,), int64.
     clusters_open
-        Marks of clusters, shape (3, C), uint8: which may be chosen at all, which the demand at hand
-        may use, and to which its job already took bandwidth.
+        Flags of clusters, shape (3, C), uint8: whether a cluster may be chosen, whether the current demand may use it,
+        and whether the current job already reserved bandwidth to it.
     """
 
     nodes: Int32
@@ -67,15 +68,14 @@ class DemandArrays(NamedTuple):
     Attributes
     ----------
     amounts
-        Shape (K, DEMAND_ROWS), int64.
+        Amounts, shape (K, DEMAND_ROWS), int64.
     node_ok
-        1 where a node's labels, taints and cluster allow the demand, shape (M, N), uint8.
+        1 if the node's labels, taints and cluster allow the demand, shape (M, N), uint8.
     device_ok
-        1 where a device's model, id and mode allow the demand, shape (M, D), uint8.
+        1 if the device's model, ID and mode allow the demand, shape (M, D), uint8.
     cluster_ok
-        1 where the link from the user's gateway meets the demand's latency, jitter and loss,
-        shape (W, C), uint8.
-        In rows of `DEMAND_NEAR`: proximity of the cluster to the user, 0-100.
+        1 if the link from the user's gateway meets the demand's bounds on latency, jitter and loss, shape (W, C),
+        uint8. In rows of `DEMAND_NEAR`: proximity of the cluster to the user, 0-100.
     """
 
     amounts: Int64
@@ -85,6 +85,6 @@ class DemandArrays(NamedTuple):
 
 
 def copy_arrays(fleet: FleetArrays) -> FleetArrays:
-    """Return the same columns with memory of their own."""
+    """Return a deep copy of the arrays."""
     tables: list[Any] = [table.copy() for table in fleet]
     return FleetArrays(*tables)

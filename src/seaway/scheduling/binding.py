@@ -1,4 +1,4 @@
-"""The binding cycle of a job: PreBind and Bind before its placements are stored, PostBind after."""
+"""Binding cycle of a job: PreBind and Bind before its placements are stored, and PostBind after."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ log = logging.getLogger(__name__)
 
 
 def bind(profile: Profile, placements: Iterable[Placement]) -> Status:
-    """Ask the PreBind and Bind plugins of a profile to bind the placements of a job.
+    """Bind the placements of a job with the PreBind and Bind plugins of a profile.
 
-    For each placement, every PreBind plugin is asked, and then the Bind plugins until one does not answer WAIT.
-    Seaway is the last Bind plugin: it stores the placements and sends them to their clusters.
+    For each placement, all PreBind plugins are called, then the Bind plugins until one does not return WAIT. Seaway
+    acts as the last Bind plugin: it stores the placements and sends them to their clusters.
 
     Returns
     -------
     Status
-        PASS, or the first status that is a refusal. An exception of a plugin is a refusal.
+        PASS, or the first status that is a rejection. An exception of a plugin is a rejection.
     """
     for placement in placements:
         for plugin in profile.at(PreBind):  # type: ignore[type-abstract]
@@ -51,7 +51,7 @@ def _call(plugin: Plugin, call: Callable[[Placement], Status], placement: Placem
 
 
 def post_bind(profile: Profile, placements: Iterable[Placement]) -> None:
-    """Inform the PostBind plugins of a profile that the placements of a job are bound; log their exceptions."""
+    """Call the PostBind plugins of a profile after the placements of a job are bound; log their exceptions."""
     for placement in placements:
         for plugin in profile.at(PostBind):  # type: ignore[type-abstract]
             try:
@@ -61,7 +61,7 @@ def post_bind(profile: Profile, placements: Iterable[Placement]) -> None:
 
 
 def unreserve(profile: Profile, snapshot: Snapshot, job: Job, placements: Iterable[Placement]) -> None:
-    """Inform the Reserve plugins of a profile, in reverse order, that the placements of a job are given back."""
+    """Call `unreserve` of the Reserve plugins, in reverse order, for the released placements of a job."""
     plugins = profile.at(Reserve)  # type: ignore[type-abstract]
     if not plugins:
         return

@@ -1,4 +1,4 @@
-"""Placing by machine code: a profile of one compiled score and the engine's own rules of fit."""
+"""Compiled placement, for profiles with one compiled score and the engine's built-in filters."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from seaway.scheduling.statement import Statement
 
 
 class CompiledPlacer:
-    """Places runs of jobs in one call into machine code.
+    """Placer that decides a run of jobs in one call of compiled code.
 
     Parameters
     ----------
     snapshot
-        The fleet that the policy's parameters are made for.
+        Snapshot for which the policy's parameters are created.
     score
-        The policy.
+        Compiled score of the policy.
     seed
-        What random choices hang on.
+        Seed of random choices.
     """
 
     def __init__(self, snapshot: Snapshot, score: Compiled, seed: int) -> None:
@@ -32,17 +32,17 @@ class CompiledPlacer:
         self._seed = seed
 
     def place(self, statement: Statement, first: int, end: int) -> None:
-        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+        """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""
         self._decide(statement, statement.queue.rows[first:end], first, 0)
 
     def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
-        """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
+        """Decide replicas `first` to `end` - 1 of one job individually, and append them to the statement."""
         alone = statement.queue.rows[job : job + 1].copy()
         alone[0, JOB_REPLICAS], alone[0, JOB_GANG] = end, 0
         self._decide(statement, alone, job, first)
 
     def choose_node(self, snapshot: Snapshot, demand_index: int, random_bits: int) -> int:
-        """Return the node that the policy takes for a replica of the demand, without placing it; -1 for none."""
+        """Return the node that the policy chooses for a replica of the demand, without placing it; -1 for none."""
         demands = snapshot.demands.arrays
         self._params = resized(self._params, demands.amounts.shape[0])
         return int(choose_node(self._params, snapshot.arrays, demands, demand_index, random_bits))

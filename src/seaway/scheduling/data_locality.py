@@ -1,4 +1,4 @@
-"""A job's data: how long it takes to each cluster, and which clusters are about as near to it."""
+"""Data locality: transfer time of a job's data to each cluster, and groups of clusters by transfer time."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ MIB_BITS = 8 * 2**20
 MINUTE_MS = 60_000
 
 UNREACHABLE_MS = 2**62
-"""Stands for the time to a cluster to which no one knows a way: longer than any other."""
+"""Transfer time to a cluster without a known path, larger than all others."""
 
 MAX_CLUSTERS_NAMED = 3
-"""Clusters that a sentence names."""
+"""Maximum number of clusters in a message."""
 
 
 def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
-    """Return how long data would take to each cluster now, ms, shape (C,); `NO_WAY_MS` where no one knows a way.
+    """Return the current transfer time of data to each cluster, ms, shape (C,); `UNREACHABLE_MS` without a known path.
 
-    That is its size over what can still be promised from where it is, on the link and on the interfaces at its ends.
-    Where it is, and behind the same gateway, it takes no time. A link over which nothing answers is no way.
+    This is the size divided by the bandwidth that can be reserved from the data's location, on the link and on the
+    interfaces at its ends. It is 0 at the location and behind the same gateway. Links that do not respond are not
+    used.
     """
     links, gateways = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
     homes = np.array([data.location in (each.name, each.region, each.gateway) for each in snapshot.clusters], np.bool_)
@@ -50,10 +51,10 @@ def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
 
 
 def locality_tiers(pulls: Int64) -> UInt8:
-    """Group clusters by transfer time: 1 if a cluster is in a tier, shape (tiers, C), nearest first.
+    """Group clusters by transfer time: 1 if a cluster is in a tier, shape (tiers, C), closest first.
 
-    The first tier is below one minute, the next below 2, then 4, and so on, so that a few seconds decide nothing. The
-    last tier has the clusters with an unknown time. Every tier has a cluster.
+    The first tier is below one minute, the next below 2, then 4, and so on, so that small differences do not matter.
+    The last tier has the clusters with an unknown time. No tier is empty.
 
     Examples
     --------
@@ -65,14 +66,14 @@ def locality_tiers(pulls: Int64) -> UInt8:
 
 
 def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequence[str]) -> str:
-    """Say where data is, and how long it takes to some clusters; empty for no data.
+    """Describe the location of data and its transfer time to some clusters; empty without data.
 
     Parameters
     ----------
     pulls
-        As `pull_ms` returned them.
+        Transfer times, as from `pull_ms`.
     clusters
-        Names, each once; a few of them are named.
+        Distinct names of clusters, of which the first few are named.
 
     Examples
     --------
@@ -90,11 +91,11 @@ def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequ
 
 
 def place_near_data(placer: Placer, statement: Statement, first: int) -> None:
-    """Decide the queue's job number `first`, which says where its data is, and append to the statement.
+    """Decide the queue's job number `first`, whose data has a location, and append it to the statement.
 
-    It goes into the nearest ring of clusters (see `rings`) that has room, replica by replica, or as a whole
-    if it is a gang. A job that does not get all its replicas so is decided as if it named no data: it is never refused
-    for it.
+    Each replica, or a gang as a whole, is placed in the closest tier of clusters (see `locality_tiers`) in which it
+    fits. If this does not place all replicas, the job is decided as without data, so that data never causes a
+    rejection.
     """
     pulls = statement.pulls[first] = pull_ms(statement.snapshot, statement.queue.jobs[first].data)
     spans = bool(statement.queue.rows[first, JOB_SPANS])
@@ -102,7 +103,7 @@ def place_near_data(placer: Placer, statement: Statement, first: int) -> None:
     if len(around) > 1:
         place_spanning(placer, statement, first, around)
         whole = (statement.decisions[before[0] : statement.length, PLAN_NODE] >= 0).all()
-        if whole or (spans and statement.queue.rows[first, JOB_GANG]):  # a gang was tried in all rings together
+        if whole or (spans and statement.queue.rows[first, JOB_GANG]):  # a gang was tried in all tiers together
             return
         statement.rollback(before)
     if spans:

@@ -1,4 +1,4 @@
-"""The decision engine: a snapshot and a queue in, a plan out."""
+"""Decision engine: it makes a plan from a snapshot and a queue."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from seaway.scheduling.statement import Statement
 
 
 class Policy(Protocol):
-    """A whole policy, for what no set of plugins can say (see `volcano`)."""
+    """A complete policy, for algorithms that plugins cannot express (see `volcano`)."""
 
     @property
     def name(self) -> str:
         """Name for users."""
 
     def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
-        """Decide every job of the queue and bring the snapshot up to date."""
+        """Decide all jobs of the queue and update the snapshot."""
 
 
 def decide(
@@ -46,33 +46,34 @@ def decide(
     overdue: Collection[int] = (),
     dry_run: bool = False,
 ) -> Plan:
-    """Decide, for every replica of every job in a queue, the node and the devices.
+    """Decide the node and the devices of each replica of each job in a queue.
 
     Parameters
     ----------
     snapshot
-        The fleet; brought up to date with each decision.
+        Snapshot of the fleet, which is updated with each decision.
     queue
-        The jobs, encoded for this snapshot. A profile with a QueueSort plugin decides them in the
-        plugin's order. The plan still numbers jobs as this queue does.
+        Jobs, encoded for this snapshot. A profile with a QueueSort plugin decides them in the plugin's order. The plan
+        uses the numbers of this queue in any case.
     policy
-        How to decide.
+        Policy that decides.
     explained
-        Numbers of jobs in the queue to explain; nothing is spent on the others.
+        Numbers of the jobs in the queue to explain. The others have no additional cost.
     overdue
-        Numbers of jobs in the queue that no plugin may defer any more.
+        Numbers of the jobs in the queue that plugins may not defer.
     dry_run
-        Whether nothing will be carried out. Reserve plugins are informed at the end that all is given back.
+        Whether the plan will not be executed. At the end, `unreserve` of the Reserve plugins is called for all
+        placements.
 
     Returns
     -------
     Plan
-        What was decided. `Snapshot.release` takes decisions back.
+        The decisions. `Snapshot.release` releases them.
 
     Raises
     ------
     InvariantError
-        When a QueueSort plugin does not return each job once.
+        If a QueueSort plugin does not return each job once.
     """
     if not isinstance(policy, Profile):
         return policy.decide(snapshot, queue)
@@ -128,9 +129,9 @@ def _decide(
 
 
 def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
-    """Return what places jobs on `snapshot` by `profile`: machine code where that is possible.
+    """Return the placer of a profile for a snapshot: compiled code if possible.
 
-    What remembers scores is kept with the snapshot, so that it serves the next decision too.
+    Score caches are stored with the snapshot, for later decisions.
     """
     placer: Placer | None = snapshot.placers.get(profile)
     if placer is None and profile not in snapshot.placers:
@@ -140,10 +141,10 @@ def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:
 
 
 def _runs(queue: JobQueue, explained: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Cut a queue into runs of jobs that can be decided in one go.
+    """Split a queue into runs of jobs that can be decided in one call.
 
-    A job whose replicas may spread over clusters, one that is drawn to its data, and one to be explained is a run
-    of its own.
+    A job whose replicas may spread over clusters, whose data has a location, or that is to be explained is a separate
+    run.
     """
     if len(queue) == 1:
         yield 0, 1

@@ -9,17 +9,17 @@ from seaway.domain.errors import RejectedError
 
 
 def entry_point_names(group: str) -> list[str]:
-    """Return the names that other packages offer in a group of entry points, sorted."""
+    """Return the names of the entry points in a group, sorted."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
-def load_entry_point(group: str, name: str) -> Any | None:  # noqa: ANN401 (whatever the package offers)
-    """Return what a package offers by a name; None when no package does.
+def load_entry_point(group: str, name: str) -> Any | None:  # noqa: ANN401 (any object of a package)
+    """Load an entry point by name; return None if it does not exist.
 
     Raises
     ------
     RejectedError
-        When the package cannot be imported, or does not have what its entry point names.
+        If the package cannot be imported, or lacks the object that its entry point names.
     """
     for point in entry_points(group=group):
         if point.name == name:

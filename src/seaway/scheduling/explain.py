@@ -1,4 +1,4 @@
-"""Explaining: why a replica fits where it does or nowhere, and what would mend that."""
+"""Explanations: reasons for a placement, and remedies for jobs that do not fit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_LINKS = 12
-"""Links that are named of each kind."""
+"""Maximum number of reported links of each kind."""
 
 
 def violating_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
-    """Say which links break a job's bounds now, and by which figures.
+    """Return the links that violate a job's bounds, with the measurements.
 
-    First those from its user to clusters that it may go to, where a cluster without a gateway has none; then those
-    between such clusters, for a job of several replicas, either way. Bandwidth counts that can still be promised.
+    The links from the user's gateway to allowed clusters come first. Links between allowed clusters follow if the job
+    has several replicas, in both directions. Clusters without a gateway have no links. The free bandwidth is what can
+    still be reserved.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def violating_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
 def _broken(
     snapshot: Snapshot, need: NetworkNeed, ends: Iterable[tuple[str, str]], *, known_only: bool = False
 ) -> Iterator[str]:
-    """Say which of some links break bounds; `known_only` where the way back may stand for one that is not known."""
+    """Yield the links that violate bounds. With `known_only`, skip unknown links if the reverse direction is known."""
     if not need.any:
         return
     links = {(link.source, link.target): link for link in snapshot.links}
@@ -71,42 +72,41 @@ def _broken(
 
 
 def _with_free(link: Link, free_mbps: int) -> Link:
-    """Return a link of which so much is free, which may be below 0."""
+    """Return a link with another free bandwidth; negative values count as 0."""
     return replace(link, used_mbps=max(0, link.bandwidth_mbps - max(free_mbps, 0)))
 
 
 MAX_CANDIDATES = 5
-"""Number of candidates an explanation lists."""
+"""Maximum number of candidates of an explanation."""
 
 MAX_LINKS_NAMED = 3
-"""Links that a sentence names."""
+"""Maximum number of links in a message."""
 
 
 def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0) -> Explanation:
-    """Explain where the next replica of a job would go, and why not elsewhere.
+    """Explain the decision for the next replica of a job.
 
     Parameters
     ----------
     snapshot
-        The fleet as it is; it is left so.
+        Snapshot of the fleet. It is not changed.
     job
-        The job, of which no replica is placed yet.
+        Job without placed replicas.
     profile
-        The policy. Its PostFilter plugins, which make room, are not asked.
+        Policy. Its PostFilter plugins are not called.
     sequence
-        The job's number since its queue began, on which random choices hang.
+        Sequence number of the job in its queue, which seeds random choices.
 
     Returns
     -------
     Explanation
-        Each node counts for the first rule that refuses it. Remedies are exact for rules that
-        admit a demand wherever they admit a larger one, as the rules of fit do: each admits the
-        job, and any smaller change of that figure does not.
+        Each node counts for the first filter that excludes it. Remedies are exact for monotonic filters, such as the
+        built-in ones: each remedy makes the job fit, and a smaller change of the same field does not.
 
     Raises
     ------
     RejectedError
-        When the job names a gateway that the fleet does not have.
+        If the job names an unknown gateway.
     """
     trial = _Trial(snapshot, profile, sequence)
     cycle, refusals = trial.run(job)
@@ -126,12 +126,12 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
 
 
 def summary(explanation: Explanation) -> str:
-    """Say an explanation in one sentence, without a full stop; figures as job files have them.
+    """Return an explanation in one sentence, without a full stop. Values are formatted as in job files.
 
     Examples
     --------
     >>> from seaway.domain.placement import Refusal
-    >>> sentence(Explanation("job", 1213, (Refusal("NodeResources", "not enough free CPU", 1213),)))
+    >>> summary(Explanation("job", 1213, (Refusal("NodeResources", "not enough free CPU", 1213),)))
     '0 of 1,213 nodes fit: 1,213 not enough free CPU'
     """
     fitting = explanation.nodes - sum(refusal.nodes for refusal in explanation.refusals)
@@ -153,20 +153,20 @@ def summary(explanation: Explanation) -> str:
 
 
 def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
-    """Find what of a job would have to change for its next replica to fit somewhere, where no single change is enough.
+    """Return changes that together make the next replica of a job fit, for jobs without a single remedy.
 
     Parameters are as for `explain`.
 
     Returns
     -------
     tuple of Remedy
-        Changes that admit it together, of which none can be left out; none when no change of its figures is enough.
+        Changes that together make it fit, of which none can be left out; empty if no changes are sufficient.
     """
     return _Trial(snapshot, profile, 0).combined_remedies(job)
 
 
 def remedies_text(remedies: Sequence[Remedy]) -> str:
-    """Say which changes would admit a job together, of which there is at least one."""
+    """Describe one or more changes that together make a job fit."""
     parts = []
     for remedy in remedies:
         word, admitted = figure_text(remedy.field, remedy.required)
@@ -176,12 +176,12 @@ def remedies_text(remedies: Sequence[Remedy]) -> str:
 
 
 class _Trial:
-    """A copy of a snapshot on which a job and its variants are tried.
+    """Trials of a job and its variants on a copy of a snapshot.
 
     Attributes
     ----------
     nodes
-        How many nodes the fleet has; columns of nodes that are gone do not count.
+        Number of nodes of the fleet, without removed ones.
     """
 
     def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int) -> None:
@@ -195,7 +195,10 @@ class _Trial:
         self.nodes = len(snapshot.node_index)
 
     def run(self, job: Job) -> tuple[Cycle, tuple[Refusal, ...]]:
-        """Run the profile up to its scores; return the cycle and what refused how many nodes, most first."""
+        """Run the profile up to PreScore.
+
+        Return the cycle and the reasons with their numbers of nodes, largest first.
+        """
         cycle = Cycle(
             snapshot=self._snapshot,
             job=job,
@@ -209,7 +212,7 @@ class _Trial:
         return cycle, tuple(sorted(refusals, key=lambda refusal: -refusal.nodes))
 
     def _refusals(self, cycle: Cycle) -> list[Refusal]:
-        """Take from the cycle's feasible nodes what is refused; return why, in the order of asking."""
+        """Exclude nodes from the cycle's feasible nodes. Return the reasons, in the order of the plugins."""
         for before in self._profile.at(PreFilter):  # type: ignore[type-abstract]
             if not (status := before.pre_filter(cycle)).passes:
                 return [self._refuse_all(cycle, before.name, status.reason)]
@@ -233,19 +236,19 @@ class _Trial:
         return refusals
 
     def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_], code: str = "") -> Refusal:
-        """Count the nodes that are refused, shape (N,), cluster by cluster."""
+        """Return a reason with the number of excluded nodes of each cluster. `refused` has shape (N,)."""
         counts = np.bincount(self._snapshot.arrays.nodes[NODE_CLUSTER][refused])
         clusters = tuple((self._snapshot.clusters[c].name, int(counts[c])) for c in np.flatnonzero(counts))
         return Refusal(plugin, reason, int(counts.sum()), clusters, code)
 
     def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:
-        """Refuse every node that is still feasible."""
+        """Exclude all nodes that are still feasible."""
         refusal = self._refusal(plugin, reason, cycle.feasible)
         cycle.feasible[:] = False
         return refusal
 
     def candidates(self, cycle: Cycle, most: int = MAX_CANDIDATES) -> tuple[Candidate, ...]:
-        """Return the best feasible nodes, those nearest to the job's data first, and among them the best."""
+        """Return the best feasible nodes, ordered by proximity to the job's data, then by score."""
         data, cluster_of = cycle.job.data, self._snapshot.arrays.nodes[NODE_CLUSTER]
         if not data.location:
             return tuple(self._best(cycle, most))
@@ -256,7 +259,7 @@ class _Trial:
         return tuple(found)
 
     def _best(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
-        """Return the best feasible nodes by score, best first."""
+        """Yield the best feasible nodes by score, best first."""
         feasible = np.flatnonzero(cycle.feasible)
         if not feasible.size:
             return
@@ -274,7 +277,7 @@ class _Trial:
         )
 
     def remedies(self, job: Job) -> tuple[Remedy, ...]:
-        """Return the single changes that would admit a job that fits nowhere, smallest first."""
+        """Return the single changes that make an infeasible job fit, smallest first."""
         found = []
         for change in changes(job.demand, self._snapshot.links):
             value = change.smallest_value(job.demand, lambda demand: self._admits(job, demand))
@@ -291,7 +294,7 @@ class _Trial:
         return Remedy(change.field, change.current, value, best.cluster, best.node)
 
     def combined_remedies(self, job: Job) -> tuple[Remedy, ...]:
-        """Return changes that admit a job together."""
+        """Return changes that together make a job fit."""
         links = self._snapshot.links
         found, demand = combined_changes(job.demand, links, lambda demand: self._admits(job, demand))
         if not found:
@@ -308,7 +311,7 @@ class _Trial:
 
 
 def weighted_scores(profile: Profile, cycle: Cycle) -> dict[str, Scores]:
-    """Return what each plugin adds to `seaway.scheduling.plain.total_score`, shape (N,) each."""
+    """Return the summand of each plugin in `seaway.scheduling.plain.total_score`, shape (N,) each."""
     scores = profile.scores()
     if len(scores) == 1:
         return {scores[0][0].name: scores[0][0].score(cycle)}

@@ -1,11 +1,11 @@
-"""Extension points: what a plugin can be asked, in the words of the Kubernetes scheduling framework.
+"""Extension points for plugins, with the terms of the Kubernetes scheduling framework.
 
-Plugins answer for all nodes at once, with arrays over the snapshot's nodes, shape (N,). A plugin is
-any object with a `name` and the methods of one or more of these protocols; nothing must be
-inherited. `seaway.testing.plugins` has the suite that every plugin should pass.
+Plugins evaluate all nodes in one call, with arrays over the snapshot's nodes, shape (N,). A plugin is any object with a
+`name` and the methods of one or more of these protocols; it need not inherit from them. `seaway.testing.plugins` has a
+conformance suite for plugins.
 
-The order of one decision: PreFilter, Filter, (PostFilter when nothing is left), PreScore, Score,
-Reserve, Permit; then, for each job that is placed, PreBind, Bind and PostBind.
+The order of a decision is PreFilter, Filter, PostFilter (if no node is left), PreScore, Score, Reserve, Permit; then,
+for each placed job, PreBind, Bind and PostBind.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Decider(NamedTuple):
     name
         Its name.
     reason
-        Why it decided instead of the policy, one clause; empty for the policy itself.
+        Reason why it decided instead of the policy, one clause; empty for the policy itself.
     """
 
     name: str
@@ -52,14 +52,14 @@ class Decider(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A verdict and, unless it passes, the reason in one sentence without a full stop."""
+    """A verdict and, unless it is PASS, the reason in one clause."""
 
     verdict: Verdict = Verdict.PASS
     reason: str = ""
 
     @property
     def passes(self) -> bool:
-        """True if the decision goes on."""
+        """True if the decision continues."""
         return self.verdict is Verdict.PASS
 
 
@@ -93,7 +93,7 @@ class Cycle:
     may_defer
         Whether the replica may be deferred; otherwise a `Verdict.WAIT` counts as a PASS.
     deferral_reason
-        Why it was deferred; empty if it was not.
+        Reason why it was deferred; empty if it was not.
     message
         Message on the decision, one clause; written by plugins.
     decider
@@ -121,7 +121,7 @@ class Cycle:
 
 
 class Plugin(Protocol):
-    """Anything that hooks into a decision."""
+    """A plugin at one or more extension points."""
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class QueueSort(Plugin, Protocol):
-    """Decides who goes first."""
+    """Plugin that orders the queue."""
 
     def order(self, queue: JobQueue) -> NDArray[np.int64]:
         """Return the indices of the queue's jobs in the order of decision, shape (J,)."""
@@ -138,58 +138,58 @@ class QueueSort(Plugin, Protocol):
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
-    """Looks at the replica before any node is looked at."""
+    """Plugin that checks the replica before the filters."""
 
     def pre_filter(self, cycle: Cycle) -> Status:
-        """Refuse the replica altogether, or note down what filters need."""
+        """Reject the replica, or prepare data for filters."""
 
 
 @runtime_checkable
 class Filter(Plugin, Protocol):
-    """Refuses nodes."""
+    """Plugin that excludes nodes."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Reason why this filter refuses nodes; a code i stands for ``reasons[i - 1]``."""
+        """Reasons why this filter excludes nodes; code i stands for ``reasons[i - 1]``."""
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
 
 
 @runtime_checkable
 class PostFilter(Plugin, Protocol):
-    """Is asked when no node is left, for instance to make room."""
+    """Plugin that is called if no node is feasible, for example to free resources."""
 
     def post_filter(self, cycle: Cycle) -> Status:
-        """Return PASS if the decision should be tried once more."""
+        """Return PASS to try the filters once more."""
 
 
 @runtime_checkable
 class PreScore(Plugin, Protocol):
-    """Prepares scores, with the feasible nodes known."""
+    """Plugin that prepares scores after the feasible nodes are known."""
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Note down what scores need, or refuse the replica, or hold it back (which leaves it unplaced for now)."""
+        """Prepare data for scores, reject the replica, or defer it with WAIT."""
 
 
 @runtime_checkable
 class Score(Plugin, Protocol):
-    """Prefers nodes.
+    """Plugin that ranks nodes.
 
-    In a profile with one score the highest wins as it is; among several, each is scaled to 0-100
-    over the feasible nodes, times its weight. Equals go to the node with the lowest index.
+    In a profile with one score plugin, the node with the highest score wins. With several, each score is scaled to
+    0-100 over the feasible nodes and multiplied by its weight. Ties go to the node with the lowest index.
     """
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,); values of infeasible nodes are ignored."""
+        """Return the score of each node, shape (N,); values of infeasible nodes are ignored."""
 
 
 @runtime_checkable
 class DeviceScore(Plugin, Protocol):
-    """Prefers devices of the chosen node. The first of a profile decides."""
+    """Plugin that ranks the devices of the chosen node. Only the first one of a profile is used."""
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the node's devices, shape (devices of the node,); the lowest fitting key wins."""
+        """Return a key for each device of the node, shape (devices of the node,). The lowest key that fits wins."""
 
 
 @runtime_checkable
@@ -197,53 +197,53 @@ class Reserve(Plugin, Protocol):
     """Plugin that is called when resources are reserved."""
 
     def reserve(self, cycle: Cycle, placement: Placement) -> Status:
-        """Keep own books; anything but PASS takes the placement back."""
+        """Reserve resources of the plugin. Any verdict except PASS rolls the placement back."""
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
-        """Forget what `reserve` noted; may be called more than once."""
+        """Release the resources of `reserve`. May be called more than once."""
 
 
 @runtime_checkable
 class Permit(Plugin, Protocol):
-    """Has the last word before a placement joins the plan."""
+    """Plugin that approves a placement before it is added to the plan."""
 
     def permit(self, cycle: Cycle, placement: Placement) -> Status:
-        """Let it pass, refuse it, or hold it back (which leaves the replica unplaced for now)."""
+        """Approve the placement, reject it, or defer it with WAIT."""
 
 
 @runtime_checkable
 class PreBind(Plugin, Protocol):
-    """Prepares what a placement needs before it is bound, such as a volume or a licence.
+    """Plugin that prepares resources of a placement before it is bound, such as a volume or a licence.
 
-    It is called without a lock, but the control loop waits for it.
+    It is called without the lock, but the control loop waits for it.
     """
 
     def pre_bind(self, placement: Placement) -> Status:
-        """Return PASS when done. Anything else gives all placements of the job back; it is tried again later."""
+        """Return PASS on success. Any other verdict releases all placements of the job, which is retried later."""
 
 
 @runtime_checkable
 class Bind(Plugin, Protocol):
-    """Binds a placement in a system of its own, before Seaway stores it and sends it to the cluster.
+    """Plugin that binds a placement in an external system, before Seaway stores it and sends it to the cluster.
 
-    The first of a profile that does not answer WAIT has done it.
+    The first Bind plugin that does not return WAIT binds the placement.
     """
 
     def bind(self, placement: Placement) -> Status:
-        """Return PASS when done, WAIT when this is for another plugin, REFUSE to give the job's placements back."""
+        """Return PASS on success, WAIT to leave it to another plugin, or REJECT to release the job's placements."""
 
 
 @runtime_checkable
 class PostBind(Plugin, Protocol):
-    """Is informed that a placement is bound: it is stored, and Seaway sends it to its cluster."""
+    """Plugin that is called after a placement is bound: it is stored, and Seaway sends it to its cluster."""
 
     def post_bind(self, placement: Placement) -> None:
-        """Take note. Exceptions are logged and change nothing."""
+        """Handle the event. Exceptions are logged and have no effect."""
 
 
 @runtime_checkable
 class Compiled(Plugin, Protocol):
-    """A score that the engine can run as machine code when nothing else in the profile objects."""
+    """Score plugin with a compiled form, which the engine uses if the rest of the profile permits it."""
 
     def params(self, snapshot: Snapshot) -> tuple[Any, ...]:
         """Return the policy's parameters, a named tuple that kernels are specialised for."""
@@ -263,4 +263,4 @@ EXTENSION_POINTS = (
     Bind,
     PostBind,
 )
-"""Every point at which a plugin is called, in order."""
+"""All extension points, in the order of their calls."""

@@ -1,8 +1,8 @@
-"""Jobs whose replicas may spread over clusters: gangs, and jobs with bounds on the links between.
+"""Placement of jobs over several clusters: gangs, and jobs with bounds on the links between replicas.
 
-A gang goes into one cluster if any holds it, preferably near to its data. Otherwise, unless it must stay in one
-cluster, sets of clusters are grown. Each set starts with one cluster, and the cluster nearest to all of the set is
-added until the gang fits. The set with the lowest latency wins, among clusters no farther from its data than needed.
+A gang is placed in one cluster if it fits, preferably close to its data. Otherwise, unless it must stay in one cluster,
+sets of clusters are grown. Each set starts with one cluster, and the cluster closest to the whole set is added until
+the gang fits. The set with the lowest latency is chosen, among clusters no farther from the data than necessary.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from seaway.scheduling.statement import Statement
 
 
 class Placer(Protocol):
-    """Places a run of jobs, one decision per replica."""
+    """Placer of runs of jobs, with one decision per replica."""
 
     def place(self, statement: Statement, first: int, end: int) -> None:
-        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+        """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""
 
     def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
-        """Decide replicas `first` up to `end` of one job, each for itself, and append to the statement.
+        """Decide replicas `first` to `end` - 1 of one job individually, and append them to the statement.
 
-        Unlike `place` it keeps what fits of a gang, and it leaves a job's clusters paid for when it
-        does not begin with the job's first replica.
+        Unlike `place`, it keeps the replicas of a gang that fit. If `first` is not 0, it keeps the marks of the
+        clusters to which the job already reserved bandwidth.
         """
 
 
@@ -53,7 +53,7 @@ class ClusterNetwork:
     Attributes
     ----------
     latency_ns, free_mbps
-        Round-trip time and bandwidth.
+        Round-trip time (nanoseconds) and free bandwidth (Mbit/s).
     allowed
         Whether two clusters may be in one set.
     """
@@ -65,18 +65,18 @@ class ClusterNetwork:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClusterSet:
-    """Some clusters, ordered as sets are preferred.
+    """A set of clusters. Sets are ordered by preference.
 
     Attributes
     ----------
     latency_ns
-        The longest latency between any two.
+        Maximum latency between two members, nanoseconds.
     size
-        How many there are.
+        Number of members.
     rank
-        Place of the cluster from which the set was grown, for ties.
+        Rank of the cluster from which the set was grown, to break ties.
     members
-        Their indices, in the order in which they joined.
+        Indices of the members, in the order in which they were added.
     """
 
     latency_ns: int
@@ -86,18 +86,18 @@ class ClusterSet:
 
 
 def best_sets(between: ClusterNetwork, holds: Int64, replicas: int, seeds: Sequence[int]) -> Iterator[ClusterSet]:
-    """Yield sets that together hold all replicas, best first.
+    """Yield sets of clusters that fit all replicas, best first.
 
     Parameters
     ----------
     between
-        The network.
+        Links between clusters.
     holds
-        How many replicas each cluster holds by itself, shape (C,).
+        Number of replicas that fit each cluster, shape (C,).
     replicas
-        How many there are to place.
+        Number of replicas to place.
     seeds
-        The clusters from which to grow a set, the first preferred among equals.
+        Clusters from which sets are grown, preferred first.
     """
     growing = [grow_set(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
     waiting = [found for each in growing if (found := next(each, None))]
@@ -111,10 +111,10 @@ def best_sets(between: ClusterNetwork, holds: Int64, replicas: int, seeds: Seque
 
 
 def grow_set(between: ClusterNetwork, holds: Int64, replicas: int, seed: int, rank: int) -> Iterator[ClusterSet]:
-    """Grow a set from one cluster and yield it from when it holds all replicas.
+    """Grow a set from one cluster, and yield it at each size that fits all replicas.
 
-    The cluster that joins is the one with the smallest worst latency to all that are in the set;
-    among equals the one with most bandwidth to them, then the first.
+    The next member is the cluster with the smallest maximum latency to the set; among equals the one with the most
+    bandwidth to the set, then the first.
     """
     members, longest = [seed], 0
     latency, mbps = between.latency_ns[seed].copy(), between.free_mbps[seed].copy()
@@ -136,15 +136,15 @@ def grow_set(between: ClusterNetwork, holds: Int64, replicas: int, seed: int, ra
 
 
 def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt8 | None = None) -> None:
-    """Decide the queue's job number `first`, whose replicas may spread, and append to the statement.
+    """Decide the queue's job number `first`, whose replicas may spread over clusters, and append it to the statement.
 
-    A gang is placed as a whole or not at all. Of another job the replicas are placed one after the
-    other, each where the links to all before it keep the job's bounds.
+    A gang is placed as a whole or not. The replicas of other jobs are placed one after the other, each in a cluster
+    whose links to the earlier ones meet the job's bounds.
 
     Parameters
     ----------
     tiers
-        Groups of clusters, shape (rings, C), of which earlier ones are preferred; None for all alike.
+        Groups of clusters, shape (tiers, C), preferred first; None for no preference.
     """
     gate = statement.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED]
     before = gate.copy()
@@ -159,12 +159,12 @@ def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt
 
 
 class GangTrial:
-    """One job that is tried in one set of clusters after another.
+    """Trials of one job in one set of clusters after another.
 
     Parameters
     ----------
-    placer, statement, job, rings
-        As in `place_spanning`. Clusters that are shut when the trial begins stay shut.
+    placer, statement, job, tiers
+        As in `place_spanning`. Clusters that are closed at the start stay closed.
     """
 
     def __init__(self, placer: Placer, statement: Statement, job: int, tiers: UInt8 | None = None) -> None:
@@ -178,12 +178,13 @@ class GangTrial:
         self._tiers = np.ones((1, len(self._gate)), np.uint8) if tiers is None else tiers
 
     def count_within(self, clusters: Sequence[int], replicas: int) -> int:
-        """Place the first `replicas` replicas in some clusters; take all back unless all fit.
+        """Place the first `replicas` replicas in some clusters; roll back unless all fit.
 
         Returns
         -------
         int
-            How many fitted. All may, and yet nothing is placed, where the network cannot carry what they exchange.
+            Number of replicas that fitted. If the network has too little bandwidth between them, all can fit and still
+            be rolled back.
         """
         self._gate[:] = 0
         self._gate[list(clusters)] = self._open[list(clusters)]
@@ -195,15 +196,16 @@ class GangTrial:
         return fitted
 
     def place_all(self, clusters: Sequence[int]) -> bool:
-        """Place the whole job in some clusters; return whether it is placed."""
+        """Place the whole job in some clusters. Return whether it was placed."""
         before = self._statement.length
         self.count_within(clusters, self.job.replicas)
         return self._statement.length > before
 
     def cluster_order(self) -> list[int]:
-        """Return the clusters of all rings that have room for a replica, in the order in which they are to be tried.
+        """Return the clusters of all tiers in which a replica fits, in the order of trials.
 
-        In each ring that is the one that the policy would choose for the first replica, then those with most GPU free.
+        In each tier, this is the cluster that the policy chooses for the first replica, then the others by free GPU
+        capacity.
         """
         most_free_first = np.argsort(-free_gpu_milli(self.snapshot), kind="stable")
         order: list[int] = []
@@ -214,11 +216,11 @@ class GangTrial:
         return order
 
     def cumulative_tiers(self) -> UInt8:
-        """Return the clusters of the first ring, of the first two, and so on, shape (rings, C)."""
+        """Return the clusters of the first tier, of the first two, and so on, shape (tiers, C)."""
         return np.cumsum(self._tiers, axis=0, dtype=np.uint8)
 
     def _first_choice(self, tier: UInt8) -> int:
-        """Return the cluster of a ring that the policy would choose for the first replica; -1 for none."""
+        """Return the cluster of a tier that the policy chooses for the first replica; -1 for none."""
         self._gate[:] = self._open & tier
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, 1)
@@ -227,18 +229,16 @@ class GangTrial:
         return int(self.snapshot.arrays.nodes[NODE_CLUSTER, n]) if n >= 0 else -1
 
     def place_individually(self) -> None:
-        """Place the replicas one by one, each in a cluster with good links to all before it."""
+        """Place the replicas one by one, each in a cluster whose links to the earlier ones meet the job's bounds."""
         need, homes = self.job.between_replicas, set[int]()
         for replica in range(self.job.replicas):
             c = self._place_nearest(replica)
             if need.any and c >= 0 and c not in homes:
                 homes.add(c)
-                self._open &= links_of(self.snapshot).within_bounds(need)[
-                    c
-                ]  # bandwidth is asked for when it is promised
+                self._open &= links_of(self.snapshot).within_bounds(need)[c]  # bandwidth is checked when it is reserved
 
     def _place_nearest(self, replica: int) -> int:
-        """Place one replica in the first ring that has room for it; return its cluster, -1 for none."""
+        """Place one replica in the first tier in which it fits. Return its cluster, -1 for none."""
         for ring in self._tiers[:-1]:
             before = self._statement.checkpoint()
             self._gate[:] = self._open & ring
@@ -249,7 +249,7 @@ class GangTrial:
         return self._place_one(replica)
 
     def _place_one(self, replica: int) -> int:
-        """Place one replica where the network carries what it exchanges; return its cluster, -1 for none."""
+        """Place one replica in a cluster with enough bandwidth to the others. Return its cluster, -1 for none."""
         while True:
             before = self._statement.checkpoint()
             self._placer.place_replicas(self._statement, self._number, replica, replica + 1)
@@ -263,14 +263,14 @@ class GangTrial:
             self._gate[c] = 0
 
     def _reserve_bandwidth(self, row: int, first: int | None = None) -> bool:
-        """Promise what replicas of the job exchange across clusters; tell whether the network carries it.
+        """Reserve bandwidth between the job's replicas. Return whether the network has enough.
 
         Parameters
         ----------
         row
-            The first line of replicas that are not booked yet.
+            First row of replicas without reservation.
         first
-            The job's first line; None when it is `row`.
+            First row of the job; None if it is `row`.
         """
         mbps, end = self.job.between_replicas.min_bandwidth_mbps, self._statement.length
         if not mbps:
@@ -282,9 +282,9 @@ class GangTrial:
         return len(gateways) < 2 or not links_of(self.snapshot).is_overcommitted(gateways)
 
     def upper_bounds(self) -> Int64:
-        """Count the replicas that each cluster could hold if it were one large node, shape (C,).
+        """Return the number of replicas that would fit each cluster if it were one large node, shape (C,).
 
-        Only figures that a replica takes for certain are counted.
+        Only amounts that do not depend on the device are counted: CPU, memory, and device memory given in MiB.
         """
         k = int(self._statement.queue.rows[self._number, JOB_DEMAND])
         amounts = self.snapshot.demands.arrays.amounts[k]
@@ -298,14 +298,14 @@ class GangTrial:
 
 
 def place_gang(trial: GangTrial) -> bool:
-    """Place a whole gang, in one cluster if possible or if it must be; return whether it was placed."""
+    """Place a whole gang, in one cluster if possible or required. Return whether it was placed."""
     replicas = trial.job.replicas
     order = trial.cluster_order()
     if not order:
         return False
     at_most = trial.upper_bounds()
     holds = np.zeros(len(at_most), np.int64)
-    for enough in (True, False):  # clusters that cannot hold all are asked only when none can
+    for enough in (True, False):  # clusters that cannot fit all replicas are tried last
         for c in order:
             if (at_most[c] >= replicas) == enough and at_most[c] > 0:
                 holds[c] = trial.count_within([c], replicas)
@@ -322,7 +322,7 @@ def place_gang(trial: GangTrial) -> bool:
 
 
 def between_clusters(trial: GangTrial) -> ClusterNetwork:
-    """Return what lies between clusters, and which of them the job's bounds allow together."""
+    """Return the links between clusters, and the pairs that meet the job's bounds."""
     links, need = links_of(trial.snapshot), trial.job.between_replicas
     clusters = len(trial.snapshot.clusters)
     allowed = links.satisfying(need) if need.any else np.ones((clusters, clusters), np.bool_)

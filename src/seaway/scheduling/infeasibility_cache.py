@@ -1,4 +1,4 @@
-"""Infeasibility cache: requests that are at least as large as one that no node could hold.
+"""Infeasibility cache, which rejects requests at least as large as one that fits nowhere.
 
 The rules of fit are monotonic: a larger request is never feasible where a smaller one is not (see `kernels/fit.py`).
 One rejection therefore answers many requests that were not tried.
@@ -12,13 +12,13 @@ from collections.abc import Hashable
 from seaway.domain.job import Demand
 
 RequestedAmounts = tuple[int, int, int, int, int, int]
-"""Request of a replica with all defaults: CPU, memory, devices, then per device its memory in MiB, its
-memory in percent (one of the two is 0), and its cores.
+"""Request of a replica with all defaults: CPU, memory and devices, then for each device its memory in MiB, its memory
+in percent (one of the two is 0), and its cores.
 """
 
 
 def requested_amounts(demand: Demand) -> RequestedAmounts:
-    """Return what a replica asks for."""
+    """Return the amounts that a replica requests."""
     request = demand.request.filled()
     return (
         request.cpu_milli,
@@ -31,16 +31,16 @@ def requested_amounts(demand: Demand) -> RequestedAmounts:
 
 
 def rule_key(demand: Demand) -> Hashable:
-    """Return all of a demand that is not an amount: which devices, nodes and clusters, and what network."""
+    """Return the parts of a demand that are not amounts: rules for devices, nodes and clusters, and network bounds."""
     return demand.devices, demand.nodes, demand.gateway, demand.network
 
 
 def dominates(more: RequestedAmounts, less: RequestedAmounts) -> bool:
-    """Tell whether no node can hold `more` that cannot hold `less`, both by the same rules.
+    """Report whether every node that fits `more` also fits `less`, under the same rules.
 
-    That is so when no amount of `more` is smaller. A node with several devices in MIG mode is the exception:
-    it takes one instance after the other, and smaller ones may end up where they block more. So where `less`
-    asks for several devices, it has to ask for just the same memory of each.
+    This is true if no amount of `more` is smaller. Nodes with several devices in MIG mode are an exception: instances
+    are placed one after the other, and smaller instances may block more positions. If `less` requests several devices,
+    it must therefore request the same memory of each as `more`.
     """
     return (
         less[0] <= more[0]
@@ -54,7 +54,7 @@ def dominates(more: RequestedAmounts, less: RequestedAmounts) -> bool:
 
 
 class InfeasibilityCache:
-    """The smallest requests that nothing could hold: with each set of rules, those that include no other."""
+    """Cache of the smallest infeasible requests for each set of rules."""
 
     def __init__(self) -> None:
         self._refused: defaultdict[Hashable, list[RequestedAmounts]] = defaultdict(list)
@@ -63,21 +63,21 @@ class InfeasibilityCache:
         return sum(map(len, self._refused.values()))
 
     def add(self, rules: Hashable, requested: RequestedAmounts) -> None:
-        """Note that no replica that asks for so much fits anywhere."""
+        """Record an infeasible request."""
         known = self._refused[rules]
         if not any(dominates(requested, each) for each in known):
             known[:] = [requested, *(each for each in known if not dominates(each, requested))]
 
     def is_infeasible(self, rules: Hashable, requested: RequestedAmounts) -> bool:
-        """Tell whether a replica surely does not fit either."""
+        """Report whether a request is known to be infeasible."""
         known = self._refused.get(rules, ())
         for at, each in enumerate(known):
             if dominates(requested, each):
-                if at:  # what answered last is likely to answer next
+                if at:  # the last match is likely to match again
                     known[at], known[at - 1] = known[at - 1], each  # type: ignore[index]  # it is a list, as it is not empty
                 return True
         return False
 
     def clear(self) -> None:
-        """Forget everything: something may fit now."""
+        """Remove all entries, for example after resources were released."""
         self._refused.clear()

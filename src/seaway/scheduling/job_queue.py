@@ -1,4 +1,4 @@
-"""A queue of jobs as columns, so that a decision costs nothing but the decision."""
+"""Queues of jobs, encoded as columns for the decision engine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class JobQueue:
-    """Jobs in the order in which they are to be decided.
+    """Jobs in the order of decision.
 
-    A job is translated once, when it joins; queues cut from a queue share its lines.
+    A job is encoded once, when it is added. Queues that are parts of a queue share its rows.
 
     Parameters
     ----------
     snapshot
-        The fleet that the jobs' demands are checked against and encoded for.
+        Snapshot for which the jobs' demands are checked and encoded.
     jobs
-        Jobs to begin with.
+        Initial jobs.
     """
 
     def __init__(self, snapshot: Snapshot, jobs: Iterable[Job] = ()) -> None:
@@ -32,12 +32,12 @@ class JobQueue:
         self.extend(jobs)
 
     def extend(self, jobs: Iterable[Job]) -> None:
-        """Let `jobs` join at the end.
+        """Append jobs.
 
         Raises
         ------
         RejectedError
-            When a demand names a gateway that the fleet does not have; no job has joined then.
+            If a demand names an unknown gateway. Then no job is added.
         """
         joining = list(jobs)
         first = len(self.jobs)
@@ -50,30 +50,30 @@ class JobQueue:
 
     @property
     def rows(self) -> Int64:
-        """The jobs as columns, shape (J, JOB_ROWS)."""
+        """Encoded jobs, shape (J, JOB_ROWS)."""
         return self._rows
 
     @property
     def replicas(self) -> int:
-        """Number of replicas the jobs have together."""
+        """Total number of replicas of the jobs."""
         return int(self._rows[:, JOB_REPLICAS].sum())
 
     def part(self, first: int, end: int) -> JobQueue:
-        """Return the jobs from `first` up to `end` as a queue; numbers stay as they were."""
+        """Return the jobs from `first` up to, but not including, `end` as a queue, with their sequence numbers."""
         cut = JobQueue(self._snapshot)
         cut.jobs = self.jobs[first:end]
         cut._rows = self._rows[first:end]
         return cut
 
     def take(self, order: Int64) -> JobQueue:
-        """Return the jobs with the given indices, shape (X,), in that order, as a queue."""
+        """Return the jobs with the indices `order`, shape (X,), in that order, as a queue."""
         taken = JobQueue(self._snapshot)
         taken.jobs = [self.jobs[j] for j in order]
         taken._rows = np.ascontiguousarray(self._rows[order])
         return taken
 
     def _placement_flags(self, job: Job) -> tuple[bool, bool]:
-        """Tell whether a job's spread over clusters must be weighed, and whether it is drawn to its data."""
+        """Report whether a job's spread over clusters must be decided, and whether its data has a location."""
         if len(self._snapshot.clusters) < 2:
             return False, False
         return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.location)

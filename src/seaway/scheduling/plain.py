@@ -1,4 +1,4 @@
-"""Placing by plugins: the path for every profile, one replica at a time, arrays over all nodes."""
+"""Placement by the plugins' own methods, one replica at a time, for profiles that cannot be compiled."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 
 MEMORY_BYTES = 4 * 2**20
-"""Memory for it: 430 kinds of request on 1,200 nodes."""
+"""Maximum memory of a fit cache, bytes: 430 demands on 1,200 nodes."""
 
 
 class FitCache:
-    """Knows which nodes of a snapshot can take what was asked for lately.
+    """Cache of the feasible nodes of recent demands.
 
     Parameters
     ----------
     snapshot
-        The fleet; for it and no other this is good, until nodes join it or demands are forgotten.
+        Snapshot of the cache. The cache becomes invalid if nodes are added or demands are removed.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -61,11 +61,11 @@ class FitCache:
         self._params = FitParams(row_cache(nodes, len(snapshot.demands), rows))
 
     def nodes(self, snapshot: Snapshot, line: int) -> Mask:
-        """Tell which nodes can take one replica of demand `line` now, links included, shape (N,)."""
+        """Return the nodes that fit one replica of demand `line` now, including links, shape (N,)."""
         return nodes_that_fit(self.params(snapshot), snapshot.arrays, snapshot.demands.arrays, line)
 
     def params(self, snapshot: Snapshot) -> FitParams:
-        """Return what fitted before, with room for all demands of the snapshot; for kernels."""
+        """Return the cache for kernels, with rows for all demands of the snapshot."""
         self._params = resized(self._params, len(snapshot.demands.arrays.amounts))
         return self._params
 
@@ -83,19 +83,19 @@ FULL_SCORE = 100
 
 
 class PlainPlacer:
-    """Places jobs by asking a profile's plugins.
+    """Placer that calls a profile's plugins.
 
     Parameters
     ----------
     profile
-        The plugins.
+        Profile with the plugins.
     """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
     def place(self, statement: Statement, first: int, end: int) -> None:
-        """Decide the queue's jobs from `first` up to `end` and append to the statement."""
+        """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""
         for j in range(first, end):
             replicas = statement.queue.jobs[j].replicas
             if not statement.queue.rows[j, JOB_GANG]:
@@ -108,14 +108,14 @@ class PlainPlacer:
                 statement.mark_unplaced(j)
 
     def place_replicas(self, statement: Statement, job: int, first: int, end: int) -> None:
-        """Decide replicas `first` up to `end` of one job, gang or not, and append to the statement."""
+        """Decide replicas `first` to `end` - 1 of one job individually, and append them to the statement."""
         if first == 0:
             reset_bandwidth_of(statement.snapshot.arrays)
         for replica in range(first, end):
             self._place_replica(statement, job, replica)
 
     def _place_replica(self, statement: Statement, j: int, replica: int) -> bool:
-        """Decide one replica; return whether it was placed."""
+        """Decide one replica. Return whether it was placed."""
         row = statement.start(j, replica)
         cycle = self._cycle(statement, j, replica, statement.decisions[max(row - replica, 0) : row])
         n = choose(self._profile, cycle)
@@ -136,7 +136,7 @@ class PlainPlacer:
         return _record_deferral(cycle, statement, j)
 
     def _cycle(self, statement: Statement, j: int, replica: int, before: Int64) -> Cycle:
-        """Begin the decision of one replica; `before` are the plan's lines of the replicas before it."""
+        """Create the cycle of one replica. `before` has the plan's rows of the earlier replicas."""
         snapshot = statement.snapshot
         placed = before[before[:, PLAN_NODE] >= 0, PLAN_NODE].tolist() if len(before) else ()
         lines = statement.queue.rows[j]
@@ -153,7 +153,7 @@ class PlainPlacer:
         )
 
     def _reserve_and_permit(self, cycle: Cycle, statement: Statement, row: int) -> bool:
-        """Call Reserve and Permit; call `unreserve` of plugins that reserved if a later one rejects."""
+        """Call Reserve and Permit. If a plugin rejects, call `unreserve` of the plugins that reserved."""
         reserving = self._profile.at(Reserve)  # type: ignore[type-abstract]
         permitting = self._profile.at(Permit)  # type: ignore[type-abstract]
         if not reserving and not permitting:
@@ -173,7 +173,7 @@ class PlainPlacer:
 
 
 def _passes(cycle: Cycle, status: Status) -> bool:
-    """Report whether a decision continues; record its deferral, unless it may not wait."""
+    """Report whether a decision continues. Record its deferral if it may be deferred."""
     if status.verdict is Verdict.WAIT:
         if not cycle.may_defer:
             return True
@@ -195,7 +195,7 @@ def unreserve(reserved: Sequence[Reserve], cycle: Cycle, placement: Placement) -
 
 
 def choose(profile: Profile, cycle: Cycle) -> int:
-    """Run a profile from PreFilter to Score; return the chosen node, -1 for none."""
+    """Run a profile from PreFilter to Score. Return the chosen node, -1 for none."""
     for plugin in profile.at(PreFilter):  # type: ignore[type-abstract]
         if not plugin.pre_filter(cycle).passes:
             return -1
@@ -214,7 +214,7 @@ def choose(profile: Profile, cycle: Cycle) -> int:
 
 
 def run_filters(profile: Profile, cycle: Cycle) -> None:
-    """Let every filter refuse nodes, in order; machine code does where they are just the engine's own rules of fit."""
+    """Run the filters in order, or compiled code if they are exactly the built-in ones."""
     filters = profile.at(Filter)  # type: ignore[type-abstract]
     if not profile.plain and tuple(each.name for each in filters) == RULES_OF_FIT:
         cycle.feasible &= fit_cache_of(cycle.snapshot).nodes(cycle.snapshot, cycle.demand_index)
@@ -224,14 +224,14 @@ def run_filters(profile: Profile, cycle: Cycle) -> None:
 
 
 def make_room(profile: Profile, cycle: Cycle) -> Status:
-    """Ask PostFilter plugins whether the decision is worth another try; refuse without any."""
+    """Call the PostFilter plugins. Return the first status that passes, else a rejection."""
     answers = [plugin.post_filter(cycle) for plugin in profile.at(PostFilter)]  # type: ignore[type-abstract]
     refused = Status(Verdict.REJECT, "no plugin made room")
     return next((answer for answer in answers if answer.passes), refused)
 
 
 def total_score(profile: Profile, cycle: Cycle) -> Scores:
-    """Add up a profile's scores, shape (N,); one alone counts as it is."""
+    """Return the total score of each node, shape (N,). A single score is not scaled."""
     scores = profile.scores()
     if len(scores) == 1:
         return scores[0][0].score(cycle)
@@ -242,7 +242,7 @@ def total_score(profile: Profile, cycle: Cycle) -> Scores:
 
 
 def scaled(score: Scores, cycle: Cycle) -> Scores:
-    """Scale a score to 0-100 over the feasible nodes, in whole numbers; equal scores give 100."""
+    """Scale a score to integers 0-100 over the feasible nodes. If all are equal, they have 100."""
     among = score[cycle.feasible]
     low, high = among.min(), among.max()
     if low == high:
@@ -252,7 +252,7 @@ def scaled(score: Scores, cycle: Cycle) -> Scores:
 
 
 def device_keys(profile: Profile, cycle: Cycle, n: int) -> Scores:
-    """Rank the devices of node `n`; without a plugin that minds, the lowest index wins."""
+    """Return the keys of the devices of node `n`. Without a DeviceScore plugin, all keys are equal."""
     for plugin in profile.at(DeviceScore):  # type: ignore[type-abstract]
         return np.ascontiguousarray(plugin.device_keys(cycle, n), np.int64)
     nodes = cycle.snapshot.arrays.nodes

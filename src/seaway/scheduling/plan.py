@@ -1,4 +1,4 @@
-"""Plans: decisions as columns, and as placements for the caller."""
+"""Plans: decisions as arrays and as placements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Plan:
     Attributes
     ----------
     queue
-        The decided jobs.
+        Decided jobs.
     decisions
         One row per decision, shape (R, PLAN_ROWS); see `seaway.scheduling.columns`. Rows are sorted by job.
     order
@@ -51,10 +51,10 @@ class Plan:
     pulls
         Transfer time of the data of jobs to each cluster, ms, shape (C,), by number of job in the queue.
     messages
-        Messages of plugins by number of job in the queue; of several replicas the last.
+        Messages of plugins by number of job in the queue; that of the last replica with a message.
     deciders
-        Authors of decisions by number of job in the queue, if a policy may have a fallback; of several replicas, the
-        first that the policy did not decide itself.
+        Authors of decisions by number of job in the queue, for policies with a fallback; that of the first replica that
+        the policy did not decide itself, if any.
     deferred
         Reasons of deferrals by number of job in the queue.
     """
@@ -72,14 +72,14 @@ class Plan:
         self.deferred: dict[int, str] = {}
 
     def numbered_as(self, queue: JobQueue, order: Int64) -> Plan:
-        """Return the same decisions for a queue from which this plan's queue was sorted.
+        """Return the plan for the original queue, of which this plan's queue is a permutation.
 
         Parameters
         ----------
         queue
-            The queue before it was sorted.
+            Original queue.
         order
-            Numbers of its jobs in the order of decision, shape (J,).
+            Numbers of the original queue's jobs in the order of decision, shape (J,).
         """
         lines = self.decisions.copy()
         lines[:, PLAN_JOB] = order[lines[:, PLAN_JOB]]
@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def jobs_placed(self) -> NDArray[np.bool_]:
-        """Jobs with all replicas of some duplicate placed and links good enough, shape (J,)."""
+        """Jobs with a duplicate whose replicas are all placed, with links within their bounds, shape (J,)."""
         copies = int(self.decisions[:, PLAN_DUPLICATE].max(initial=0)) + 1
         copy_of = self.decisions[:, PLAN_JOB] * copies + self.decisions[:, PLAN_DUPLICATE]
         lines = np.bincount(copy_of, minlength=len(self.queue) * copies)
@@ -113,17 +113,17 @@ class Plan:
         return complete
 
     def rows_of(self, job: int) -> NDArray[np.intp]:
-        """Return the lines that belong to the queue's job number `job`."""
+        """Return the rows of the queue's job number `job`."""
         return np.flatnonzero(self.decisions[:, PLAN_JOB] == job)
 
     def placements(self) -> Iterator[Placement]:
-        """Write out the decisions that found a node."""
+        """Yield the placements of all decisions with a node."""
         for row in np.flatnonzero(self.placed):
             yield self.placement(int(row))
 
     def placement(self, row: int) -> Placement:
-        """Write out the decision of a line that found a node."""
-        line = self.decisions[row].tolist()  # Python's own numbers: each look into an array costs more
+        """Return the placement of a decision with a node."""
+        line = self.decisions[row].tolist()  # Python integers, because access to array elements is slower
         n = line[PLAN_NODE]
         return Placement(
             job=self.queue.jobs[line[PLAN_JOB]].name,

@@ -1,4 +1,4 @@
-"""Profiles: an ordered, weighted set of plugins under a name. Users call them policies."""
+"""Profiles: named, ordered, weighted sets of plugins. Users know them as policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seaway.scheduling.framework import (
 Point = TypeVar("Point")
 
 MAX_WEIGHT = 1_000_000
-"""The largest weight of a plugin."""
+"""Maximum weight of a plugin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,25 +37,26 @@ class WeightedPlugin:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Profile:
-    """An ordered, weighted set of plugins. Two that were made apart are two, as their plugins may remember.
+    """An ordered, weighted set of plugins. Profiles are compared by identity, because plugins may have state.
 
     Attributes
     ----------
     name
-        What users call the policy.
+        Name of the policy.
     plugins
-        In the order in which they are asked at each extension point.
+        Plugins, in the order in which they are called at each extension point.
     seed
-        What random choices hang on.
+        Seed of random choices.
     plain
-        Whether to keep to the plugins' own methods even where machine code would do the same.
+        Whether to use the plugins' own methods even if compiled code is available.
     version
-        What tells it from others of its name that decide otherwise, as the digest of a model; empty for none.
+        Version that distinguishes it from other profiles of the same name, such as the digest of a model; empty for
+        none.
 
     Raises
     ------
     RejectedError
-        When two plugins share a name, a weight is below 1 or no plugin scores nodes.
+        If two plugins share a name, a weight is out of range, or no plugin scores nodes.
     """
 
     name: str
@@ -64,11 +65,11 @@ class Profile:
     plain: bool = False
     version: str = ""
     _by_point: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
-    """Plugins by extension point, since checking whether an object follows a protocol is slow."""
+    """Cache of plugins by extension point, because protocol checks are slow."""
 
     @property
     def title(self) -> str:
-        """Name and edition."""
+        """Name and version."""
         return f"{self.name}@{self.version}" if self.version else self.name
 
     def __post_init__(self) -> None:
@@ -115,8 +116,8 @@ class Profile:
     def compiled(self, rules_of_fit: tuple[str, ...]) -> Compiled | None:
         """Return the one score that compiled code can replace; None if the plain path is needed.
 
-        Compiled code is used if the filters are exactly the engine's rules of fit, one plugin with a compiled form
-        scores, and nothing else takes part.
+        Compiled code is used if the filters are exactly `rules_of_fit`, the only score plugin has a compiled form, and
+        no other plugin takes part in decisions.
         """
         found = self._by_point.get(rules_of_fit)
         if found is None:

@@ -1,4 +1,4 @@
-"""Plugins by name, ours and those of other packages, and profiles put together from them."""
+"""Registry of plugins, built in and from other packages, and creation of profiles."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.profile import Profile, WeightedPlugin
 
 ENTRY_POINTS = "seaway.plugins"
-"""Group of entry points under which other packages offer plugins: classes or functions that take a
-plugin's settings as keywords."""
+"""Group of entry points for plugins of other packages: classes or functions that accept a plugin's settings as
+keywords.
+"""
 
 PluginFactory = Callable[..., Plugin]
 
@@ -41,7 +42,7 @@ BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "Spread": lambda _: Spread,
     "Utilization": lambda _: Utilization,
 }
-"""Factory of each built-in plugin for profiles, given the options of policies."""
+"""Function that returns the factory of each built-in plugin, given the options of policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,11 @@ class PluginSpec:
     Attributes
     ----------
     name
-        The plugin's name.
+        Name of the plugin.
     weight
         Weight of its score.
     settings
-        Its settings, by keyword.
+        Settings, by keyword.
     policy
         Trained policy of the plugin, passed as ``policy``; empty for none.
     """
@@ -68,14 +69,14 @@ class PluginSpec:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSpec:
-    """A profile whose plugins are yet to be made.
+    """Specification of a profile.
 
     Attributes
     ----------
     name
-        What users call the policy.
+        Name of the policy.
     plugins
-        Its plugins besides the rules of fit, in order.
+        Plugins in addition to the built-in filters, in order.
     """
 
     name: str
@@ -83,27 +84,27 @@ class ProfileSpec:
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The policies that its plugins stand for."""
+        """Names of the trained policies of its plugins."""
         return tuple(each.policy for each in self.plugins if each.policy)
 
 
 def plugin_names() -> list[str]:
-    """Return the names that `make_plugin` knows, our own first."""
+    """Return the names that `make_plugin` accepts, built-in names first."""
     return [*BUILT_IN, *entry_point_names(ENTRY_POINTS)]
 
 
 def make_plugin(spec: PluginSpec, options: PolicyOptions, extra: Mapping[str, PluginFactory] = {}) -> Plugin:
-    """Make a plugin.
+    """Create a plugin.
 
     Parameters
     ----------
     extra
-        What makes plugins that the caller has besides those that everybody has, by name.
+        Factories of additional plugins, by name.
 
     Raises
     ------
     RejectedError
-        When there is none of that name, it cannot be loaded, or it does not know a setting.
+        If the plugin does not exist, cannot be loaded, or does not support a setting.
     """
     factory = extra.get(spec.name) or _factory(spec.name, options, extra)
     arguments = {**spec.settings, **({"policy": spec.policy} if spec.policy else {})}
@@ -115,7 +116,7 @@ def make_plugin(spec: PluginSpec, options: PolicyOptions, extra: Mapping[str, Pl
 
 
 def profile_from(spec: ProfileSpec, options: PolicyOptions, extra: Mapping[str, PluginFactory] = {}) -> Profile:
-    """Put a profile together from the rules of fit and plugins by name.
+    """Create a profile from the built-in filters and the specified plugins.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def profile_from(spec: ProfileSpec, options: PolicyOptions, extra: Mapping[str, 
     Raises
     ------
     RejectedError
-        When a plugin cannot be made, or no plugin scores nodes.
+        If a plugin cannot be created, or no plugin scores nodes.
     """
     rules = tuple(WeightedPlugin(rule) for rule in rules_of_fit())
     chosen = tuple(WeightedPlugin(make_plugin(each, options, extra), each.weight) for each in spec.plugins)

@@ -1,4 +1,4 @@
-"""Remedies: the single changes to a demand that could let it fit where nothing fits now."""
+"""Remedies: changes to a demand that make an infeasible job fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUNDS = (
     ("max_jitter_ns", "jitter_ns"),
     ("max_loss_ppm", "loss_ppm"),
 )
-"""Bounds of a demand, and the figure of a link that each bounds."""
+"""Bounds of a demand, each with the measurement of a link that it limits."""
 
 
 AMOUNTS = ("gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli", "cpu_milli", "memory_mib")
@@ -32,27 +32,26 @@ SETS = (
     ("use_uuids", "devices"),
     ("avoid_uuids", "devices"),
 )
-"""Fields of a demand that narrow down where it may go, and which of its rules each is in: all of one can be dropped.
+"""Fields of a demand that restrict its placement, each with the rules that contain it. A remedy removes a whole field.
 
-Clusters are not among them: they may be those of a queue's pool, which is not the job's to leave.
+Clusters are not included, because they may be those of the queue's pool, which a job cannot change.
 """
 
 
 @dataclass(frozen=True)
 class Change:
-    """One figure of a demand, and what it could be changed to.
+    """Possible changes of one field of a demand.
 
     Attributes
     ----------
     field
-        Name of the figure.
+        Name of the field.
     current
-        What the demand says now, with defaults filled in; of a set, how much it names.
+        Current value, with defaults; for a set, its size.
     values
-        What it could say, the least change first. What fits with one value fits with all that
-        come after it.
+        Possible values, smallest change first. If the demand fits with one value, it fits with all later ones.
     apply
-        Makes a demand that says one of the values of one that does not.
+        Returns a demand with one of the values.
     """
 
     field: str
@@ -61,27 +60,27 @@ class Change:
     apply: Callable[[Demand, int], Demand]
 
     def smallest_value(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
-        """Find the first value with which a demand is admitted; None when no value is enough."""
+        """Return the first value with which a demand fits; None if there is none."""
         if not self.values or not admits(self.apply(demand, self.values[-1])):
             return None
         at = bisect_left(self.values, True, key=lambda value: admits(self.apply(demand, value)))
         return self.values[at]
 
     def size(self, value: int) -> tuple[bool, Fraction]:
-        """Weigh a change by how much of the figure it gives up; dropping a bound gives up most."""
+        """Return the size of a change, relative to the current value. The removal of a bound is the largest."""
         dropped = value == 0 and self.field.startswith("max_")
         return dropped, Fraction(abs(value - self.current), self.current)
 
 
 def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
-    """List the single changes that would ask less of the fleet.
+    """Yield the single changes that reduce a demand.
 
     Parameters
     ----------
     demand
-        What is asked for.
+        Demand to change.
     links
-        Links of the fleet: a bound is raised to what one of them keeps, or dropped.
+        Links of the fleet. A bound is raised to the value of one of them, or removed.
     """
     for field in AMOUNTS:
         yield _smaller(demand, field)
@@ -97,15 +96,15 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
 def combined_changes(
     demand: Demand, links: Iterable[Link], admits: Callable[[Demand], bool]
 ) -> tuple[dict[str, int], Demand]:
-    """Find changes that admit a demand together where no single one does; none of them can be left out or lessened.
+    """Return changes that together make a demand fit. None of them can be left out or reduced.
 
-    What narrows down where it may go is kept before bounds on the network, and these before amounts; of amounts,
-    devices are kept before CPU and memory of the node.
+    Restrictions of the placement are preserved in preference to network bounds, and these in preference to amounts.
+    Among amounts, devices are preserved in preference to CPU and memory of the node.
 
     Returns
     -------
     dict of str to int and Demand
-        The new value of each figure that has to change, and the demand then; no figure when nothing is enough.
+        New value of each field to change, and the changed demand; no fields if no changes are sufficient.
     """
     listed = [change for change in changes(demand, links) if change.values]
     amounts = [change for change in listed if change.field in AMOUNTS]
@@ -132,7 +131,7 @@ def combined_changes(
 
 
 def _smaller(demand: Demand, field: str) -> Change:
-    """Ask for less of one resource, counting down."""
+    """Return the changes that request less of a resource."""
 
     def changed(before: Demand, value: int) -> Demand:
         return replace(before, request=replace(before.request, **{field: value}))
@@ -140,12 +139,12 @@ def _smaller(demand: Demand, field: str) -> Change:
     asked: int = getattr(demand.request.filled(), field)
     lowest = 0 if field in ("cpu_milli", "memory_mib") else 1
     if field == "gpu_milli" and asked and changed(demand, 0).request.filled().gpu_milli == 0:
-        lowest = 0  # where memory is given, no cores means no cores rather than all of them
+        lowest = 0  # with a memory field, 0 cores reserve none; without it, 0 means all cores
     return Change(field, asked, range(asked - 1, lowest - 1, -1), changed)
 
 
 def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
-    """Raise a bound to what links keep, and drop it in the end."""
+    """Return the changes that raise a bound to the values of links, and last remove it."""
     asked: int = getattr(demand.network, bound)
     exact = bound == "max_loss_ppm"
     retained = {figure if exact else _rounded(figure) for figure in figures if figure > asked}
@@ -154,7 +153,7 @@ def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
 
 
 def _rounded(ns: int) -> int:
-    """Round a time up to what people write: tenths of a millisecond, or microseconds of what is shorter."""
+    """Round a time up to tenths of a millisecond, or to microseconds if it is shorter than 1 ms."""
     step = next((step for step in (100_000, 1_000) if ns >= 10 * step), 1)
     return -(-ns // step) * step
 
@@ -167,7 +166,7 @@ def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change
 
 
 def _wider(demand: Demand, field: str, rules: str) -> Change:
-    """Drop what narrows down where a demand may go."""
+    """Return the change that removes a restriction of the placement."""
 
     def changed(before: Demand, _: int) -> Demand:
         retained = getattr(before, rules)

@@ -1,4 +1,4 @@
-"""Statements: decisions that can be taken back exactly, until they are committed."""
+"""Statements: decisions that can be rolled back exactly until they are committed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 class Statement:
     """A series of decisions on a snapshot, which is updated by each.
 
-    All figures are integers, and every reservation is undone in reverse order, so a roll-back restores the snapshot
-    bit by bit.
+    All values are integers, and reservations are undone in reverse order, so a roll-back restores the snapshot
+    exactly.
 
     Parameters
     ----------
     snapshot
-        The fleet.
+        Snapshot to update.
     queue
-        The jobs.
+        Jobs to decide.
     duplicates
         Maximum number of duplicates of a job, for policies that duplicate whole jobs.
     overdue
@@ -61,32 +61,32 @@ class Statement:
         self._callbacks: list[tuple[int, Callable[[], None]]] = []
 
     def on_rollback(self, row: int, callback: Callable[[], None]) -> None:
-        """Have `callback` called if the decision of line `row`, the latest, is taken back."""
+        """Register a callback for the roll-back of the latest decision, in row `row`."""
         self._callbacks.append((row, callback))
 
     def start(self, job: int, replica: int) -> int:
-        """Begin the line of one replica, which is not placed yet, and return its row."""
+        """Start the row of a replica, as not placed, and return its index."""
         row = self.length
         start_row(self.decisions[row], job, replica, self.queue.rows[job, JOB_DEMAND], self.slice_end)
         self.length += 1
         return row
 
     def mark_unplaced(self, job: int) -> None:
-        """Write every replica of a job as not placed."""
+        """Add all replicas of a job as not placed."""
         for replica in range(self.queue.jobs[job].replicas):
             self.start(job, replica)
 
     def checkpoint(self) -> tuple[int, int]:
-        """Return where the statement stands, for `rollback`."""
+        """Return the current position of the statement, for `rollback`."""
         return self.length, self.slice_end
 
     def rollback(self, checkpoint: tuple[int, int] = (0, 0)) -> None:
-        """Take back every decision since `checkpoint`.
+        """Roll back all decisions since `checkpoint`.
 
         Raises
         ------
         InvariantError
-            When the statement was committed.
+            If the statement was committed.
         """
         if self._committed:
             raise InvariantError("a committed statement cannot be rolled back; release its plan instead")
@@ -99,7 +99,7 @@ class Statement:
         self.length, self.slice_end = checkpoint
 
     def commit(self) -> Plan:
-        """Make the decisions final and return them."""
+        """Make the decisions final and return their plan."""
         self._committed = True
         plan = Plan(self.snapshot, self.queue, self.decisions[: self.length], self.slices[: self.slice_end])
         plan.pulls, plan.messages, plan.deciders = self.pulls, self.messages, self.deciders

@@ -1,1 +1,1 @@
-"""Virtual clusters, trace replay and workload generators."""
+"""Replay of traces on virtual clusters, and example workloads."""

@@ -1,4 +1,4 @@
-"""Upper bound of the allocation of a trace, with full knowledge, by a fluid relaxation."""
+"""Upper bound of the allocation of a trace with full knowledge, from a fluid relaxation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.replay import arrivals_until_requested
 
 IMPROVES = 1e-6
-"""Least reduced cost, relative to a device's worth, for which a pattern joins the programme."""
+"""Minimum reduced cost, relative to the value of a device, of a pattern that is added to the programme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class FluidProblem:
     Attributes
     ----------
     cpu, gpus, count
-        CPU milli and devices that a job of each kind asks for, and how many there are, shape (I,).
+        CPU (thousandths of a core) and devices that a job of each kind requests, and number of jobs, shape (I,).
     core
-        Cores of each device that it asks for, thousandths of one device, shape (I,).
+        Cores of each device that a job of each kind requests, thousandths of a device, shape (I,).
     share
-        The same as a share of the devices that each kind of node has, at least 1,
-        `seaway.scheduling.policies.job_mix.UNFIT` where it may not go, shape (kinds, I).
+        The same as a share of a device of each kind of node, thousandths, at least 1;
+        `seaway.scheduling.policies.job_mix.UNFIT` if the job is not allowed there; shape (kinds, I).
     group_kind, group_devices, group_cpu, group_nodes
-        Groups of alike nodes: their kind, the devices and the CPU milli of one node, and how many
-        nodes, shape (G,).
+        Groups of equal nodes: kind, devices and CPU (thousandths of a core) of one node, and number of nodes, shape
+        (G,).
     """
 
     cpu: Int64
@@ -60,7 +60,7 @@ class FluidProblem:
     group_nodes: Int64
 
     def may_use(self, job: int, group: int) -> bool:
-        """Tell whether a job fits an empty node of a group."""
+        """Report whether a job fits an empty node of a group."""
         return bool(
             self.share[self.group_kind[group], job] <= WHOLE_MILLI
             and self.gpus[job] <= self.group_devices[group]
@@ -68,7 +68,7 @@ class FluidProblem:
         )
 
     def work(self, job: int) -> int:
-        """Return the cores that a job takes altogether, thousandths of a device."""
+        """Return the cores that a job requests on all its devices, thousandths of a device."""
         return int(self.core[job] * self.gpus[job])
 
 
@@ -79,11 +79,11 @@ class FluidSolution:
     Attributes
     ----------
     value
-        Thousandths of devices in use at the optimum.
+        GPU cores in use at the optimum, thousandths of a device.
     job_price
-        Gain by one more job of each kind, shape (I,).
+        Gain from one more job of each kind, shape (I,).
     cpu_price, device_price
-        Gain by one more CPU milli and one more device of each group, shape (G,).
+        Gain from one more thousandth of a CPU core and one more device of each group, shape (G,).
     """
 
     value: float
@@ -93,7 +93,7 @@ class FluidSolution:
 
 
 def fluid_problem(snapshot: Snapshot, jobs: list[TypicalJob], scale: float = 1.0) -> FluidProblem:
-    """Set up the fluid problem for kinds of job on an empty fleet, their counts times `scale`."""
+    """Return the fluid problem for kinds of jobs on an empty fleet, with their counts times `scale`."""
     kinds: NodeKinds = node_kinds(snapshot, jobs)
     amounts = snapshot.demands.arrays.amounts[[snapshot.demands.index(job.demand) for job in jobs]]
     nodes = snapshot.arrays.nodes
@@ -114,7 +114,7 @@ def fluid_problem(snapshot: Snapshot, jobs: list[TypicalJob], scale: float = 1.0
 
 
 def _core_shares(snapshot: Snapshot, kinds: NodeKinds, amounts: Int64) -> Int64:
-    """Return what each job asks of the cores of each kind's devices, shape (kinds, I)."""
+    """Return the share of a device of each kind of node that each job requests, thousandths, shape (kinds, I)."""
     devices = snapshot.arrays.devices[DEVICE_CORE].astype(np.int64)
     if not len(devices):
         return kinds.share
@@ -126,7 +126,7 @@ def _core_shares(snapshot: Snapshot, kinds: NodeKinds, amounts: Int64) -> Int64:
 
 
 class _Programme:
-    """The linear programme and which of its rows means what."""
+    """Linear programme, with the meaning of its rows."""
 
     def __init__(self, problem: FluidProblem) -> None:
         self.problem = problem
@@ -183,7 +183,7 @@ class _Programme:
                 self.solver.addCol(float(p.work(i)), 0.0, highspy.kHighsInf, 3, rows, amounts)
 
     def add_pattern(self, group: int, counts: Int64) -> bool:
-        """Let devices of a group be cut by a pattern; return whether it is new."""
+        """Add a pattern of slices for the devices of a group. Return whether it is new."""
         key = (group, *(int(count) for count in counts))
         if key in self.patterns:
             return False
@@ -195,7 +195,7 @@ class _Programme:
         return True
 
     def add_better_patterns(self, duals: Float64) -> bool:
-        """Add for each group the pattern that the present prices make most of, if it gains."""
+        """Add the best pattern of each group at the current prices, if it improves the objective."""
         added = False
         for g, sizes in enumerate(self.sizes):
             if not len(sizes):
@@ -213,7 +213,7 @@ def solve_fluid(problem: FluidProblem) -> FluidSolution:
     Raises
     ------
     InvariantError
-        When the solver finds no optimum: the problem always has one.
+        If the solver finds no optimum, although the problem always has one.
     """
     programme = _Programme(problem)
     for g, sizes in enumerate(programme.sizes):
@@ -243,22 +243,22 @@ def solve_fluid(problem: FluidProblem) -> FluidSolution:
 
 
 def bound_pct(fleet: Fleet, jobs: Sequence[Job]) -> float | None:
-    """Bound the GPU cores that any policy could have in use once 100 % had been asked for.
+    """Return an upper bound of the GPU cores that any policy can allocate when 100% are requested.
 
-    The bound pools the CPU of alike nodes and leaves out their memory and jobs without a GPU, and it may
-    decline jobs: no policy need reach it.
+    The relaxation pools the CPU of equal nodes, ignores their memory and jobs without a GPU, and can reject jobs. The
+    bound may therefore be unreachable.
 
     Parameters
     ----------
     fleet
-        With nothing on it.
+        Fleet without allocations.
     jobs
-        In order of arrival; those after 100 % do not count.
+        Jobs in order of arrival; those after 100% do not count.
 
     Returns
     -------
     float or None
-        Percent of the fleet's GPU cores; None for a fleet without any.
+        Percentage of the fleet's GPU cores; None for a fleet without GPU cores.
     """
     capacity = sum(device.core_milli for device in fleet.devices)
     if not capacity:

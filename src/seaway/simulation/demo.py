@@ -1,4 +1,4 @@
-"""A small fleet and a few hundred jobs, made up, to try things out on."""
+"""Example fleet and jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T4 = "NVIDIA T4"
 MEMORY_MIB = {A100: 81_920, L40S: 46_068, V100: 32_768, T4: 15_360}
 
 USERS_GATEWAY = "gw-4"
-"""The gateway before the users, who have no cluster of their own."""
+"""Gateway of the users' site, which has no cluster."""
 
 LINKS = (
     Link("gw-1", "gw-2", 9_000_000, 600_000, 0, 10_000),
@@ -28,11 +28,11 @@ LINKS = (
     Link("gw-4", "gw-2", 12_000_000, 900_000, 0, 5_000),
     Link("gw-4", "gw-3", 45_000_000, 4_000_000, 5_000, 2_000),
 )
-"""Links one way; the way back is alike."""
+"""Links in one direction. Those in the other direction have the same values."""
 
 
 def demo_fleet() -> Fleet:
-    """Make three unlike clusters, each behind its gateway, and a fourth gateway for the users."""
+    """Return three different clusters, each with a gateway, and a fourth gateway for the users."""
     near = [_node("cluster-1", n, A100, 4, 64_000, 524_288) for n in range(6)]
     near += [_node("cluster-1", n, T4, 4, 48_000, 196_608) for n in range(6, 12)]
     middle = [_node("cluster-2", n, L40S, 2, 32_000, 262_144) for n in range(12)]
@@ -48,12 +48,11 @@ def demo_fleet() -> Fleet:
 
 
 def demo_jobs(count: int, seed: int = 0) -> tuple[Job, ...]:
-    """Draw jobs for `demo_fleet`: slices for serving, whole devices for training, and gangs.
+    """Generate random jobs for `demo_fleet`: slices for serving, whole devices for training, and gangs.
 
-    A third of them set bounds on the network between them and their users. 300 ask for about as
-    much as the fleet has.
+    A third of the jobs have bounds on the network to their users. 300 jobs request about the capacity of the fleet.
     """
-    random = Random(seed)  # nothing here is a secret
+    random = Random(seed)  # not used for secrets
     return tuple(_job(f"job-{number:03}", random) for number in range(count))
 
 

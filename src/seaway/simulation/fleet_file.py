@@ -1,4 +1,4 @@
-"""Fleets from files: the nodes, the links between gateways, and an order of the nodes."""
+"""Fleets from files: nodes, links between gateways, and an order of the nodes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from seaway.domain.node import Node
 from seaway.simulation.table import CsvRow, Table, read_table, require_unique
 
 ONE_CLUSTER = "cluster"
-"""Name of the only cluster of a file that does not name clusters."""
+"""Name of the cluster if the file has no column for clusters."""
 
 NS_PER_US = 1000
 
 SHARE_LIMIT = 1000
-"""Slices that a device of a file takes at once: so many that only memory and cores are scarce."""
+"""Maximum number of slices per device, large enough that only memory and cores limit it."""
 
 MAX_GPUS = 1024
-"""Devices that one node of a file may have; more is taken for a slip."""
+"""Maximum number of devices of a node in a file."""
 
 NODE_COLUMNS = ("cpu_milli", "memory_mib", "gpu")
 LINK_COLUMNS = ("source", "target", "latency_us", "jitter_us", "loss", "bandwidth_mbps")
@@ -34,25 +34,25 @@ def read_fleet(nodes: Path, links: Path | None, node_order: Path | None, *, by_m
     of devices) and, if known, ``model``, ``gpu_memory_mib`` (of each device), ``cluster`` and
     ``gateway``. Without ``cluster``, all nodes form one.
 
-    Clusters are in the order of their first row. The gateway of the k-th is ``gw-k``, for k from 1, unless ``gateway``
-    has another. Without links and gateways in the files, clusters have no gateway.
+    Clusters are in the order of their first row. The gateway of the k-th cluster is ``gw-k``, for k from 1, unless
+    ``gateway`` has another. Without links and gateways in the files, clusters have no gateway.
 
     Parameters
     ----------
     links
-        Columns ``source``, ``target``, ``latency_us``, ``jitter_us``, ``loss`` (0-1) and
-        ``bandwidth_mbps``; a row counts in both directions, unless the way back has its own.
+        Columns ``source``, ``target``, ``latency_us``, ``jitter_us``, ``loss`` (0-1) and ``bandwidth_mbps``; a row
+        applies to both directions, unless the reverse direction has its own.
     node_order
-        Every node's name once, in a column ``sn`` or ``node``: its rank, which decides ties within
-        a cluster. None keeps the order of `nodes`.
+        Each node once, in a column ``sn`` or ``node``, in the order that breaks ties within a cluster. None keeps the
+        order of `nodes`.
     by_memory
-        Whether memory of devices is counted in MiB, from ``gpu_memory_mib``. Otherwise it is counted in
-        thousandths of a device, and cores count for both.
+        Whether device memory is in MiB, from ``gpu_memory_mib``. Otherwise, it is in thousandths of a device, and
+        requested cores apply to both.
 
     Raises
     ------
     RejectedError
-        When a file is invalid; includes the place.
+        If a file is invalid, with the position.
     """
     table = read_table(nodes, NODE_COLUMNS)
     if by_memory and "gpu_memory_mib" not in table.columns:
@@ -92,7 +92,7 @@ def read_links(path: Path) -> tuple[Link, ...]:
 
 
 def name_column(table: Table) -> str:
-    """Return which column names nodes: ``sn``, as in openb, or ``node``."""
+    """Return the column with the names of nodes: ``sn``, as in openb, or ``node``."""
     for column in ("sn", "node"):
         if column in table.columns:
             return column
@@ -104,7 +104,7 @@ def _reverse_link(link: Link) -> Link:
 
 
 def _by_cluster(table: Table) -> dict[str, list[tuple[str, CsvRow]]]:
-    """Sort the nodes' lines, with their names, into clusters."""
+    """Group the rows of nodes by cluster, with their names."""
     column = name_column(table)
     clusters: dict[str, dict[str, CsvRow]] = {}
     for line in table:
@@ -116,7 +116,7 @@ def _by_cluster(table: Table) -> dict[str, list[tuple[str, CsvRow]]]:
 
 
 def _gateway(table: Table, nodes: Sequence[tuple[str, CsvRow]], k: int, known: Mapping[str, None]) -> str:
-    """Find the gateway of the `k`-th cluster; empty when none is known."""
+    """Return the gateway of the `k`-th cluster; empty if it has none."""
     first = nodes[0][1]
     if "gateway" in table.columns:
         for _, line in nodes:
@@ -133,7 +133,7 @@ def _gateway(table: Table, nodes: Sequence[tuple[str, CsvRow]], k: int, known: M
 
 
 def _ranks(path: Path, nodes: Table) -> dict[str, int]:
-    """Read the rank of each node's name."""
+    """Read the rank of each node."""
     table = read_table(path)
     column = name_column(table)
     names = {line.text(name_column(nodes)) for line in nodes}

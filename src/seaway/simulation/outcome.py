@@ -1,4 +1,4 @@
-"""Result of the replay of a trace with one policy, and its measures."""
+"""Results of a replay of a trace with one policy."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Use:
     gpu_core_pct_std, gpu_memory_pct_std, cpu_pct_std, memory_pct_std
         Standard deviation over clusters, percent points.
     fragmentation
-        Mean over clusters of the sum over the four resources of the share that is free, 0-4; a
-        resource that a cluster has none of counts as 0.
+        Mean over clusters of the sum of the free shares of the four resources, 0-4. A resource that a cluster does not
+        have counts as 0.
     gpu_load_variance
         Variance over clusters of the mean of GPU memory use and GPU core use, both 0-1.
     """
@@ -66,17 +66,17 @@ class Use:
 
 
 def used_shares(clusters: Int64) -> Float64:
-    """Return the share of each resource that is in use.
+    """Return the allocated share of each resource.
 
     Parameters
     ----------
     clusters
-        Shape (CLUSTER_ROWS, C).
+        Table of clusters, shape (CLUSTER_ROWS, C).
 
     Returns
     -------
     Float64
-        Shape (4, C): CPU, memory, GPU memory, GPU cores, each 0-1; NaN where a cluster has none.
+        Shape (4, C): CPU, memory, GPU memory, GPU cores, each 0-1; NaN if a cluster has none.
     """
     total = clusters[TOTAL_ROWS].astype(np.float64)
     total[total == 0] = np.nan
@@ -85,7 +85,7 @@ def used_shares(clusters: Int64) -> Float64:
 
 
 def use(shares: Float64) -> Use:
-    """Work out the figures from the shares in use, shape (4, C), as `used_shares` gives them."""
+    """Compute the use of a fleet from the shares of `used_shares`, shape (4, C)."""
     means = [_mean(row) for row in shares]
     spreads = [_std(row) for row in shares]
     gpu_load = (shares[GPU_MEMORY] + shares[GPU_CORE]) / 2
@@ -105,20 +105,20 @@ def use(shares: Float64) -> Use:
 
 
 def at_hundred(arrived_pct: Float64, allocated_pct: Float64) -> float | None:
-    """Return the mean of what was allocated over the arrivals whose arrived % rounds to 100.
+    """Return the mean allocation over the arrivals at which the requested cores round to 100% of the fleet's.
 
-    None when there are none.
+    None if there are no such arrivals.
 
     References
     ----------
-    Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
-    Gradient Descent. USENIX ATC 2023 (so its published runs are evaluated).
+    Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent. USENIX
+    ATC 2023 (its published runs are evaluated in this way).
     """
     return _mean(allocated_pct[np.rint(arrived_pct) == AT_HUNDRED_PCT])
 
 
 def quantile(values: Float64, share: float) -> float | None:
-    """Return the value that `share` of `values` do not exceed; None without values."""
+    """Return a quantile of values; None without values."""
     return float(np.quantile(values, share)) if values.size else None
 
 
@@ -145,12 +145,11 @@ class Counts:
     jobs
         Arrived jobs.
     placed
-        Jobs placed with all their replicas, with links that are good enough.
+        Jobs placed with all their replicas, with links within their bounds.
     refused
-        Jobs not placed because no node could hold them.
+        Jobs not placed because they did not fit.
     failed
-        Jobs that could have been held but were not placed, or were placed with links that are not
-        good enough.
+        Jobs not placed although they fitted, or placed with links that violate their bounds.
     """
 
     jobs: int
@@ -161,16 +160,16 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """GPU cores that were asked for and in use, percent of all; None for a fleet without any.
+    """Requested and allocated GPU cores, percent of the fleet's; None for a fleet without GPU cores.
 
     Attributes
     ----------
     arrived_pct
-        What all jobs that arrived asked for together.
+        Cores requested by all arrived jobs.
     gpu_allocated_pct
-        What was in use at the end; with departures, the mean over time.
+        Cores allocated at the end; with departures, the mean over time.
     gpu_allocated_pct_at_100
-        What was in use when 100 % had been asked for, see `at_hundred`; None with departures.
+        Cores allocated when 100% were requested, see `at_hundred`; None with departures.
     """
 
     arrived_pct: float | None
@@ -185,7 +184,7 @@ class Speed:
     Attributes
     ----------
     decisions_per_s
-        Replicas decided per second, many jobs per call.
+        Replicas decided per second, in calls with many jobs.
     p50_us, p99_us
         Median and 99th percentile of the time for a call with one job, microseconds.
     """
@@ -202,9 +201,9 @@ class Waits:
     Attributes
     ----------
     queue_wait_mean_s, queue_wait_p50_s, queue_wait_p99_s
-        From arrival to start, over the jobs that started, seconds; None if none did.
+        Time from arrival to start of the started jobs, seconds; None if no job started.
     makespan_s
-        From the first arrival to the last end (or start, of a job that stays), seconds.
+        Time from the first arrival to the last end (or start, for jobs without an end), seconds.
     """
 
     queue_wait_mean_s: float | None
@@ -215,15 +214,14 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """GPU cores in use as jobs arrive, or over time.
+    """Allocated GPU cores by arrival or over time.
 
     Attributes
     ----------
     arrived_pct, allocated_pct
-        After each arrival or event, what had been asked for until then and what was in use,
-        percent of all GPU cores, shape (X,).
+        Requested and allocated cores after each arrival or event, percent of all GPU cores, shape (X,).
     time_s
-        When each event happened, seconds, shape (X,); None without departures.
+        Time of each event, seconds, shape (X,); None without departures.
     """
 
     arrived_pct: Float64
@@ -233,16 +231,17 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known of how a policy did.
+    """Results of a policy.
 
     Attributes
     ----------
     use
-        At the end; with departures, the mean over time.
+        Use at the end; with departures, the mean over time.
     waits
-        None without departures.
+        Waiting times; None without departures.
     used
-        Share of each resource in use at the end by cluster, shape (4, C), see `used_shares`; None with departures.
+        Allocated share of each resource of each cluster at the end, shape (4, C), see `used_shares`; None with
+        departures.
     """
 
     policy: str
@@ -255,7 +254,7 @@ class Outcome:
     used: Float64 | None = None
 
     def record(self) -> dict[str, str | int | float | None]:
-        """Return every figure by its name, in the order in which they are shown."""
+        """Return all results by name, in the order of display."""
         waits = asdict(self.waits) if self.waits else {}
         return {
             "policy": self.policy,
@@ -268,22 +267,22 @@ class Outcome:
 
 
 COMPLETE_POLICIES = "bestfit"
-"""The policy by which it is judged whether a job could have been placed."""
+"""Policy that decides whether a job would have fitted."""
 
 
 def count_outcomes(plan: Plan, put_back: int = 0) -> Counts:
-    """Count what became of the jobs of a plan.
+    """Count the placed, refused and failed jobs of a plan.
 
-    A job that was not placed was refused when nothing could have held it at that moment: a policy
-    that places all that fits finds no place for it either. One that holds devices where its links are
-    not good enough failed, and so did one that was put back, which is possible only with what fits.
+    A job without a placement is refused if it did not fit at that time: a policy that places every job that fits does
+    not place it either. A job whose links violate its bounds failed. A job that was deferred and not placed failed too,
+    because only jobs that fit can be deferred.
 
     Parameters
     ----------
     plan
-        All decisions since its snapshot was empty; left as it is, as is the snapshot.
+        All decisions since the snapshot was empty. The plan and the snapshot are not changed.
     put_back
-        How many of its jobs, the last ones, had been put back before.
+        Number of deferred jobs, which are the last ones of the plan.
     """
     then, lines, policy = plan.snapshot.copy(), plan.decisions.copy(), make_policy(COMPLETE_POLICIES)
     placed = plan.jobs_placed
@@ -300,7 +299,7 @@ def count_outcomes(plan: Plan, put_back: int = 0) -> Counts:
 
 
 def could_place(snapshot: Snapshot, job: JobQueue, policy: Profile | Policy) -> bool:
-    """Tell whether `policy` would place a queue of one job; the snapshot is left as it was."""
+    """Report whether `policy` would place a queue of one job. The snapshot is restored."""
     plan = decide(snapshot, job, policy)
     placed = bool(plan.jobs_placed[0])
     snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))

@@ -1,6 +1,6 @@
-"""Replay of a trace in which jobs arrive one after the other and never end. Jobs that do not fit are lost.
+"""Replay of a trace whose jobs arrive one after the other and never end. Jobs that do not fit are dropped.
 
-A policy may be let to put jobs back on their arrival: those are offered again after the last arrival.
+A policy can defer jobs on arrival if the replay allows it. Deferred jobs are offered again after the last arrival.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from seaway.simulation.outcome import Curve, Float64, Outcome, Shares, at_hundre
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 
 MAX_BATCH = 512
-"""The most jobs in one call, for decisions a second."""
+"""Maximum number of jobs in one call, to measure decisions per second."""
 
 MAX_SINGLE = 16
-"""The most calls with one job after each of those, for the time of a single decision."""
+"""Maximum number of calls with one job after each of those, to measure the time of a single decision."""
 
 CALLS = 8
-"""At least so many calls with many jobs, so that short queues have some of both."""
+"""Minimum number of calls with several jobs, so that short queues have calls of both kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class DecidedBatch:
     plan
         Jobs in the order of their final decisions.
     arrival
-        Number of each of them by arrival, from 0, shape (J,).
+        Number of each job in the order of arrival, from 0, shape (J,).
     put_back
-        Number of jobs that were deferred before, once or more often: the last ones of the plan.
+        Number of jobs that were deferred at least once. They are the last ones of the plan.
     """
 
     plan: Plan
@@ -62,30 +62,30 @@ class DecidedBatch:
 
 
 class Offers:
-    """Offers the jobs of a queue to a policy.
+    """Offers of the jobs of a queue to a policy.
 
     Parameters
     ----------
     queue
-        The jobs in order of arrival, encoded for a snapshot with nothing on it, which is brought up to date.
+        Jobs in order of arrival, encoded for `snapshot`, which is empty at the start and is updated.
     policy
-        How to decide.
+        Policy that decides.
     most
-        How often a job that is put back is offered in all: on arrival, and again after the last arrival, those that
-        wait in their order. At its last offer it cannot be put back; with 1 no job can. One of which some replica
-        holds something is not put back.
+        Maximum number of offers of a job: on arrival, and again after the last arrival, in the order of arrival. A job
+        cannot be deferred at its last offer; with 1, no job can be deferred. A job with placed replicas is not
+        deferred.
     progress
-        Called with the number of jobs decided permanently so far.
+        Called with the number of final decisions so far.
 
     Attributes
     ----------
     clock
-        What decides.
+        Stopwatch that makes the decisions.
 
     Raises
     ------
     RejectedError
-        When jobs are to be offered less than once.
+        If `most` is below 1.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Offers:
         self._decided = 0
 
     def decide(self) -> DecidedBatch:
-        """Decide all of them."""
+        """Decide all jobs."""
         waiting, rounds = self._offer(np.arange(len(self._queue)), may_wait=self._most > 1), 1
         put_back = len(waiting)
         while waiting.size:
@@ -114,7 +114,7 @@ class Offers:
         return DecidedBatch(joined(self._snapshot, self._queue.take(arrival), self._plans), arrival, put_back)
 
     def _offer(self, numbers: Int64, *, may_wait: bool) -> Int64:
-        """Offer some jobs once, by their numbers in the queue, shape (X,); return those that were put back."""
+        """Offer some jobs once, by their numbers in the queue, shape (X,); return the numbers of deferred jobs."""
         jobs, back = self._queue.take(numbers), []
         for first, end in batch_ranges(len(jobs), one_by_one=self._one_by_one):
             plan, some = self.clock.decide(jobs.part(first, end), may_wait=may_wait), numbers[first:end]
@@ -128,17 +128,17 @@ class Offers:
 
 
 def fully_placed(plan: Plan) -> Int64:
-    """Return the numbers of the jobs of a plan that were deferred and hold nothing, shape (X,), ascending."""
+    """Return the numbers of deferred jobs of a plan without placed replicas, shape (X,), ascending."""
     return np.setdiff1d(np.array(list(plan.deferred), np.int64), plan.decisions[plan.placed, PLAN_JOB])
 
 
 def without(plan: Plan, jobs: Int64) -> Plan:
-    """Return a plan without some jobs, which hold nothing; the others are numbered again.
+    """Return a plan without some jobs, which have no placed replicas. The other jobs are renumbered.
 
     Parameters
     ----------
     jobs
-        Their numbers, shape (X,).
+        Numbers of the jobs to remove, shape (X,).
     """
     if not jobs.size:
         return plan
@@ -149,22 +149,22 @@ def without(plan: Plan, jobs: Int64) -> Plan:
 
 
 def joined_plans(parts: Sequence[Int64]) -> Int64:
-    """Join arrays, of which there may be none."""
+    """Concatenate arrays; the sequence may be empty."""
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def has_queue_sort(policy: Profile | Policy) -> bool:
-    """Tell whether a policy would put waiting jobs in an order of its own."""
+    """Report whether a policy reorders waiting jobs."""
     return isinstance(policy, Profile) and any(policy.at(QueueSort))
 
 
 def batch_ranges(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
-    """Cut a queue into calls: many jobs at once, then some alone, and so on.
+    """Split a queue into calls: alternately one call with many jobs, and several calls with one job.
 
     Parameters
     ----------
     one_by_one
-        Whether every job must be decided before the next is seen.
+        Whether each job must be decided before the policy sees the next.
     """
     many = 1 if one_by_one else min(MAX_BATCH, max(1, jobs // CALLS))
     alone = min(MAX_SINGLE, -(-many // 4))
@@ -176,7 +176,7 @@ def batch_ranges(jobs: int, *, one_by_one: bool) -> list[tuple[int, int]]:
 
 
 def joined(snapshot: Snapshot, queue: JobQueue, plans: Sequence[Plan]) -> Plan:
-    """Join the plans of a queue's parts, in order, to one."""
+    """Concatenate the plans of the parts of a queue."""
     lines, slices = [np.zeros((0, PLAN_ROWS), np.int64)], [np.zeros((0, SLICE_ROWS), np.int32)]
     first_job = first_slice = 0
     for plan in plans:
@@ -200,25 +200,25 @@ def replay(
 ) -> Outcome:
     """Replay jobs on a fleet.
 
-    Speed is measured on the replay itself, on the calls of `decide` alone. Decisions per second are those of calls with
-    up to 512 jobs. Up to 16 calls with one job follow each of those, for the time of single decisions. Before that, a
-    policy of the same kind decides some jobs on a copy of the fleet, so that compilation does not count.
+    Speed is measured in the replay itself, for the calls of `decide`. Decisions per second refer to calls with up to
+    512 jobs. Up to 16 calls with one job follow each of those and measure the time of single decisions. Before the
+    replay, a policy of the same kind decides some jobs on a copy of the fleet, so that compilation does not count.
 
     Parameters
     ----------
     fleet
-        Without allocations.
+        Fleet without allocations.
     jobs
-        In order of arrival.
+        Jobs in order of arrival.
     progress
         Called with the number of jobs decided so far.
     offers
-        How often a deferred job is offered in total, see `Offers`; with 1, no job can be deferred.
+        Maximum number of offers of a job, see `Offers`; with 1, no job can be deferred.
 
     Raises
     ------
     RejectedError
-        When `offers` is below 1.
+        If `offers` is below 1.
     """
     snapshot = Snapshot(fleet)
     queue = JobQueue(snapshot, jobs)
@@ -240,7 +240,7 @@ def replay(
 
 
 def arrivals_until_requested(fleet: Fleet, jobs: Sequence[Job], times: float) -> list[Job]:
-    """Return the first jobs that together ask for `times` the fleet's GPU cores, or all of them."""
+    """Return the first jobs that together request `times` the fleet's GPU cores; all jobs if they request less."""
     enough = times * sum(device.core_milli for device in fleet.devices)
     asked = accumulate(requested_milli(job) for job in jobs)
     last = next((at for at, milli in enumerate(asked) if milli >= enough), len(jobs))
@@ -248,7 +248,7 @@ def arrivals_until_requested(fleet: Fleet, jobs: Sequence[Job], times: float) ->
 
 
 def requested_milli(job: Job) -> int:
-    """Return the GPU cores that a job asks for with all its replicas, thousandths of a device."""
+    """Return the GPU cores that all replicas of a job request, thousandths of a device."""
     request = job.demand.request.filled()
     return request.gpus * request.gpu_milli * job.replicas
 
@@ -259,16 +259,16 @@ def capacity_milli(snapshot: Snapshot) -> int:
 
 
 def allocated_milli(lines: Int64, slices: Int64) -> Int64:
-    """Return the GPU cores that each decision holds, thousandths of a device, shape (X,)."""
+    """Return the GPU cores that each decision allocates, thousandths of a device, shape (X,)."""
     upto = np.concatenate(([0], np.cumsum(slices[:, SLICE_CORE], dtype=np.int64)))
     held: Int64 = upto[lines[:, PLAN_SLICE_END]] - upto[lines[:, PLAN_SLICE_FIRST]]
     return held
 
 
 def curve_of(decided: DecidedBatch) -> Curve:
-    """Return what had been asked for and what was held after each arrival.
+    """Return the requested and the allocated GPU cores after each arrival.
 
-    What was put back counts as asked for from its arrival on, and what it holds then as held after the last one.
+    A deferred job counts as requested from its arrival, and its allocation counts after the last arrival.
     """
     plan, arrival = decided.plan, decided.arrival
     jobs = len(arrival)
@@ -281,13 +281,13 @@ def curve_of(decided: DecidedBatch) -> Curve:
 
 
 def percent(milli: Int64, capacity: int) -> Float64:
-    """Return GPU cores as percent of all; NaN for a fleet without any."""
+    """Return GPU cores as a percentage of the fleet's; NaN for a fleet without GPU cores."""
     share: Float64 = milli.astype(np.float64) * (100 / capacity if capacity else np.nan)
     return share
 
 
 def shares_of(curve: Curve) -> Shares:
-    """Read the shares at the end off a curve."""
+    """Return the shares at the end of a curve."""
     return Shares(
         arrived_pct=last_of(curve.arrived_pct),
         gpu_allocated_pct=last_of(curve.allocated_pct),
@@ -296,5 +296,5 @@ def shares_of(curve: Curve) -> Shares:
 
 
 def last_of(values: Float64) -> float | None:
-    """Return the last of some values; None when it is unknown."""
+    """Return the last value; None if it is unknown."""
     return float(values[-1]) if values.size and not np.isnan(values[-1]) else None

@@ -1,4 +1,4 @@
-"""Deciding with an eye on the time: how fast a policy is, compiled code warm."""
+"""Measurement of the speed of a policy, after compilation."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Speed, quantile
 
 PolicyMaker = Callable[[], Profile | Policy]
-"""Makes a policy that has seen nothing yet."""
+"""Factory of a policy without state."""
 
 WARM_UP_JOBS = 512
 
 
 def warm_up(snapshot: Snapshot, queue: JobQueue, make: PolicyMaker) -> None:
-    """Have everything compiled that a policy of this kind needs; the fleet stays as it is."""
+    """Compile all code that a policy of this kind needs. The snapshot is not changed."""
     decide(snapshot.copy(), queue.part(0, min(len(queue), WARM_UP_JOBS)), make())
 
 
 class Stopwatch:
-    """Decides by a policy and takes the time of `decide`, and of nothing else.
+    """Makes decisions with a policy and measures the time of the calls of `decide`.
 
     Parameters
     ----------
     snapshot
-        The fleet to decide on. What the engine keeps for the policy is made now, untimed.
+        Snapshot to decide on. The engine's state for the policy is created now, outside of the measurement.
     policy
-        How to decide.
+        Policy to measure.
     """
 
     def __init__(self, snapshot: Snapshot, policy: Profile | Policy) -> None:
@@ -46,7 +46,7 @@ class Stopwatch:
         decide(snapshot, JobQueue(snapshot), policy)
 
     def decide(self, queue: JobQueue, *, may_wait: bool = False) -> Plan:
-        """Decide a queue, whose jobs plugins may or may not defer."""
+        """Decide a queue. Plugins may defer its jobs if `may_wait` is True."""
         overdue = () if may_wait else range(len(queue))
         begun = perf_counter()
         plan = decide(self._snapshot, queue, self._policy, overdue=overdue)
@@ -60,7 +60,7 @@ class Stopwatch:
         return plan
 
     def speed(self) -> Speed:
-        """Return how fast decisions were made: in calls with many jobs if there were any."""
+        """Return the speed of decisions, from calls with several jobs if there were any."""
         alone_us = 1e6 * np.array(self._alone_s)
         took_s, made = (self._many_s, self._many) if self._many else (sum(self._alone_s), self._alone)
         return Speed(made / took_s if made else None, quantile(alone_us, 0.5), quantile(alone_us, 0.99))

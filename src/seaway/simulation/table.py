@@ -1,4 +1,4 @@
-"""CSV tables whose every complaint names file, line and column."""
+"""CSV tables, with errors that name file, line and column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from seaway.domain.errors import RejectedError
 
 LARGEST = 2**31 - 1
-"""The largest whole number that a cell may hold, as the engine's columns do."""
+"""Maximum number in a cell, as in the engine's columns."""
 
 YES = frozenset({"true", "yes", "1"})
 NO = frozenset({"false", "no", "0", ""})
@@ -24,9 +24,9 @@ class CsvRow:
     Attributes
     ----------
     table
-        The file, as it was given.
+        Path of the file, as given by the caller.
     number
-        Line of the file, from 1; for an entry that spans lines, the last.
+        Line of the file, from 1; the last line of an entry with several lines.
     cells
         Text by column.
     """
@@ -36,19 +36,19 @@ class CsvRow:
     cells: Mapping[str, str]
 
     def has(self, column: str) -> bool:
-        """Tell whether the column is there and its cell is not empty."""
+        """Report whether the column exists and its cell is not empty."""
         return bool(self.cells.get(column))
 
     def wrong(self, column: str, message: str) -> RejectedError:
-        """Return the error that says what is wrong with a cell."""
+        """Return an error about a cell, with its position."""
         return RejectedError(message, where=f"{self.table}:{self.number}:{column}")
 
     def text(self, column: str) -> str:
-        """Return the text of a cell; empty when the column is not there."""
+        """Return the text of a cell; empty if the column does not exist."""
         return self.cells.get(column, "")
 
     def name(self, column: str) -> str:
-        """Return the text of a cell, which may not be empty."""
+        """Return the text of a cell, which must not be empty."""
         value = self.text(column)
         if not value:
             raise self.wrong(column, "is empty, but a name is needed")
@@ -60,12 +60,12 @@ class CsvRow:
         Parameters
         ----------
         default
-            What an empty cell or a missing column means; None when a number must be there.
+            Value for an empty cell or a missing column; None if the number is required.
 
         Raises
         ------
         RejectedError
-            When the cell holds something else.
+            If the cell has another value.
         """
         if default is not None and not self.has(column):
             return default
@@ -77,13 +77,13 @@ class CsvRow:
     def scaled(self, column: str, factor: int) -> int:
         """Return `factor` times the number in a cell, rounded; 0 for an empty cell or a missing column.
 
-        A number above 0 gives at least 1, since 0 says that there is none.
+        A number above 0 gives at least 1, because 0 means none.
         """
         number = self._number(column) if self.has(column) else Decimal(0)
         return max(round(number * factor), 1) if number else 0
 
     def flag(self, column: str) -> bool:
-        """Return whether a cell says yes; an empty cell or a missing column says no."""
+        """Return the truth value of a cell; False for an empty cell or a missing column."""
         value = self.text(column).lower()
         if value not in YES | NO:
             raise self.wrong(column, f"{self.text(column)!r} is not true or false")
@@ -111,11 +111,11 @@ class Table:
     Attributes
     ----------
     path
-        The file, as it was given.
+        Path of the file, as given by the caller.
     columns
-        The header.
+        Names of the columns in the header.
     rows
-        Everything below it, at least one line.
+        Rows below the header, at least one.
     """
 
     path: str
@@ -126,7 +126,7 @@ class Table:
         return iter(self.rows)
 
     def require_columns(self, column: str, why: str = "is missing") -> RejectedError:
-        """Return the error that says that a column is not there."""
+        """Return an error about a column that is missing."""
         header = ", ".join(self.columns)
         return RejectedError(f"the column {why}; the header has: {header}", where=f"{self.path}:1:{column}")
 
@@ -137,13 +137,13 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
     Parameters
     ----------
     needs
-        Columns that must be there.
+        Required columns.
 
     Raises
     ------
     RejectedError
-        When the file cannot be read, is empty, lacks a column, or a line does not have as many
-        cells as the header.
+        If the file cannot be read, is empty, or lacks a column, or a line and the header have different numbers of
+        cells.
     """
     where = str(path)
     try:
@@ -172,7 +172,7 @@ def read_table(path: Path, needs: Sequence[str] = ()) -> Table:
 
 
 def require_unique(line: CsvRow, column: str, name: str, seen: Collection[str]) -> None:
-    """Reject a name that `seen` has already."""
+    """Reject a name that is already in `seen`."""
     if name in seen:
         raise line.wrong(column, f"{name!r} appears more than once")
 

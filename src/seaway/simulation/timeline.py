@@ -1,4 +1,4 @@
-"""Replaying a trace on a virtual clock: jobs come, wait, run and go."""
+"""Replay of a trace on a virtual clock: jobs arrive, wait, run and end."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def replay_with_departures(
 ) -> Outcome:
     """Replay jobs that arrive at their time, wait until they fit, run, and end.
 
-    A job that does not fit joins a queue: first those of higher priority, then first come, first
-    served. Whenever something has ended, the queue is gone through once from the front, and every job
-    that fits now starts, also past others that still do not fit. Figures of use are means over time.
+    A job that does not fit waits in a queue, ordered by priority, then by arrival. When jobs end, the queue is tried
+    once from the front. Every job that now fits starts, also before others that still do not fit. Use is reported as
+    means over time.
 
     Parameters
     ----------
     fleet
-        With nothing on it.
+        Fleet without allocations.
     jobs
-        Their `arrives_s` says when each comes, their order who is first at the same second.
+        Jobs, which arrive at `arrives_s`. Those that arrive in the same second do so in the given order.
     progress
         Called with the number of jobs that arrived so far.
     """
@@ -75,7 +75,7 @@ def replay_with_departures(
 
 @dataclass(slots=True)
 class _Waiting:
-    """The queue: jobs of one kind wait together, so that a kind which does not fit is tried once."""
+    """Queue that groups jobs by kind, so that a kind that does not fit is tried only once."""
 
     kinds: dict[Kind, deque[int]] = field(default_factory=dict)
 
@@ -83,14 +83,14 @@ class _Waiting:
         self.kinds.setdefault(kind, deque()).append(number)
 
     def start_fitting(self, may_fit: Callable[[list[Kind]], list[Kind]], start: Callable[[int], bool]) -> None:
-        """Go through the queue once from the front and let go who can start.
+        """Try the queue once from the front and start the jobs that fit.
 
         Parameters
         ----------
         may_fit
-            Returns which of some kinds may fit now; others are not tried.
+            Returns the kinds that may fit now. Others are not tried.
         start
-            Starts a job by its number, and tells whether it could.
+            Starts a job by its number, and returns whether it started.
         """
         heads = self._heads(may_fit(list(self.kinds)))
         while heads:
@@ -105,7 +105,7 @@ class _Waiting:
         return heads
 
     def _leave(self, kind: Kind) -> None:
-        """Take the first of a kind out of the queue."""
+        """Remove the first job of a kind from the queue."""
         self.kinds[kind].popleft()
         if not self.kinds[kind]:
             del self.kinds[kind]
@@ -138,7 +138,7 @@ class _Run:
         self.arrived = 0
 
     def moments(self) -> Iterator[int]:
-        """Go from event to event; after the last nothing arrives or ends any more."""
+        """Yield the time of each event until no more jobs arrive or end."""
         while self.arrived < len(self._queue) or self._ends:
             due = [self._ends[0][0]] if self._ends else []
             if self.arrived < len(self._queue):
@@ -146,7 +146,7 @@ class _Run:
             yield min(due)
 
     def end_due(self, now_s: int) -> None:
-        """End jobs whose time is up, then let start who fits now."""
+        """End jobs that are due, then start waiting jobs that now fit."""
         self._pass_time(now_s)
         freed: list[int] = []
         while self._ends and self._ends[0][0] <= now_s:
@@ -157,7 +157,7 @@ class _Run:
             self._waiting.start_fitting(partial(self._may_fit, np.unique(freed)), self._start)
 
     def admit_due(self, now_s: int) -> None:
-        """Let jobs arrive. A job waits if it does not fit, or if an equal job waits."""
+        """Admit jobs that are due. A job waits if it does not fit, or if an equal job waits."""
         while self.arrived < len(self._queue) and self._queue.jobs[self.arrived].arrives_s <= now_s:
             number = self.arrived
             self.arrived += 1
@@ -171,7 +171,7 @@ class _Run:
         self._points.append((now_s, self._asked_milli, self._held_milli))
 
     def outcome(self) -> Outcome:
-        """Return what came out."""
+        """Return the results."""
         time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
         curve = Curve(percent(asked, self._capacity), percent(held, self._capacity), time_s.astype(np.float64))
         span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
@@ -193,7 +193,7 @@ class _Run:
         )
 
     def _counts(self) -> Counts:
-        """Count the jobs. A job that waits at the end is refused if not even the empty fleet could hold it."""
+        """Count the jobs by result. A job that waits at the end is refused if it does not fit the empty fleet."""
         empty, policy = Snapshot(self._fleet), make_policy(COMPLETE_POLICIES)
         left = list(self._waiting)
         refused = sum(not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left)
@@ -211,9 +211,9 @@ class _Run:
         return -job.priority, int(self._queue.rows[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
 
     def _start(self, number: int) -> bool:
-        """Try to place a job; return whether it runs now, be it where its links are not good enough.
+        """Try to place a job. Return whether it runs now, even if its links violate its bounds.
 
-        A policy may hold it back while something runs whose end it may wait for.
+        A policy can defer it while other jobs with an end run.
         """
         job = self._queue.part(number, number + 1)
         plan = self._clock.decide(job, may_wait=bool(self._ends))
@@ -240,10 +240,10 @@ class _Run:
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
     def _may_fit(self, freed: Int64, kinds: list[Kind]) -> list[Kind]:
-        """Return the kinds that may fit after something ended on the nodes `freed`, shape (X,).
+        """Return the kinds that may fit after jobs ended on the nodes `freed`, shape (X,).
 
-        A waiting job fitted nowhere before, so it can only fit there, unless it waits for the bandwidth of a link or
-        was deferred. That is true for profiles; another policy may consider other nodes.
+        A waiting job did not fit before, so it can only fit on these nodes, unless it waits for bandwidth or was
+        deferred. This is true for profiles; other policies may consider other nodes.
         """
         if not isinstance(self._policy, Profile):
             return kinds
@@ -256,7 +256,7 @@ class _Run:
 
 
 def mean_over_time(curve: Curve) -> float | None:
-    """Return the mean of what was allocated over the time of a curve; None when none passed."""
+    """Return the mean allocation over time; None if it is unknown."""
     if curve.time_s is None or not curve.time_s.size or np.isnan(curve.allocated_pct[-1]):
         return None
     lasts_s = np.diff(curve.time_s)

@@ -1,4 +1,4 @@
-"""Traces: a fleet, jobs in order of arrival, and jobs of the past, read from files."""
+"""Traces from files: a fleet, jobs in order of arrival, and past jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seaway.simulation.fleet_file import MAX_GPUS, NS_PER_US, read_fleet
 from seaway.simulation.table import CsvRow, Table, read_table, require_unique
 
 MAX_REPLICAS = 10_000
-"""Replicas that one job of a file may have; more is taken for a slip."""
+"""Maximum number of replicas of a job in a file."""
 
 JOB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
@@ -26,36 +26,35 @@ def read_job_table(path: Path) -> Table:
 
 
 def counts_memory(jobs: Table) -> bool:
-    """Tell whether jobs ask for memory of devices; else cores stand for both."""
+    """Report whether jobs request device memory in MiB; otherwise the requested cores apply to memory too."""
     return "gpu_memory_mib" in jobs.columns
 
 
 def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tuple[Job, ...]:
-    """Make the jobs of a table, in its order.
+    """Return the jobs of a table, in its order.
 
-    Columns are ``name``, ``cpu_milli``, ``memory_mib``, ``num_gpu``, ``gpu_milli`` (cores of each
-    device) and, where known:
+    Columns are ``name``, ``cpu_milli``, ``memory_mib``, ``num_gpu``, ``gpu_milli`` (cores of each device) and, if
+    known:
 
-    - ``gpu_memory_mib``, of each device; without it, a slice takes as large a share of a device's
-      memory as of its cores;
-    - ``gpu_spec``: the models that will do, with ``|`` between them; empty for any;
+    - ``gpu_memory_mib``, of each device; without it, a slice has the same share of a device's memory as of its cores;
+    - ``gpu_spec``: the allowed models, separated by ``|``; empty for any;
     - ``replicas``, ``gang`` (true: all replicas or none) and ``priority``;
-    - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time`` in seconds. A job runs
-      until then from its ``scheduled_time``, where that is given, and never ends without;
+    - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time``, in seconds. In the second
+      form, a job runs from ``scheduled_time`` (by default ``creation_time``) to ``deletion_time``, or without end;
     - ``user_gateway``, ``max_latency_us``, ``max_jitter_us``, ``max_loss`` (0-1) and
-      ``min_bandwidth_mbps``, where 0 sets no bound.
+      ``min_bandwidth_mbps``; 0 for no bound.
 
     Parameters
     ----------
     gateways
         Names of the fleet's gateways.
     by_memory
-        Whether the fleet counts its devices' memory in MiB.
+        Whether the fleet has device memory in MiB.
 
     Raises
     ------
     RejectedError
-        When a cell does not hold what it should, or a name appears twice.
+        If a cell is invalid, or a name appears twice.
     """
     if counts_memory(table) != by_memory:
         raise table.require_columns("gpu_memory_mib", "must be in both files of jobs or in neither")
@@ -70,15 +69,14 @@ def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tupl
 
 
 def in_order(jobs: Sequence[Job], path: Path) -> tuple[Job, ...]:
-    """Put jobs in the order of arrival that a file gives by ``name``.
+    """Return jobs in the order of arrival of a file with a column ``name``.
 
-    A job that the file does not name stays away. A name that appears again stands for another copy
-    of that job, named like ``job#2``.
+    Jobs that the file does not name are left out. A repeated name adds a copy of the job, named like ``job#2``.
 
     Raises
     ------
     RejectedError
-        When the file names a job that there is not.
+        If the file names an unknown job.
     """
     by_name = {job.name: job for job in jobs}
     times: Counter[str] = Counter()
@@ -110,7 +108,7 @@ def _demand(line: CsvRow, gateways: Collection[str], *, by_memory: bool) -> Dema
 
 
 def _user_gateway(line: CsvRow, need: NetworkNeed, gateways: Collection[str]) -> str:
-    """Return the user's gateway; empty where nothing hangs on it because the fleet has no links."""
+    """Return the user's gateway; empty if the fleet has no gateways."""
     name = line.text("user_gateway")
     if need.any and not name:
         raise line.wrong("user_gateway", "is empty, but bounds on the network are measured from it")
@@ -154,7 +152,7 @@ def _job(name: str, demand: Demand, line: CsvRow) -> Job:
 
 
 def _runs_s(line: CsvRow) -> int | None:
-    """Return for how long a job runs, seconds; None for one that stays."""
+    """Return the duration of a job, seconds; None for a job without an end."""
     if line.has("expected_duration_s"):
         return line.whole("expected_duration_s")
     if not line.has("deletion_time"):
@@ -173,13 +171,13 @@ class TraceFiles:
     Attributes
     ----------
     nodes, jobs
-        The fleet's nodes and the jobs.
+        Files of the nodes and of the jobs.
     links
-        Links between gateways; None without a network.
+        File of the links between gateways; None without a network.
     node_order, job_order
-        Rank of the nodes and arrival of the jobs; None for the order of `nodes` and `jobs`.
+        Files with the order of the nodes and of the jobs; None for the order in `nodes` and `jobs`.
     mix
-        Past jobs; None to use `jobs`, in their own order and number.
+        File of past jobs; None to use `jobs`.
     """
 
     nodes: Path
@@ -197,11 +195,11 @@ class Trace:
     Attributes
     ----------
     fleet
-        The fleet, without allocations.
+        Fleet without allocations.
     jobs
-        In order of arrival.
+        Jobs in order of arrival.
     mix
-        Past jobs, from which policies may learn the job mix.
+        Past jobs, from which policies can learn the job mix.
     """
 
     fleet: Fleet
@@ -215,7 +213,7 @@ def read_trace(files: TraceFiles) -> Trace:
     Raises
     ------
     RejectedError
-        When a file is not as it should be; says where.
+        If a file is invalid, with the position.
     """
     table = read_job_table(files.jobs)
     by_memory = counts_memory(table)

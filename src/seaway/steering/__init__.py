@@ -1,1 +1,1 @@
-"""Desired and current state of a gateway, and the changes between them, as values."""
+"""Desired and current state of gateways, and the changes between the two, as immutable values."""

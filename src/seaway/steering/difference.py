@@ -1,4 +1,4 @@
-"""Changes from the present to the desired state of a gateway, in an order that loses no packet, and their obstacles."""
+"""Changes from the current to the desired state of a gateway, without packet loss, and their obstacles."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ USUAL_MTU = 1500
 
 SETTERS = {1: "redirects", 2: "the kernel", 3: "boot", 4: "static", 9: "router advertisements", 12: "BIRD", 16: "DHCP"}
 SETTERS |= {11: "zebra", 42: "babel", 186: "BGP", 187: "IS-IS", 188: "OSPF", 189: "RIP", 192: "EIGRP"}
-"""Who sets routes, as in /etc/iproute2/rt_protos."""
+"""Name of each routing protocol, as in /etc/iproute2/rt_protos."""
 
 
 def obstacles(routes: Iterable[SidRoute | PathRoute], desired: GatewayState, present: CurrentState) -> Iterator[str]:
-    """Yield what must be mended before a machine can be the gateway that is wanted."""
+    """Yield the problems that prevent the desired state."""
     if not desired.routes and not desired.settings:
         return
     if sysctl("all", "seg6_enabled") not in present.settings:
@@ -55,7 +55,7 @@ def obstacles(routes: Iterable[SidRoute | PathRoute], desired: GatewayState, pre
 
 
 def losses(lost: Mapping[Setting, SavedSetting]) -> Iterator[str]:
-    """Yield what cannot be set back."""
+    """Yield the settings that cannot be restored."""
     for knob, was in lost.items():
         yield (
             f"{setting_text(knob)} was {was.before} and became {was.value}, and cannot be restored, "
@@ -64,7 +64,7 @@ def losses(lost: Mapping[Setting, SavedSetting]) -> Iterator[str]:
 
 
 def setting_text(setting: Setting) -> str:
-    """Return what people call a setting."""
+    """Return the display name of a setting."""
     if setting.kind is SettingKind.TUNNEL_SOURCE:
         return "source of tunnels (sr tunsrc)"
     if setting.kind is SettingKind.MTU:
@@ -73,7 +73,7 @@ def setting_text(setting: Setting) -> str:
 
 
 def notes(config: NetworkConfig, name: str, active: Mapping[str, str], present: CurrentState) -> Iterator[str]:
-    """Yield what the owner of a gateway should know, though it keeps nothing from working."""
+    """Yield warnings about a gateway that do not prevent its operation."""
     gateway = named_gateway(config, name)
     if gateway.locator is None:
         yield f"{name} has no locator: it is probed, and needs nothing set up"
@@ -129,14 +129,14 @@ def _setter(protocol: int) -> str:
 
 
 ROUTER_ADVERTISEMENT = 9
-"""The protocol of routes that routers advertise."""
+"""Protocol number of routes from router advertisements."""
 
 DEFAULT_ROUTE = IPv6Network("::/0")
 
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Set something; `restores` says that it becomes again what it was before Seaway."""
+    """Change of a setting. `restores` is True if `value` is the value from before Seaway."""
 
     setting: Setting
     before: str
@@ -171,7 +171,7 @@ Change = Set | Add | Replace | Remove
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Changes, in this order.
+    """Changes, in the order of their execution.
 
     Attributes
     ----------
@@ -187,14 +187,15 @@ class Difference:
 
 
 def difference(desired: GatewayState, present: CurrentState) -> Difference:
-    """Return what must be done on a machine.
+    """Return the changes from the current to the desired state.
 
-    Settings come first, then SIDs, then what leads packets to them; what is not wanted goes the other way round.
+    Settings are changed first, then SIDs, then the routes that send packets to them. Removals are in the reverse
+    order.
 
     Raises
     ------
     RejectedError
-        When something is in the way, like another program's route; `also` has what else is.
+        If there are obstacles, such as a route of another program. For the first one, with the others in `also`.
     """
     routes = tuple(_with_neighbours(route, present) for route in desired.routes)
     if wrong := tuple(obstacles(routes, desired, present)):
@@ -222,7 +223,7 @@ def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network,
 
 
 def _with_neighbours(route: SidRoute | PathRoute, present: CurrentState) -> SidRoute | PathRoute:
-    """Name the neighbours of a route with several hops, as the kernel wants it."""
+    """Return a route with the neighbour of each hop, which the kernel requires if there are several hops."""
     if isinstance(route, SidRoute) or len(route.hops) < 2:
         return route
     hops = (replace(hop, via=_neighbour(hop, route.interface, present)) for hop in route.hops)
@@ -230,7 +231,7 @@ def _with_neighbours(route: SidRoute | PathRoute, present: CurrentState) -> SidR
 
 
 def _neighbour(hop: Hop, interface: str, present: CurrentState) -> IPv6Address | None:
-    """Return the neighbour that packets to the first segment go to; None when no route names one."""
+    """Return the neighbour for packets to the first segment of a hop; None if no route names one."""
     ways = [each for each in present.foreign if each.interface == interface and hop.segments[0] in each.destination]
     if not ways:
         return None
@@ -238,9 +239,9 @@ def _neighbour(hop: Hop, interface: str, present: CurrentState) -> IPv6Address |
 
 
 def _preserved_default_routes(wanted: GatewayState, present: CurrentState) -> dict[Setting, str]:
-    """Return settings by which a machine keeps a default route that it has from its router, though it forwards.
+    """Return the settings that preserve default routes from router advertisements.
 
-    Linux drops such routes when forwarding begins, and takes no more of them, unless accept_ra is 2.
+    When forwarding is enabled, Linux drops such routes and accepts no others unless accept_ra is 2.
     """
     if FORWARDING not in wanted.settings:
         return {}
@@ -261,7 +262,7 @@ def _set(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[Set
 
 
 def _saved(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[tuple[Setting, SavedSetting]]:
-    """Say what settings were before anything was set, for those that are set and those that change along."""
+    """Yield the settings before the first change, for settings that are changed and those that change with them."""
     for knob, value in settings.items():
         old, now = present.saved.get(knob), present.settings[knob]
         if old is not None:
@@ -277,12 +278,12 @@ def _saved(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[t
 
 
 def setting_order(knob: Setting) -> bool:
-    """Tell whether setting forwarding for all interfaces changes this as well."""
+    """Report whether a change of forwarding for all interfaces changes this setting too."""
     return knob.kind is SettingKind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
 
 
 def _set_back(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[Set]:
-    """Set back what is not wanted any more, unless a user has set it to something else in the meantime."""
+    """Restore settings that are no longer desired, unless a user has changed them since."""
     for knob, old in present.saved.items():
         if knob in settings or setting_order(knob) or not present.settings.get(knob) == old.value != old.before:
             continue
@@ -302,12 +303,12 @@ def _lost(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[tu
 
 
 def commands(changes: Iterable[Change], netns: str = "") -> tuple[str, ...]:
-    """Return the commands that do the same as the changes, in order; `netns` names the network namespace."""
+    """Return shell commands equivalent to the changes, in order. `netns` is the name of a network namespace."""
     return tuple(_command(each, netns) for each in changes)
 
 
 def route_arguments(route: SidRoute | PathRoute) -> str:
-    """Return a route as `ip route` takes it."""
+    """Return the arguments of `ip route` for a route."""
     if isinstance(route, SidRoute):
         return f"encap seg6local {_action(route)} dev {route.interface}"
     if len(route.hops) == 1:

@@ -1,4 +1,4 @@
-"""State of a gateway: routes for its SIDs, routes that encapsulate packets, and settings of its kernel."""
+"""State of a gateway: routes for its SIDs, encapsulating routes, and kernel settings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
 
 PROTOCOL = 151
-"""Marks routes as Seaway's, as routing daemons mark theirs: what has another number is never touched."""
+"""Protocol number of Seaway's routes. Seaway never changes routes with another number."""
 
 METRIC = 1024
-"""Metric of Seaway's routes, the default of `ip`."""
+"""Metric of Seaway's routes, which is the default of `ip`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class SidRoute:
     Attributes
     ----------
     destination
-        The SID alone.
+        The SID, as a /128 prefix.
     interface
         Interface of the neighbour, or the gateway's own.
     behaviour, table, next_hop
@@ -40,17 +40,17 @@ class SidRoute:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One of the ways that a route wraps packets for.
+    """One segment list of an encapsulating route.
 
     Attributes
     ----------
     segments
-        In the order in which a packet passes them.
+        SIDs in the order in which a packet visits them.
     weight
-        Share of the flows, where there are several hops.
+        Relative share of the flows, if there are several hops.
     via
-        The neighbour that several hops need to be named, though the first segment's own route says where packets go;
-        None for one hop.
+        Neighbour of the hop, which the kernel requires if there are several hops; None for a single hop, whose packets
+        follow the route to the first segment.
     """
 
     segments: tuple[IPv6Address, ...]
@@ -60,12 +60,12 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class PathRoute:
-    """Wraps packets to a network behind another gateway.
+    """Route that encapsulates packets to a network behind another gateway.
 
     Attributes
     ----------
     hops
-        At least one, sorted.
+        One or more hops, sorted by their segments.
     """
 
     destination: IPv6Network
@@ -75,9 +75,9 @@ class PathRoute:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRoute:
-    """A route that bears Seaway's number and that it would not write so; `text` says what it is.
+    """A route with Seaway's protocol number in a form that Seaway does not write. `text` describes it.
 
-    One of another metric stands beside Seaway's own route to the same destination.
+    With another metric, it exists in addition to Seaway's own route to the same destination.
     """
 
     destination: IPv6Network
@@ -89,7 +89,7 @@ Route = SidRoute | PathRoute | UnknownRoute
 
 
 def metric_of(route: Route) -> int:
-    """Return by which metric a route goes, which tells it from others to the same destination."""
+    """Return the metric of a route, which distinguishes it from others to the same destination."""
     return route.metric if isinstance(route, UnknownRoute) else METRIC
 
 
@@ -102,7 +102,7 @@ class ForeignRoute:
     protocol
         Its protocol number: 2 for the kernel, 4 for static routes, 9 for router advertisements, and so on.
     via
-        The neighbour; None without one.
+        Neighbour; None if the route has none.
     """
 
     destination: IPv6Network
@@ -122,13 +122,13 @@ class SettingKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of the kernel.
+    """A setting of the kernel.
 
     Attributes
     ----------
     name
-        A sysctl like ``net/ipv6/conf/all/forwarding``, with slashes because interfaces may have dots; the interface
-        of an MTU; empty for the tunnels' source.
+        For a sysctl, its path such as ``net/ipv6/conf/all/forwarding``, with slashes because interface names may
+        contain dots. For an MTU, the interface. Empty for the source of tunnels.
     """
 
     kind: SettingKind
@@ -137,7 +137,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SavedSetting:
-    """Value of a setting before and after Seaway set it."""
+    """Values of a setting before and after Seaway changed it."""
 
     before: str
     value: str
@@ -152,7 +152,7 @@ class GatewayState:
 
 
 NOTHING = GatewayState()
-"""Desired state of a machine that is not a gateway any more."""
+"""Desired state of a machine that is no longer a gateway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +166,11 @@ class CurrentState:
     foreign
         Other routes of the main table.
     settings
-        Settings of every interface, and those for all interfaces; without those that the kernel does not know.
+        Settings of each interface and of ``all``, without those that the kernel does not support.
     addresses
         Its addresses.
     interfaces
-        By name.
+        Names of its interfaces.
     saved
         Previous settings.
     """
@@ -198,21 +198,21 @@ FORWARDING = sysctl("all", "forwarding")
 
 
 def desired(config: NetworkConfig, name: str, active: Mapping[str, str] | None = None) -> GatewayState:
-    """Return what a gateway must have.
+    """Return the desired state of a gateway.
 
     Parameters
     ----------
     config
-        A sound one; see `seaway.domain.gateway_checks`.
+        A valid configuration, see `seaway.domain.gateway_checks`.
     name
-        The gateway. One without a locator must have nothing.
+        Name of the gateway. The state of a gateway without a locator is empty.
     active
-        The path that is taken to a target, by the target's name; others take the one with the largest weight.
+        Name of the active path to each target. Other pairs use the path with the largest weight.
 
     Raises
     ------
     RejectedError
-        When there is no such gateway, target or path.
+        If the gateway, a target or a path does not exist.
     """
     gateway = named_gateway(config, name)
     pairs = config.pairs_from(gateway)
@@ -232,7 +232,7 @@ def named_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     Raises
     ------
     RejectedError
-        When there is none; says which there are.
+        If it does not exist. The message lists the existing ones.
     """
     gateway = config.gateway(name)
     if gateway is None:
@@ -242,12 +242,14 @@ def named_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
 
 
 def active_path(pair: Pair, chosen: str = "") -> tuple[Path, ...]:
-    """Return the paths that packets of a pair take: all where they share, else the chosen or the best liked one.
+    """Return the active paths of a pair.
+
+    These are all paths if it balances load, else the selected path or the one with the largest weight.
 
     Raises
     ------
     RejectedError
-        When there is no path of that name, or nothing to choose.
+        If the path does not exist, or the pair balances load.
     """
     if not chosen:
         return pair.paths if pair.load_balance else (max(pair.paths, key=lambda path: path.weight),)

@@ -1,1 +1,1 @@
-"""Fakes, builders and conformance suites; public and shipped."""
+"""Fakes, builders and conformance suites, as a public part of the package."""

@@ -1,12 +1,12 @@
-"""The rules for backends: what every cluster behind the port `Backend` keeps to.
+"""Conformance suite for implementations of the port `Backend`.
 
-A test derives from `BackendSuite` and gives it a cluster by overriding `make`; pytest does the rest:
+A test class derives from `BackendSuite` and overrides `make`; pytest runs the tests:
 
     class TestSimulated(BackendSuite):
         def make(self) -> BackendUnderTest: ...
 
-Each test makes a cluster again and closes it. What a test has to do to the cluster itself goes through the
-hooks of `BackendUnderTest`; a rule whose hook is missing (None) is skipped.
+Each test creates a cluster and closes it. Actions on the cluster itself use the hooks of `BackendUnderTest`. A test
+whose hook is missing (None) is skipped.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from seaway.domain.placement import DeviceSlice, Placement
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
 MAX_ROUNDS = 200
-"""Number of requests after which a test fails because a change is missing."""
+"""Maximum number of requests for an expected change."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendUnderTest:
     """A cluster and the actions of a test on it.
 
-    The cluster is empty, its first node has a device with at least 1,000 MiB, and jobs of the suite have a name, CPU,
+    The cluster is empty, and its first node has a device with at least 1,000 MiB. Jobs of the suite have a name, CPU,
     memory, and a slice of that device.
 
     Attributes
@@ -46,29 +46,30 @@ class BackendUnderTest:
     backend
         The cluster.
     go_on
-        Lets time pass, seconds: advances a clock, or sleeps.
+        Advances a clock or sleeps, seconds.
     close
-        Ends everything.
+        Closes the cluster.
     disconnect, reconnect
-        Make the cluster stop answering, and answer again.
+        Make the cluster unreachable, and reachable again.
     fail_node, heal_node
-        Make a node fail, and recover; with its name.
+        Make a node fail, and recover. The argument is its name.
     vanish
-        Removes a workload as another program; with its job and attempt.
+        Removes a workload without a command of Seaway. The arguments are its job and attempt.
     vanish_part
-        Removes one of its replicas likewise; None if a workload exists only as a whole.
+        Removes one replica in the same way; None if a workload exists only as a whole.
     overrun
-        Causes so many changes that an earlier cursor expires.
+        Causes enough changes that earlier cursors expire.
     finish
-        Makes a workload succeed; with its job and attempt. None if it succeeds by itself after its duration.
+        Makes a workload succeed. The arguments are its job and attempt. None if it succeeds by itself after its
+        duration.
     timeout_s
-        Seconds after which a call to a cluster that does not answer has ended.
+        Maximum duration of a call to an unreachable cluster, seconds.
     refuses_overbooking
-        Whether the cluster rejects a deployment that does not fit (rather than leave it waiting).
+        Whether the cluster rejects a deployment that does not fit, rather than leaving it pending.
     tells_devices
         Whether the cluster reports the devices of a workload.
     keeps_logs
-        Whether the cluster stores logs: an API server alone does not.
+        Whether the cluster stores logs. An API server alone does not.
     """
 
     backend: Backend
@@ -89,7 +90,7 @@ class BackendUnderTest:
 
 
 class Watch:
-    """Observer of a cluster by its changes only, like the control loop.
+    """Observer of a cluster that only reads its changes, like the control loop.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class Watch:
     gone
         Workloads reported as gone.
     cluster
-        The latest inventory.
+        Latest inventory.
     """
 
     def __init__(self, under: BackendUnderTest) -> None:
@@ -111,11 +112,11 @@ class Watch:
 
     @property
     def cursor(self) -> str:
-        """Where it is."""
+        """Cursor of the last request."""
         return self._cursor
 
     def look(self) -> Changes:
-        """Query once, and apply the changes."""
+        """Request the changes once, and apply them."""
         reported = self._under.backend.changes(self._cursor, 0)
         self._cursor = reported.cursor
         if reported.complete:
@@ -131,7 +132,7 @@ class Watch:
         return reported
 
     def until(self, what: Callable[[], bool], why: str) -> None:
-        """Look, and let time pass, until something is so."""
+        """Request changes and advance time until `what` returns True."""
         for _ in range(MAX_ROUNDS):
             self.look()
             if what():
@@ -140,7 +141,7 @@ class Watch:
         pytest.fail(f"never seen: {why}")
 
     def until_phase(self, deployment: Deployment, *phases: WorkloadPhase) -> Workload:
-        """Look until a copy is in one of `phases`; return it."""
+        """Request changes until a workload is in one of `phases`; return it."""
         key = (deployment.job_id, deployment.attempt)
         self.until(
             lambda: key in self.workloads and self.workloads[key].phase in phases,
@@ -150,21 +151,21 @@ class Watch:
 
 
 class BackendSuite:
-    """The rules, one a test."""
+    """The rules for backends, one per test."""
 
     def make(self) -> BackendUnderTest:
-        """Make an empty cluster; a deriving test does."""
+        """Create an empty cluster. Test classes override it."""
         raise NotImplementedError
 
     @pytest.fixture
     def under(self) -> Iterator[BackendUnderTest]:
-        """Give each test a cluster of its own."""
+        """Create a cluster for each test."""
         made = self.make()
         yield made
         made.close()
 
     def test_the_first_answer_is_complete(self, under: BackendUnderTest) -> None:
-        """Without a cursor the answer is complete, with the nodes and devices there are."""
+        """A request without a cursor returns a complete answer, with all nodes and devices."""
         first = under.backend.changes("", 0)
         assert first.complete
         assert first.cursor
@@ -174,7 +175,7 @@ class BackendSuite:
         assert first.inventory.nodes
 
     def test_a_copy_starts_and_runs(self, under: BackendUnderTest) -> None:
-        """A created workload is reported with its job, attempt, node, devices and amounts, and runs in time."""
+        """A created workload is reported with its job, attempt, node, devices and amounts, and starts to run."""
         watch, deployment = Watch(under), deploy(under)
         assert send(under, deployment) == [Answer(done=True)]
         copy = watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -189,7 +190,7 @@ class BackendSuite:
         assert (copy.replicas[0].cpu_milli, copy.replicas[0].memory_mib) == (request.cpu_milli, request.memory_mib)
 
     def test_a_copy_that_is_done_stays_until_it_is_removed(self, under: BackendUnderTest) -> None:
-        """A finished job is listed as finished, and gone after its removal."""
+        """A finished workload stays in the list until it is removed."""
         watch, deployment = Watch(under), deploy(under, expected_duration_s=1)
         send(under, deployment)
         if under.finish:
@@ -219,7 +220,7 @@ class BackendSuite:
         following.result(under.timeout_s)
 
     def test_a_container_that_is_not_there_is_named_with_those_that_are(self, under: BackendUnderTest) -> None:
-        """An existing container is read by its name; the first one is the default."""
+        """The log of a container is read by name; the first container is the default. An unknown name is rejected."""
         backend = under.backend
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -234,7 +235,7 @@ class BackendSuite:
             assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
 
     def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
-        """A command that is repeated, alone or in one batch, is done, and there is one copy."""
+        """A repeated command succeeds, alone or in one batch, and there is one workload."""
         watch, deployment = Watch(under), deploy(under)
         assert all(answer.done for answer in send(under, deployment, deployment))
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -243,7 +244,7 @@ class BackendSuite:
         assert len(under.backend.changes("", 0).workloads) == 1
 
     def test_a_removal_is_reported_once(self, under: BackendUnderTest) -> None:
-        """A removed workload is reported as gone once, and then not mentioned any more."""
+        """A removed workload is reported as gone once."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, *LIVE)
@@ -254,7 +255,7 @@ class BackendSuite:
         assert watch.gone == [(deployment.job_id, 1)]
 
     def test_a_removal_is_done_when_nothing_runs(self, under: BackendUnderTest) -> None:
-        """A removal is done when the resources are free; while something still ends, it is not done, and is retried."""
+        """A removal is done when the resources are free. Until then, it is not done and is retried."""
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -262,12 +263,12 @@ class BackendSuite:
         assert WorkloadPhase.RUNNING not in {copy.phase for copy in under.backend.changes("", 0).workloads}
 
     def test_removing_what_is_not_there_is_done(self, under: BackendUnderTest) -> None:
-        """Removing is done where there is nothing, however often."""
+        """A removal of a missing workload succeeds, also if it is repeated."""
         deployment = deploy(under)
         assert send(under, removal(deployment), removal(deployment)) == [Answer(done=True)] * 2
 
     def test_attempts_are_kept_apart(self, under: BackendUnderTest) -> None:
-        """Two attempts of a job are two copies, and removing one leaves the other."""
+        """Two attempts of a job are two workloads. The removal of one leaves the other."""
         watch, first, second = Watch(under), deploy(under), deploy(under, attempt=2)
         send(under, first, second)
         watch.until_phase(first, WorkloadPhase.RUNNING)
@@ -277,7 +278,7 @@ class BackendSuite:
         assert [copy.attempt for copy in watch.workloads.values()] == [2]
 
     def test_answers_come_in_order(self, under: BackendUnderTest) -> None:
-        """Each command of a batch is carried out for itself, and answered in its place."""
+        """The commands of a batch are executed independently and answered in order."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         good, bad, last = deploy(under), deploy(under, "too-large", cpu_milli=10**9), deploy(under, "last")
@@ -286,11 +287,11 @@ class BackendSuite:
         assert [answer.refused for answer in answers] == [False, True, False, False]
 
     def test_nothing_is_an_empty_batch(self, under: BackendUnderTest) -> None:
-        """No commands, no answers."""
+        """An empty batch has no answers."""
         assert send(under) == []
 
     def test_refused_stays_refused(self, under: BackendUnderTest) -> None:
-        """A deployment that does not fit is rejected with a reason, also when it is retried, and leaves no objects."""
+        """A deployment that does not fit is rejected with a reason, also on a retry, and leaves no objects."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         large = deploy(under, cpu_milli=10**9)
@@ -302,7 +303,7 @@ class BackendSuite:
         assert not under.backend.changes("", 0).workloads
 
     def test_a_cursor_brings_only_what_changed(self, under: BackendUnderTest) -> None:
-        """A later request returns the changes since then, and nothing without changes."""
+        """A request with a cursor returns only the changes since then."""
         watch, first, second = Watch(under), deploy(under), deploy(under, "second")
         send(under, first)
         watch.until_phase(first, WorkloadPhase.RUNNING)
@@ -320,7 +321,7 @@ class BackendSuite:
         assert quiet.inventory is None
 
     def test_a_cursor_may_be_used_twice(self, under: BackendUnderTest) -> None:
-        """An answer that was lost on its way can be asked for again."""
+        """A lost answer can be requested again."""
         deployment = deploy(under)
         cursor = under.backend.changes("", 0).cursor
         send(under, deployment)
@@ -330,7 +331,7 @@ class BackendSuite:
             assert [copy.job_id for copy in reported.workloads] == [deployment.job_id]
 
     def test_a_strange_cursor_brings_everything(self, under: BackendUnderTest) -> None:
-        """A cursor that the cluster does not know is answered by all there is."""
+        """An unknown cursor is answered completely."""
         deployment = deploy(under)
         send(under, deployment)
         Watch(under).until_phase(deployment, WorkloadPhase.RUNNING)
@@ -340,7 +341,7 @@ class BackendSuite:
         assert [copy.job_id for copy in reported.workloads] == [deployment.job_id]
 
     def test_a_late_cursor_brings_everything(self, under: BackendUnderTest) -> None:
-        """A cursor from before more than is remembered is answered by all there is."""
+        """An expired cursor is answered completely."""
         overrun = have(under.overrun)
         cursor = under.backend.changes("", 0).cursor
         overrun()
@@ -349,7 +350,7 @@ class BackendSuite:
         assert reported.inventory is not None
 
     def test_a_cluster_that_does_not_answer_says_so_in_time(self, under: BackendUnderTest) -> None:
-        """Every call to it ends with `UnavailableError`; what runs goes on, and is there afterwards."""
+        """Every call to an unreachable cluster raises `UnavailableError`. Workloads continue to run."""
         disconnect, reconnect = have(under.disconnect), have(under.reconnect)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -370,7 +371,7 @@ class BackendSuite:
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_a_failed_node_is_reported(self, under: BackendUnderTest) -> None:
-        """Its replicas fail for no fault of their own, and it is announced not to be ready until it is back."""
+        """The replicas of a failed node fail with cause infrastructure. The node is not ready until it recovers."""
         fail_node, heal_node = have(under.fail_node), have(under.heal_node)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -385,7 +386,7 @@ class BackendSuite:
         watch.until(lambda: ready(watch, node), "the node ready")
 
     def test_a_foreign_removal_is_reported(self, under: BackendUnderTest) -> None:
-        """A workload that disappears is reported as gone, and can be created again."""
+        """A workload that disappears is reported as gone and can be created again."""
         vanish = have(under.vanish)
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
@@ -396,7 +397,7 @@ class BackendSuite:
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_a_foreign_removal_of_a_part_is_reported(self, under: BackendUnderTest) -> None:
-        """A copy lists the replicas that are there; one that vanishes is not among them until it is made again."""
+        """A workload lists its existing replicas. A replica that disappears is missing until it is created again."""
         vanish_part = have(under.vanish_part)
         watch, deployment = Watch(under), deploy(under, replicas=2)
         key = (deployment.job_id, deployment.attempt)
@@ -413,7 +414,7 @@ class BackendSuite:
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
 
     def test_what_ended_makes_room(self, under: BackendUnderTest) -> None:
-        """The devices of a copy that ended can be taken by another, though it is still listed."""
+        """The devices of an ended workload are available to others, although it is still listed."""
         if not under.refuses_overbooking:
             pytest.skip("the cluster does not refuse what does not fit")
         watch = Watch(under)
@@ -424,7 +425,7 @@ class BackendSuite:
         assert send(under, deploy(under, "third", whole=True))[0].done
 
     def test_objects_are_named_and_marked(self, under: BackendUnderTest) -> None:
-        """The objects of a deployment carry its job and attempt, and names that start with its own."""
+        """The objects of a deployment have its name as prefix, and labels with its job and attempt."""
         deployment = deploy(under)
         for each in under.backend.manifests(deployment):
             assert each["metadata"]["name"].startswith(deployment.name)
@@ -432,20 +433,20 @@ class BackendSuite:
             assert each["metadata"]["labels"]["seaway.io/attempt"] == "1"
 
     def test_logs_of_nothing_are_rejected(self, under: BackendUnderTest) -> None:
-        """There are no lines of a copy that is not there."""
+        """The log of an unknown workload is rejected."""
         with pytest.raises(RejectedError):
             list(under.backend.logs("sw-nothing-1", 0, 10))
 
 
 def have(hook: Callable[..., None] | None) -> Callable[..., None]:
-    """Return a hook, or skip the test where there is none."""
+    """Return a hook, or skip the test if it is None."""
     if hook is None:
         pytest.skip("the backend under test has no hook for this")
     return hook
 
 
 def send(under: BackendUnderTest, *commands: Command) -> Sequence[Answer]:
-    """Send commands in one batch, and wait for what is answered to each."""
+    """Send commands in one batch, and wait for the answers."""
     sent = under.backend.send(commands)
     return [each.result(under.timeout_s) if isinstance(each, Future) else each for each in sent]
 
@@ -460,16 +461,16 @@ def deploy(
     whole: bool = False,
     replicas: int = 1,
 ) -> Deployment:
-    """Make a deployment on the cluster's first device.
+    """Create a deployment on the cluster's first device.
 
     Parameters
     ----------
     job
-        Its name; the id is made of it.
+        Name of the job; its ID is derived from it.
     whole
-        Whether it takes the whole device, rather than a tenth.
+        Whether each replica requests the whole device, rather than a tenth.
     replicas
-        How many; no two of them take the same.
+        Number of replicas. Each has a different amount of memory.
     """
     inventory = under.backend.changes("", 0).inventory
     assert inventory is not None, "a complete answer has the cluster's nodes and devices"
@@ -492,5 +493,5 @@ def removal(deployment: Deployment) -> Removal:
 
 
 def ready(watch: Watch, node: str) -> bool:
-    """Tell whether a node was announced ready last."""
+    """Report whether a node is ready in the latest inventory."""
     return watch.cluster is not None and any(each.name == node and each.ready for each in watch.cluster.nodes)

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""Virtual clock for tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from seaway.domain.errors import InvariantError
 NS_PER_S = 1_000_000_000
 
 START_NS = 1_767_225_600 * NS_PER_S
-"""The first moment of 2026, UTC."""
+"""Start of 2026, UTC."""
 
 
 class VirtualClock:
-    """A `Clock` that only advances on request, for any thread.
+    """A thread-safe `Clock` that only advances on request.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ class VirtualClock:
             return self._monotonic_ns + self._ahead_ns
 
     def monotonic_ns(self) -> int:
-        """Return how far the clock was advanced, nanoseconds."""
+        """Return the total advance of the clock, nanoseconds."""
         with self._lock:
             return self._monotonic_ns
 
     def advance(self, ns: int) -> None:
-        """Let time pass, nanoseconds.
+        """Advance the clock, nanoseconds.
 
         Raises
         ------
         InvariantError
-            When it would go back.
+            If `ns` is negative.
         """
         if ns < 0:
             raise InvariantError(f"time does not go back; advance by at least 0 ns, not {ns}")
@@ -58,10 +58,10 @@ class VirtualClock:
             self._monotonic_ns += ns
 
     def advance_s(self, seconds: float) -> None:
-        """Let time pass, seconds."""
+        """Advance the clock, seconds."""
         self.advance(round(seconds * NS_PER_S))
 
     def jump(self, ns: int) -> None:
-        """Set the time of day alone, nanoseconds ahead (or back, when negative), as a user who sets a clock."""
+        """Change only the time of day, by nanoseconds forwards or (if negative) backwards, as a user does."""
         with self._lock:
             self._ahead_ns += ns

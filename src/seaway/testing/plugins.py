@@ -1,12 +1,12 @@
-"""The suite that every plugin should pass, ours and those of other packages.
+"""Conformance suite for plugins, built in and from other packages.
 
-Call `check_plugin` from a test of your own::
+Call `check_plugin` from a test::
 
     def test_plugin_keeps_the_rules() -> None:
         check_plugin(MyPlugin())
 
-It asks the plugin at each extension point that it takes part in, on fleets of several shapes (no
-device, many clusters, MIG, everything cordoned), and checks what the engine relies on.
+It calls each extension point of the plugin on several fleets (no devices, several clusters, MIG, cordoned nodes) and
+checks the properties that the engine relies on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-# ruff: noqa: ANN401  # figures go straight into the values' fields, which check them
+# ruff: noqa: ANN401  # the dataclasses check the types of their fields
 
 
 A100_40GB_PROFILES = (
@@ -61,17 +61,17 @@ A100_40GB_PROFILES = (
     MigProfile("3g.20gb", 20_096, 430, 3, 4, (0, 4)),
     MigProfile("7g.40gb", 40_448, 1_000, 7, 8, (0,)),
 )
-"""Sizes in which an A100 with 40 GB may be cut, with the figures that HAMi announces."""
+"""MIG profiles of an A100 with 40 GB, with the values that HAMi reports."""
 
 
 def gpu(**figures: Any) -> Device:
-    """Make a device: an A100 with 80 GB unless `figures`, the fields of `Device`, say otherwise."""
+    """Create a device: by default an A100 with 80 GB. `figures` are the fields of `Device`."""
     defaults = {"uuid": "", "index": 0, "model": "NVIDIA A100-SXM4-80GB", "memory_mib": 81_920}
     return Device(**{**defaults, **figures})
 
 
 def mig_gpu(**figures: Any) -> Device:
-    """Make a device in MIG mode: an A100 with 40 GB unless `figures` say otherwise."""
+    """Create a device in MIG mode: by default an A100 with 40 GB. `figures` are the fields of `Device`."""
     defaults = {
         "model": "NVIDIA A100-SXM4-40GB",
         "memory_mib": 40_960,
@@ -83,21 +83,24 @@ def mig_gpu(**figures: Any) -> Device:
 
 
 def node(*devices: Device, **figures: Any) -> Node:
-    """Make a node with `devices`, which are numbered; 64 cores and 256 GiB unless `figures` say otherwise."""
+    """Create a node with `devices`, numbered from 0: by default 64 cores and 256 GiB.
+
+    `figures` are the fields of `Node`.
+    """
     defaults = {"name": "", "cpu_milli": 64_000, "memory_mib": 262_144}
     numbered = tuple(replace(device, index=at) for at, device in enumerate(devices))
     return Node(**{**defaults, "devices": numbered, **figures})
 
 
 def cluster(*nodes: Node, **figures: Any) -> Cluster:
-    """Make a cluster of `nodes`; `figures` are the fields of `Cluster`."""
+    """Create a cluster of `nodes`. `figures` are the fields of `Cluster`."""
     return Cluster(**{"name": "", "nodes": nodes, **figures})
 
 
 def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable[str | Gateway] = ()) -> Fleet:
-    """Make a fleet of clusters; nodes given by themselves form one cluster, before the others.
+    """Create a fleet of clusters. Separate nodes form one cluster, before the others.
 
-    Gateways that clusters and links name need not be given.
+    Gateways that clusters and links name are added automatically.
     """
     alone = tuple(part for part in parts if isinstance(part, Node))
     clusters = [part for part in parts if isinstance(part, Cluster)]
@@ -113,15 +116,15 @@ def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable
 
 
 def job(name: str = "job", **figures: Any) -> Job:
-    """Make a job from the fields of `Job` and of everything in it, all on one level.
+    """Create a job from the fields of `Job` and of its parts, all on one level.
 
-    `figures` are the fields of `Job`, `Demand`, `ResourceRequest`, `DeviceRules`, `NodeRules` and
-    `NetworkNeed`; lists and sets become what the fields hold, and ``node_labels`` may be a dict.
+    `figures` are the fields of `Job`, `Demand`, `ResourceRequest`, `DeviceRules`, `NodeRules` and `NetworkNeed`. Lists
+    and sets are converted to the types of the fields, and ``node_labels`` may be a dict.
 
     Raises
     ------
     InvariantError
-        When one of `figures` is no such field.
+        If one of `figures` is not such a field.
     """
     labels = figures.get("node_labels")
     if isinstance(labels, Mapping):
@@ -138,7 +141,7 @@ def job(name: str = "job", **figures: Any) -> Job:
 
 
 def _taken(kind: Any, figures: dict[str, Any]) -> Any:
-    """Make a `kind` of those of `figures` that are its fields, which are taken out."""
+    """Create a `kind` from the items of `figures` that are its fields, and remove them."""
     own = {field.name: figures.pop(field.name) for field in fields(kind) if field.name in figures}
     for field, value in own.items():
         if isinstance(value, set):
@@ -149,14 +152,14 @@ def _taken(kind: Any, figures: dict[str, Any]) -> Any:
 
 
 def _named_cluster(each: Cluster, name: str) -> Cluster:
-    """Give a cluster and all in it the names that were left out."""
+    """Return a cluster with default names for the cluster, its nodes and devices if they have none."""
     name = each.name or name
     nodes = tuple(_named_node(part, name, f"node-{at}") for at, part in enumerate(each.nodes))
     return replace(each, name=name, nodes=nodes)
 
 
 def _named_node(each: Node, cluster_name: str, name: str) -> Node:
-    """Give a node and its devices the names that were left out."""
+    """Return a node with default names for the node and its devices if they have none."""
     name = each.name or name
     stem = f"GPU-{cluster_name}-{name}"
     devices = tuple(replace(part, uuid=part.uuid or f"{stem}-{part.index}") for part in each.devices)
@@ -164,12 +167,12 @@ def _named_node(each: Node, cluster_name: str, name: str) -> Node:
 
 
 def check_plugin(plugin: Plugin) -> None:
-    """Check a plugin at every extension point it takes part in.
+    """Check all extension points of a plugin.
 
     Raises
     ------
     AssertionError
-        When it breaks a rule; the message names the rule.
+        If it violates a rule. The message names the rule.
     """
     points = [point for point in EXTENSION_POINTS if isinstance(plugin, point)]
     assert points, "a plugin takes part in at least one extension point"
@@ -276,7 +279,7 @@ _CHECKS: dict[type, Callable[..., None]] = {
 
 
 def _check_in_profile(plugin: Plugin) -> None:
-    """Decide with the plugin beside the rules of fit: same seed, same plan, nothing over capacity."""
+    """Check that a profile with the plugin and the built-in filters gives the same plan for the same seed."""
     others = [rule for rule in rules_of_fit() if rule.name != plugin.name]
     score = () if isinstance(plugin, Score) else (WeightedPlugin(BestFit()),)
     profile = Profile("check", (*(WeightedPlugin(rule) for rule in others), WeightedPlugin(plugin), *score), plain=True)
@@ -297,12 +300,12 @@ def check_queue_discipline(make: Callable[[], QueueDiscipline]) -> None:
     Parameters
     ----------
     make
-        Its factory, as the entry point names it.
+        Factory that the entry point names.
 
     Raises
     ------
     AssertionError
-        When it breaks a rule; the message names the rule.
+        If it violates a rule. The message names the rule.
     """
     discipline, fresh = make(), make()
     assert discipline.name, "a queue discipline has a name"

@@ -27,7 +27,7 @@ BEGUN_S = 600
 """Time limit of a log-in at a provider, in seconds."""
 
 THEMES = ("auto", "light", "dark")
-KEPT_S = 365 * 24 * 3600
+STORED_S = 365 * 24 * 3600
 """Lifetime of preferences, in seconds."""
 
 PART = 3600
@@ -115,7 +115,7 @@ def store_login(response: Response, text: str, *, secure: bool) -> None:
 
 def keep(response: Response, name: str, value: str, *, secure: bool) -> None:
     """Set the cookie of a preference."""
-    response.set_cookie(name, value, max_age=KEPT_S, samesite="lax", secure=secure, path="/")
+    response.set_cookie(name, value, max_age=STORED_S, samesite="lax", secure=secure, path="/")
 
 
 def _retained(cookies: Mapping[str, str], name: str) -> str:

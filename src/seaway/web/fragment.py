@@ -23,7 +23,7 @@ from seaway.web.words import Words
 
 T = TypeVar("T")
 
-KEPT_S = 5.0
+STORED_S = 5.0
 """Lifetime in seconds of rendered fragments that several visitors share.
 
 Visitors get a change at about the same time.
@@ -101,7 +101,7 @@ def once(of: tuple[Hashable, ...], answers: Sequence[object], make: Callable[[],
     key, now_s = (*of, *map(id, answers)), time.monotonic()
     made = _known.pop(key, None) or _Made(tuple(answers), make(), now_s)
     made.used_s, _known[key] = now_s, made
-    while next(iter(_known.values())).used_s < now_s - KEPT_S:
+    while next(iter(_known.values())).used_s < now_s - STORED_S:
         _known.popitem(last=False)
     what: T = made.what
     return what

@@ -158,7 +158,9 @@ def test_graphs_sum_many_series_or_show_a_fixed_top_few() -> None:
 
 
 ONCE = re.compile(r"max by \([^)]+\) \(\w+(\{[^}]*\})?\)")
-REPORTED_BY_EACH = re.compile(r"\b(seaway_gateway_\w+_mbps|seaway_agent_silent|seaway_cluster_silent|ClusterGPU)\w*")
+REPORTED_BY_EACH = re.compile(
+    r"\b(seaway_gateway_\w+_mbps|seaway_agent_last_seen|seaway_cluster_last_seen|ClusterGPU)\w*"
+)
 """Metrics of gateways, agents and clusters, which every replica exports."""
 
 

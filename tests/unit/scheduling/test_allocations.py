@@ -120,6 +120,7 @@ def test_placements_are_allocated_even_beyond_capacity() -> None:
     ],
 )
 def test_placements_on_unknown_nodes_change_nothing(places: tuple[Placement, ...]) -> None:
+    """The snapshot ignores such placements."""
     snapshot = Snapshot(some_fleet())
     allocate(snapshot, job("x", gpus=1), places).release(snapshot)
     same(snapshot, Snapshot(some_fleet()))

@@ -39,6 +39,7 @@ class Binder:
         return PASS
 
     def unreserve(self, cycle: Cycle, placement: Placement) -> None:
+        """Record the call."""
         self.calls.append(f"unreserve {placement.job}")
 
     def pre_bind(self, placement: Placement) -> Status:
@@ -133,6 +134,7 @@ def test_exception_counts_as_rejection(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_profile_without_bind_plugins_binds_nothing() -> None:
+    """The profile has no PreBind and Bind plugins."""
     profile = make_profile("bestfit")
     assert not profile.binds
     assert bind(profile, placements(planned(Snapshot(FLEET), profile), 0)) is PASS

@@ -31,6 +31,7 @@ def test_job_without_gpu_needs_no_device() -> None:
 
 
 def test_node_without_devices_rejects_gpu_job() -> None:
+    """The reason is the number of GPUs."""
     assert refusals(snapshot_of(node()), job(gpus=1)) == ["no GPU on the node"]
 
 
@@ -122,6 +123,7 @@ def test_percent_is_of_each_device_and_rounded_down() -> None:
 
 
 def test_memory_in_mib_overrides_percent() -> None:
+    """A percentage is ignored when there is an amount in MiB."""
     asked = job(gpus=1, gpu_memory_mib=10, gpu_memory_percent=100)
     [taken] = slices(snapshot_of(node(gpu(memory_mib=1_000))), asked)
     assert (taken.memory_mib, taken.core_milli) == (10, 0)

@@ -251,6 +251,7 @@ def test_nearest_candidate_is_empty_when_no_change_helps() -> None:
 
 
 def test_job_that_fits_gets_no_remedy() -> None:
+    """Only infeasible jobs have remedies."""
     reported = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
     assert (reported.fits, reported.remedies) == (True, ())
 
@@ -299,6 +300,7 @@ def test_profile_determines_the_filters() -> None:
 
 
 def test_pre_filter_rejection_counts_for_every_node() -> None:
+    """A PreFilter plugin rejects the whole replica."""
     profile = Profile("shut", (WeightedPlugin(Closed()), *PROFILE.plugins))
     reported = explain(snapshot_of(node(), node()), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("Closed", "closed for today", 2)]
@@ -371,4 +373,5 @@ def test_links_between_replicas_are_listed() -> None:
 
 
 def test_jobs_without_bounds_get_no_links() -> None:
+    """Only violated bounds are listed."""
     assert explain(linked(), job(gateway="user"), PROFILE).links == ()

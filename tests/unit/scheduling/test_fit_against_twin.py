@@ -157,7 +157,9 @@ def jobs(draw: st.DrawFn) -> Job:
     st.lists(jobs(), min_size=1, max_size=4),
     st.sets(st.integers(0, 2)),
 )
-def test_kernels_filters_and_reference_agree(whole: Fleet, running: list[Job], asking: list[Job], paid: set[int]) -> None:
+def test_kernels_filters_and_reference_agree(
+    whole: Fleet, running: list[Job], queue: list[Job], paid: set[int]
+) -> None:
     """For all placements, compiled filters, plugin filters and the reference find the same feasible nodes."""
     snapshot, twin = Snapshot(whole), Twin(whole)
     for each in running:
@@ -165,7 +167,7 @@ def test_kernels_filters_and_reference_agree(whole: Fleet, running: list[Job], a
     paid = {c for c in paid if c < len(whole.clusters)}
     snapshot.arrays.clusters_open[CLUSTERS_RESERVED] = [c in paid for c in range(len(whole.clusters))]
     owing_nothing = {whole.clusters[c].name for c in paid}
-    for each in asking:
+    for each in queue:
         line = snapshot.demands.index(each.demand)
         by_kernel = fit_column(snapshot.arrays, snapshot.demands.arrays, line)
         by_twin = list(twin.fitting(each.demand, owing_nothing))

@@ -96,6 +96,7 @@ def test_every_taint_has_to_be_tolerated() -> None:
 
 
 def test_prefer_no_schedule_taint_rejects_nothing() -> None:
+    """The effect PreferNoSchedule is no reason for a rejection."""
     assert refusals(snapshot_of(node(taints=(Taint("x", "", TaintEffect.PREFER_NO_SCHEDULE),))), job()) == [""]
 
 

@@ -32,10 +32,12 @@ PLUGINS: list[Plugin] = [
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
 def test_plugin_passes_the_suite(plugin: Plugin) -> None:
+    """The suite of `seaway.testing` finds no error."""
     check_plugin(plugin)
 
 
 def test_queue_order_is_priority_then_arrival_then_position() -> None:
+    """Higher priority goes first, then earlier arrival, then earlier position."""
     snapshot = Snapshot(fleet(node()))
     jobs = [
         job("late", arrives_s=9),

@@ -75,6 +75,7 @@ def test_policy_tables_include_new_nodes_on_both_paths() -> None:
     ids=["cordoned node", "ill device", "cordoned device", "lost device"],
 )
 def test_closed_nodes_and_devices_take_jobs_after_reopening(closed: Node) -> None:
+    """Closed nodes and devices take no jobs."""
     snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
     put_node(snapshot, "c", closed)
     assert not where(snapshot, WHOLE)

@@ -161,7 +161,7 @@ class Twin:
         self.fleet = fleet
         self.cards = {(cluster.name, node.name): [Card(each) for each in node.devices] for cluster, node in fleet.nodes}
         self.used = {at: [0, 0, 0] for at in self.cards}
-        self.promised: dict[tuple[str, str], int] = {}
+        self.reserved: dict[tuple[str, str], int] = {}
 
     def place(self, job: Job, placements: list[Placement]) -> None:
         """Record the placements of a job."""
@@ -185,14 +185,14 @@ class Twin:
         """Reserve bandwidth on the link between two gateways and on both interfaces."""
         if source != target:
             for way in ((source, target), (source, "out"), (target, "in")):
-                self.promised[way] = self.promised.get(way, 0) + mbps
+                self.reserved[way] = self.reserved.get(way, 0) + mbps
 
     def interface_free(self, source: str, target: str) -> float:
         """Return the free Mbit/s of the interfaces of gateways on the way from one to another."""
         doors = {gateway.name: gateway for gateway in self.fleet.gateways}
         out, into = doors[source], doors[target]
-        left = out.speed_mbps - out.used_out_mbps - self.promised.get((source, "out"), 0)
-        room = into.speed_mbps - into.used_in_mbps - self.promised.get((target, "in"), 0)
+        left = out.speed_mbps - out.used_out_mbps - self.reserved.get((source, "out"), 0)
+        room = into.speed_mbps - into.used_in_mbps - self.reserved.get((target, "in"), 0)
         return min(left if out.speed_mbps else math.inf, room if into.speed_mbps else math.inf)
 
     def card(self, placement: Placement, slice_: DeviceSlice) -> Card:
@@ -217,7 +217,7 @@ class Twin:
             return True
         for link in self.fleet.links:
             if (link.source, link.target) == (demand.gateway, cluster.gateway):
-                free: float = link.free_mbps - self.promised.get((link.source, link.target), 0)
+                free: float = link.free_mbps - self.reserved.get((link.source, link.target), 0)
                 free = min(free, self.interface_free(link.source, link.target))
                 return link.latency_ns is not None and (
                     (need.max_latency_ns == 0 or link.latency_ns <= need.max_latency_ns)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 import pytest
 
 from seaway.web import fragment
-from seaway.web.fragment import KEPT_S, once
+from seaway.web.fragment import STORED_S, once
 
 
 class Answer:
@@ -44,7 +44,7 @@ def test_what_nobody_is_shown_any_more_is_not_kept(moment: list[float]) -> None:
     for _ in range(1000):
         alive.add(once(("nodes",), [Answer()], Drawing))
         moment[0] += 0.5
-    assert len(alive) <= KEPT_S / 0.5 + 1
+    assert len(alive) <= STORED_S / 0.5 + 1
 
 
 def test_what_is_shown_again_and_again_stays(moment: list[float]) -> None:
@@ -52,6 +52,6 @@ def test_what_is_shown_again_and_again_stays(moment: list[float]) -> None:
     answer = Answer()
     first = once(("overview",), [answer], Drawing)
     for _ in range(100):
-        moment[0] += KEPT_S / 2
+        moment[0] += STORED_S / 2
         once(("nodes",), [Answer()], Drawing)
         assert once(("overview",), [answer], Drawing) is first

@@ -1,1 +1,1 @@
-"""The agent on a gateway: rounds of probes, and results that are queued until the controller accepts them."""
+"""The agent on a gateway: it runs rounds of probes and queues the results until the controller accepts them."""

@@ -1,4 +1,4 @@
-"""Exchange between an agent and the controller: targets are fetched, results are sent in order and exactly once."""
+"""Communication between an agent and the controller: fetch targets, and send results in order, exactly once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seaway.domain.errors import (
 )
 
 ROUND_BYTES = 176
-"""Maximum size of a result in a report, without its names."""
+"""Maximum size of a result in a report, without its names, bytes."""
 
 
 def size_bytes(result: Reported) -> int:
@@ -34,7 +34,7 @@ def size_bytes(result: Reported) -> int:
 
 
 class ResultQueue:
-    """Queue of results, oldest first. If it is full, the oldest are dropped. Several threads can use it.
+    """Queue of results, oldest first. A full queue drops the oldest. Thread-safe.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class ResultQueue:
         return self._bytes
 
     def put(self, results: Iterable[Reported]) -> None:
-        """Add results; count dropped ones."""
+        """Add results; count the dropped ones."""
         with self._lock:
             for each in results:
                 self._waiting.append(each)
@@ -69,7 +69,7 @@ class ResultQueue:
                 self._dropped += 1
 
     def take(self, most: int, most_bytes: int) -> tuple[tuple[Reported, ...], int]:
-        """Remove and return the oldest results, up to a number and a size, but at least one if there is any.
+        """Remove and return the oldest results, up to a number and a size, but at least one if the queue is not empty.
 
         Also returns the number of results dropped since the last call.
         """
@@ -90,8 +90,7 @@ log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
 FIRST_S, MAX_S = 1.0, 60.0
-"""Pause after the first failure, and the maximum, in seconds; it doubles in between. Up to half is left out randomly.
-"""
+"""First and maximum retry delay, seconds. The delay doubles with each failure, and jitter reduces it by up to half."""
 SET_NS = NS_PER_S
 """Minimum jump of the system time that counts as a clock change."""
 
@@ -108,18 +107,18 @@ NAMED = re.compile(r"rounds[.\[]+(\d+)")
 
 @dataclass(slots=True)
 class Delivered:
-    """Delivery of an agent's results since its start.
+    """Delivery statistics of an agent since its start.
 
     Attributes
     ----------
     rounds, reports
-        Accepted by the controller.
+        Number accepted by the controller.
     dropped
-        Results dropped because the queue was full.
+        Number of results dropped because the queue was full.
     refused
-        Results that the controller rejected.
+        Number of results that the controller rejected.
     replayed
-        Reports that the controller had already, or that are older than those of a later agent of the gateway.
+        Number of reports that the controller already had, or that are older than those of a later agent of the gateway.
     """
 
     rounds: int = 0
@@ -130,10 +129,10 @@ class Delivered:
 
 
 class Delivery:
-    """Calls to the controller, one at a time, with a back-off while it does not answer.
+    """Calls to the controller, one at a time, with back-off while it does not respond.
 
-    A report that may have arrived is sent again unchanged, under the same number, until the controller answers. So
-    nothing is counted twice and nothing is lost.
+    A report that may have arrived is sent again unchanged, with the same number, until the controller responds. So no
+    result is counted twice or lost.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ class Delivery:
     duty
         Receives the targets.
     clock
-        The wall-clock time at the start distinguishes the reports of this agent from those of earlier agents.
+        Provides the start time, which distinguishes the reports of this agent from those of earlier agents.
     random
         Jitter of the back-off.
     refresh_s
@@ -179,7 +178,7 @@ class Delivery:
         self._due_ns = dict.fromkeys((FETCH, BRING), clock.monotonic_ns())
         self._problems: dict[str, str] = {}
         self.delivered = Delivered()
-        """Results of the delivery."""
+        """Delivery statistics."""
 
     @property
     def waiting(self) -> int:
@@ -188,11 +187,11 @@ class Delivery:
 
     @property
     def trouble(self) -> str:
-        """Reason why the controller accepts no results or returns no targets; empty if it does."""
+        """Reason why the controller accepts no results or returns no targets; empty if it does both."""
         return self._problems.get(BRING) or self._problems.get(FETCH, "")
 
     def step(self) -> float:
-        """Make at most one call that is due; return the seconds to the next check unless results arrive before."""
+        """Make at most one due call; return the seconds to the next check, unless results arrive earlier."""
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._due_ns[FETCH]:
             self._try(FETCH, self._fetch)
@@ -211,7 +210,7 @@ class Delivery:
             self._try(BRING, self._bring)
 
     def _next(self) -> Report | None:
-        """Return the next report; it stays the same until the controller answers."""
+        """Return the next report. It stays the same until the controller responds."""
         if self._report is None:
             rounds, dropped = self._queue.take(BATCH, BATCH_BYTES)
             self.delivered.dropped += dropped
@@ -232,7 +231,7 @@ class Delivery:
             log.info("%d targets to probe, network version %s", len(assignment.targets), assignment.version)
 
     def _bring(self) -> None:
-        """Send the present report; it is finished unless this raises."""
+        """Send the current report. It is finished unless this raises."""
         report = self._report
         if report is None:
             return
@@ -252,7 +251,7 @@ class Delivery:
             self._due_ns[BRING] = self._after_ns(GAP_S)
 
     def _replayed(self, report: Report, before: bool, error: ConflictError) -> None:
-        """Drop a report that the controller has already or does not accept any more."""
+        """Drop a report that the controller already has or no longer accepts."""
         self._report = None
         if not before and self._clock_was_set():
             self._start()
@@ -270,7 +269,7 @@ class Delivery:
         self._overtaken = not before
 
     def _start(self) -> None:
-        """Start a new numbering of reports, later than all before."""
+        """Start a new numbering of reports, later than all earlier ones."""
         self._started_ns = self._clock.now_ns()
         self._began_ns = self._clock.monotonic_ns()
         self._number = 0
@@ -281,7 +280,7 @@ class Delivery:
         return self._clock.now_ns() - self._started_ns > passed_ns + SET_NS
 
     def _refused(self, report: Report, error: RejectedError) -> None:
-        """Drop the rounds that the controller rejects, or all if it names none, and send the others."""
+        """Drop the rejected rounds, or all if the error names none, and send the others."""
         self._due_ns[FETCH] = self._clock.monotonic_ns()  # the targets may have changed
         named = {int(found[1]) for each in (error, *error.also) if (found := NAMED.search(each.where))}
         good = tuple(each for index, each in enumerate(report.rounds) if named and index not in named)

@@ -1,4 +1,4 @@
-"""Follower: keeps a gateway in the configuration of the control plane."""
+"""Application of the control plane's configuration to a gateway."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from seaway.domain.errors import ConflictError, SeawayError
 log = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-"""Seconds between two checks. A gateway that does not report for a minute is not steered any more."""
+"""Seconds between two checks. The control plane stops steering a gateway that does not report for a minute."""
 MAX_S = 30.0
 AGAIN_S = 0.2
-"""Delay of the next check when the configuration changed while it was applied."""
+"""Delay of the next check after the configuration changed during its application, seconds."""
 
 
 class Follower:
     """Reconciliation of a gateway with its configuration.
 
-    While the control plane does not answer, or does not know the gateway any more, the gateway stays as it is. The next
-    check restores what another program changed in Seaway's settings.
+    The gateway keeps its configuration while the control plane does not respond or does not know the gateway. Each
+    check also reverts changes of other programs to Seaway's settings.
 
     Parameters
     ----------
     steerer
         Source of the configuration.
     steered
-        The machine.
+        The gateway machine.
     random
         Jitter of the back-off.
     """
@@ -63,7 +63,7 @@ class Follower:
         return EVERY_S
 
     def _confirm(self, wanted: Wanted) -> None:
-        """Confirm the applied paths, unless the control plane has the confirmation."""
+        """Confirm the applied paths, unless they are already confirmed."""
         now = (wanted.version, dict(wanted.active))
         if now != self._confirmed or dict(wanted.applied) != now[1]:
             self._steerer.confirm(wanted)
@@ -80,7 +80,7 @@ class Follower:
 
 
 def _paths(wanted: Wanted) -> str:
-    """Return a text with the selected paths of pairs with several paths."""
+    """Return a text with the selected paths, for pairs with several paths."""
     choices = {pair.target for pair in wanted.config.pairs if len(pair.paths) > 1}
     taken = [f"{target} by {path}" for target, path in sorted(wanted.active.items()) if target in choices]
     return f"; {', '.join(taken)}" if taken else ""

@@ -20,13 +20,13 @@ MAX_DISCARDED = 1000
 """Maximum number of discarded answers that a controller accepts for one round."""
 
 SPREAD, AGAIN = 0.7, 0.2
-"""Shares of the time of a round, without its timeouts, over which probes and repeated probes are spread."""
+"""Shares of a round, without its timeouts, over which probes and repeated probes are spread."""
 
 
 def measure(prober: Prober, assignment: Assignment, at_ns: int) -> tuple[Reported, ...]:
     """Probe every target, retry those without a usable answer once, and return the figures of each.
 
-    Both tries count, so losses of the first one remain if the second one is answered.
+    Both tries count, so losses of the first try remain if the second succeeds.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def _both(first: Round, second: Round) -> Round:
 
 
 def _reported(target: Target, found: Round, at_ns: int) -> Reported:
-    """Return the figures of a round; without counted probes, only the number of discarded answers."""
+    """Return the figures of a round. Without counted probes, they contain only the number of discarded answers."""
     said = figures(found) if found.sent else None
     return Reported(
         target=target.gateway,
@@ -64,13 +64,13 @@ def _reported(target: Target, found: Round, at_ns: int) -> Reported:
 
 
 class Leftovers:
-    """Discarded answers of rounds without a result, reported with the next result."""
+    """Discarded answers of rounds without a result. They are reported with the next result."""
 
     def __init__(self) -> None:
         self._discarded: dict[tuple[str, str], int] = {}
 
     def settle(self, results: Iterable[Reported]) -> list[Reported]:
-        """Return the results to report, those of rounds with counted probes."""
+        """Return the results to report: those with counted probes."""
         reported = []
         for each in results:
             way = (each.target, each.path)
@@ -85,8 +85,8 @@ class Leftovers:
 class Rounds:
     """Rounds of an agent, one after the other.
 
-    The first round begins after a random part of the interval, so that agents that start together do not probe at the
-    same time. A round is skipped if the previous one takes too long.
+    The first round begins after a random part of the interval, so that agents that start together do not probe
+    simultaneously. A round is skipped if the previous one takes too long.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Rounds:
     clock
         Clock of the schedule.
     random
-        Source of the random part.
+        Source of the random delay.
     give
         Receives the results of each round.
     """
@@ -113,7 +113,7 @@ class Rounds:
         self._due_ns: int | None = None
 
     def step(self) -> float:
-        """Run a round if one is due; return the seconds to the next check unless the assignment changes before."""
+        """Run a round if it is due; return the seconds to the next check, unless the assignment changes earlier."""
         assignment = self._duty.now
         if assignment is None or not assignment.targets:
             self._due_ns = None
@@ -137,7 +137,7 @@ MAX_NAMED = 10
 
 
 class Watch:
-    """Log of the results of rounds: only changes, each once.
+    """Log of changes in the results of rounds, each logged once.
 
     Parameters
     ----------

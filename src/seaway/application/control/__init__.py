@@ -1,1 +1,1 @@
-"""The control loop: collect, decide, execute, observe, over and over."""
+"""The control loop: collect, decide, execute and observe, repeatedly."""

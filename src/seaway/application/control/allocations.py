@@ -1,6 +1,7 @@
 """Allocations by cluster: the relevant clusters, the attempts, and the amounts.
 
-All functions need the lock of the controller. The result of `own` is computed when it is read, which may be later.
+All functions require the lock of the controller. The properties of the result of `own` are computed on first access,
+possibly later.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def held_by_orphans(live: LiveCluster) -> list[Attempt]:
 
 
 def lives(workloads: Iterable[Workload]) -> Iterator[Workload]:
-    """Return the workloads that have not ended and so have allocations."""
+    """Yield the workloads that have not ended, and therefore have allocations."""
     return (copy for copy in workloads if copy.phase not in FINISHED_PHASES)
 
 
@@ -52,16 +53,16 @@ def _attempt(copy: Workload, replica: ReplicaStatus) -> Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Nodes of another cluster that list devices which they do not own.
+    """Nodes of another cluster that list devices owned by nodes elsewhere.
 
     Attributes
     ----------
     cluster
-        Their cluster.
+        Name of that cluster.
     homes
-        Their devices, with the node that owns each, by listing node.
+        Listed devices with the owning node of each, by listing node.
     pods
-        Unmanaged pods on these nodes.
+        Unmanaged pods on the listing nodes.
     attempts
         Attempts with allocations in that cluster.
     """
@@ -72,7 +73,7 @@ class _Lists:
     attempts: Sequence[Attempt]
 
     def guests(self) -> Iterator[UnmanagedPod]:
-        """Yield the allocations of these devices there."""
+        """Yield the allocations of these devices in that cluster."""
         for pod in sorted(self.pods, key=lambda pod: pod.node):
             containers = pod.containers or ("",) * len(pod.slices)
             for taken, container in zip(pod.slices, containers, strict=False):
@@ -96,11 +97,11 @@ class Own:
     Attributes
     ----------
     reported
-        Its nodes, with everything that they list.
+        Nodes of the cluster with all devices that they list.
     duplicates
         Devices of these nodes that other nodes list too.
     others
-        Nodes of other clusters that list its devices too.
+        Nodes of other clusters that list devices of this cluster too.
     """
 
     reported: tuple[Node, ...]
@@ -109,33 +110,33 @@ class Own:
 
     @property
     def elsewhere(self) -> Set[str]:
-        """Devices that its nodes list and nodes of other clusters own."""
+        """Devices that nodes of this cluster list and nodes of other clusters own."""
         return self.duplicates.elsewhere
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Its nodes, with only the devices that they own."""
+        """Nodes of the cluster with only the devices that they own."""
         if not (lacking := self.duplicates.lacking):
             return self.reported
         return tuple(_without(node, lacking[node.name]) if node.name in lacking else node for node in self.reported)
 
     @cached_property
     def guests(self) -> tuple[UnmanagedPod, ...]:
-        """Allocations of its devices by pods of other clusters whose nodes list them too.
+        """Allocations of the cluster's devices by pods of other clusters whose nodes list them too.
 
-        Each is one slice, with the node that has the device, under a name that includes the other cluster.
+        Each is one slice on the node that owns the device, with a name that includes the other cluster.
         """
         return tuple(guest for each in self.others for guest in each.guests())
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Amounts of a cluster, in total and allocated.
+    """Amounts of a cluster, total and allocated.
 
     Attributes
     ----------
     jobs
-        Jobs with allocations; orphans do not count.
+        Number of jobs with allocations, without orphans.
     """
 
     nodes: int
@@ -148,7 +149,7 @@ class Sums:
 
 
 def away(live: ControlState) -> list[str]:
-    """Return the clusters with attempts that are not in the fleet, or not known yet to be in it."""
+    """Return the clusters with attempts that are not in the fleet, or not yet known to be in it."""
     return sorted(name for name, held in live.by_cluster.items() if held and name not in live.fleet.clusters)
 
 

@@ -1,4 +1,4 @@
-"""Totals of the attempts in a cluster, updated with each change, since adding up all of them is slow."""
+"""Totals of the attempts in a cluster, updated with each change instead of summed up on demand."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str
     Parameters
     ----------
     elsewhere
-        Devices that do not count.
+        Devices to exclude.
     """
     sums, jobs = NOTHING, set[str]()
     for attempt in attempts:

@@ -1,7 +1,7 @@
-"""Traffic on interfaces beyond reserved bandwidth, so that each reservation counts once: as reserved or as measured.
+"""Interface traffic beyond reserved bandwidth, so that each reservation counts once: as reserved or as measured.
 
-Agents do not measure traffic per job. Two facts are known: a figure whose interval ended before a job started contains
-none of its traffic, and traffic from before its start is not its own.
+Agents do not measure traffic per job. Two facts are known. A measurement whose interval ended before a job started
+contains no traffic of the job. Traffic from before the start of a job belongs to others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSn
 from seaway.domain.network import Gateway, Link
 
 Key = tuple[str, int]
-"""ID of a job and number of an attempt."""
+"""Job ID and attempt number."""
 
 Ways = tuple[tuple[str, str, int], ...]
 """Reserved bandwidth of a job: source gateway, target gateway, Mbit/s."""
@@ -34,8 +34,8 @@ class _Reservation:
 class BandwidthLedger:
     """Separation of reserved bandwidth from measured traffic.
 
-    For each direction of an interface it stores the *ground*: the minimum of other traffic at the time of the latest
-    reservation. It counts as other traffic until a measurement is lower.
+    For each direction of an interface, it stores the *ground*: the minimum of other traffic at the time of the latest
+    reservation. The ground counts as other traffic until a measurement is lower.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class BandwidthLedger:
     def begin(self, key: Key, ways: Ways, running_ns: int | None) -> None:
         """Add the reservation of a new attempt; see `note`.
 
-        If the attempt does not run yet, none of the earlier traffic is its own.
+        If the attempt is not running yet, all earlier traffic belongs to others.
         """
         if running_ns is None and key not in self._held:
             self._begun |= _sides(ways)
@@ -70,7 +70,7 @@ class BandwidthLedger:
         Parameters
         ----------
         running_ns
-            Wall-clock time since which it runs; None if it does not run yet.
+            Wall-clock start of the attempt; None if it is not running yet.
         """
         before = self._held.pop(key, None)
         self._ended.pop(key, None)
@@ -79,20 +79,20 @@ class BandwidthLedger:
             self.settling = True
 
     def run(self, key: Key, running_ns: int | None) -> None:
-        """Set the wall-clock time since which an attempt runs."""
+        """Set the wall-clock start of a running attempt."""
         promise = self._held.get(key)
         if promise and promise.running_ns is None:
             self._held[key] = replace(promise, running_ns=running_ns)
 
     def end(self, key: Key) -> None:
-        """Remove the reservation of an attempt; later measurements may still contain its traffic."""
+        """Remove the reservation of an attempt. Later measurements may still contain its traffic."""
         promise = self._held.pop(key, None)
         if promise:
             self._ended[key] = promise.ways, None
             self.settling = True
 
     def forget(self) -> None:
-        """Drop all reservations and the traffic before them: jobs that are reported again may have run for long."""
+        """Drop all reservations and grounds. Jobs that are reported again may have been running for long."""
         for known in (self._held, self._ended, self._begun, self._grounds, self._infeasible):
             known.clear()
 
@@ -105,16 +105,16 @@ class BandwidthLedger:
     def beyond(self, network_snapshot: NetworkSnapshot, since_ns: Mapping[str, int], now_ns: int) -> NetworkSnapshot:
         """Return gateways and links with their use beyond reservations.
 
-        The reservation of a job is subtracted from a measurement if the job ran for the whole interval, but not below
-        the ground. The engine counts the reservations of other jobs in full. Their traffic also counts as measured, but
-        only as far as all reservations still fit.
+        The reservation of a job is subtracted from a measurement if the job ran for the whole interval. The result is
+        never below the ground. The engine counts the reservations of other jobs in full. Their traffic counts as
+        measured too, but only as far as all reservations still fit.
 
         Parameters
         ----------
         since_ns
-            Wall-clock time at which the interval of the measurement of a gateway began, by gateway.
+            Wall-clock start of the interval of the measurement, by gateway.
         now_ns
-            Wall-clock time, in nanoseconds since 1970.
+            Wall-clock time, nanoseconds since 1970.
         """
         if not network_snapshot.gateways:
             return network_snapshot
@@ -180,7 +180,7 @@ def _sums(all_ways: Iterable[Ways]) -> Counter[Side]:
 
 
 def _used(link: Link, source: Gateway, target: Gateway) -> Link:
-    """Return a link with its use by others, so that it has as much left as both of its interfaces have."""
+    """Return a link whose use leaves as much bandwidth as the fuller of its interfaces has."""
     if not link.bandwidth_mbps:
         return link
     left_mbps = min(source.speed_mbps - source.used_out_mbps, target.speed_mbps - target.used_in_mbps)

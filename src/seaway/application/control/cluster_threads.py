@@ -1,4 +1,4 @@
-"""Communication with clusters in two threads for each, so that a slow cluster delays no other."""
+"""Communication with clusters, two threads per cluster, so that a slow cluster does not delay others."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from seaway.domain.errors import InvariantError, UnavailableError
 log = logging.getLogger(__name__)
 
 WATCH_S = 5.0
-"""Maximum time that a cluster may wait for a change before it answers."""
+"""Maximum time that a cluster may wait for a change before it responds, seconds."""
 
 WATCHES = 3
-"""Minimum number of answers of an idle cluster before it would count as unreachable."""
+"""Minimum number of responses of an idle cluster within the time after which it counts as unreachable."""
 
 GATHER_S = 0.03
-"""Pause after each exchange, in which further commands or changes gather."""
+"""Pause after each exchange, which collects further commands or changes, seconds."""
 
 MAX_UNREAD = 32
-"""Maximum number of uncollected reports of a cluster, for example while the database does not answer."""
+"""Maximum number of unread reports of a cluster, for example while the database does not respond."""
 
 MIN_PAUSE_S = 0.2
 MAX_PAUSE_S = 5.0
 
 
 class Threads:
-    """Threads per cluster: one sends commands, one receives changes.
+    """Two threads per cluster: one sends commands, one receives changes.
 
     Parameters
     ----------
     clock
         Clock for delays.
     random
-        Random delays, so that clusters that failed together are not retried together.
+        Jitter of delays, so that clusters that failed together are not retried together.
     stale_after_s
-        Seconds without an answer after which a cluster counts as unreachable. Idle clusters have to answer well before
-        that.
+        Seconds without a response after which a cluster counts as unreachable. Idle clusters have to respond well
+        before that.
     """
 
     def __init__(self, clock: Clock, random: Random, stale_after_s: float = WATCH_S * WATCHES) -> None:
@@ -113,9 +113,10 @@ class Threads:
         )
 
     def stop(self) -> None:
-        """Stop all threads. Commands that are not sent yet stay in the store.
+        """Stop all threads. Unsent commands stay in the store.
 
-        A thread that waits for a cluster ends with the answer and drops it. Nothing waits for these threads.
+        A thread that waits for a cluster ends after the response and drops it. The caller does not wait for these
+        threads.
         """
         with self._using:
             self._stopping.set()
@@ -131,7 +132,7 @@ _Sent = tuple[PendingCommand, Command]
 
 
 class _Connection:
-    """Connection to one cluster: a thread that sends and a thread that receives."""
+    """Connection to one cluster: a sending and a receiving thread."""
 
     def __init__(
         self,
@@ -170,14 +171,14 @@ class _Connection:
             self._command_queue.drop(pending_commands)
 
     def forget(self) -> None:
-        """Drop all queued commands, and request everything again."""
+        """Drop all queued commands, and request a complete listing."""
         with self._some:
             self._command_queue = self._command_queue.emptied()
             self._cursor = ""
             self._round += 1
 
     def was_read(self) -> None:
-        """Continue to receive: the last changes were processed or dropped."""
+        """Continue to receive after the last changes were processed or dropped."""
         with self._some:
             self._unread = 0
             self._read.set()
@@ -218,7 +219,7 @@ class _Connection:
                 self._stopping.wait(GATHER_S)
 
     def _await_due(self) -> tuple[CommandQueue, list[_Sent]]:
-        """Wait until a command is due or can be sent; return the queue and the commands."""
+        """Wait until a command is due; return the queue and the due commands."""
         with self._some:
             if self._stopping.is_set():
                 return self._command_queue, []
@@ -229,7 +230,7 @@ class _Connection:
             return self._command_queue, self._command_queue.take(self._clock.monotonic_ns())
 
     def _take_in(self, command_queue: CommandQueue, due: Sequence[_Sent], answers: Answers) -> None:
-        """Process the answers that are available, and each other one when it arrives."""
+        """Process the available answers now, and the others when they arrive."""
         at_once = [(sent, each) for sent, each in zip(due, answers, strict=True) if isinstance(each, Answer)]
         self._settle(command_queue, [sent for sent, _ in at_once], [answer for _, answer in at_once])
         for sent, each in zip(due, answers, strict=True):
@@ -270,7 +271,7 @@ class _Connection:
                 continue
             except Exception:
                 failures += 1
-                log.exception("listening to %s failed", self.backend.cluster)
+                log.exception("receiving changes of %s failed", self.backend.cluster)
                 self._stopping.wait(self._pause_s(failures))
                 continue
             failures = 0
@@ -282,7 +283,7 @@ class _Connection:
             self._stopping.wait(GATHER_S)
 
     def _publish_report(self, report: Report) -> None:
-        """Report something, and count it as unread."""
+        """Publish a report, and count it as unread."""
         with self._some:
             self._unread += 1
             if self._unread >= MAX_UNREAD:
@@ -290,5 +291,5 @@ class _Connection:
         self._publish([report])
 
     def _pause_s(self, failures: int) -> float:
-        """Return the pause in seconds after so many failures: exponential, and randomly up to half shorter."""
+        """Return the pause after a number of failures in seconds: exponential, with jitter of up to half."""
         return backoff(failures, MIN_PAUSE_S, MAX_PAUSE_S, self._random)

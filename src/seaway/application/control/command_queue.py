@@ -13,24 +13,24 @@ TOGETHER = 256
 """Maximum number of commands in flight to one cluster."""
 
 RETRY_NS = 500_000_000
-"""Delay before a command that was neither done nor refused is sent again; it doubles up to `MAX_RETRY_NS`."""
+"""Delay before a command that was neither done nor rejected is sent again. It doubles up to `MAX_RETRY_NS`."""
 
 MAX_RETRY_NS = 10_000_000_000
 
 Key = tuple[str, int]
-"""ID of a job and number of an attempt."""
+"""Job ID and attempt number."""
 
 
 def retry_ns(tries: int) -> int:
-    """Return the delay after so many failed tries."""
+    """Return the delay after a number of failed tries."""
     return int(backoff(tries, RETRY_NS, MAX_RETRY_NS))
 
 
 class CommandQueue:
-    """Commands for one cluster: for each attempt only the latest.
+    """Commands for one cluster, only the latest for each attempt.
 
     A command that `take` returned is in flight until `settle`. No other command for its attempt is sent before that. A
-    failed command returns to the queue, unless it was dropped since.
+    failed command returns to the queue, unless it was dropped in the meantime.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class CommandQueue:
     ) -> list[Answered]:
         """Record the answers to commands in flight; return the new ones. Retry commands without a final answer.
 
-        A removal is retried for ever, since its objects hold devices until they are gone.
+        A removal is retried indefinitely, since its objects occupy devices until they are removed.
         """
         news = []
         for (pending_commands, command), answer in zip(sent, answers, strict=True):
@@ -87,7 +87,7 @@ class CommandQueue:
         self.tries.pop((*key, pending_commands.cluster), None)
 
     def take(self, now_ns: int) -> list[tuple[PendingCommand, Command]]:
-        """Return the commands that are due, up to the limit in flight."""
+        """Return the due commands, up to the limit of commands in flight."""
         room = TOGETHER - len(self._under_way)
         due: list[tuple[PendingCommand, Command]] = []
         for key, (pending_commands, command, due_ns) in self._waiting.items():
@@ -103,13 +103,13 @@ class CommandQueue:
         return due
 
     def awaits(self, pending_commands: PendingCommand) -> bool:
-        """Report whether this command has no answer yet; it may still wait behind others."""
+        """Report whether this command has no answer yet, queued or in flight."""
         key = (pending_commands.job_id, pending_commands.attempt)
         found = self._waiting[key][0] if key in self._waiting else self._wanted.get(key)
         return found == pending_commands and (*key, pending_commands.cluster) not in self.tries
 
     def next_due_ns(self) -> int | None:
-        """Return the time of the next due command; None if that depends on an answer or a new command."""
+        """Return the time of the next due command; None if it depends on an answer or a new command."""
         if len(self._under_way) >= TOGETHER:
             return None
         return min(

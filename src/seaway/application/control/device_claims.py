@@ -1,4 +1,4 @@
-"""Owner of a device that several nodes list, for example if a machine joined again and its old node still exists."""
+"""Owners of devices that several nodes list, for example after a machine joined again under another node name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.domain.node import Node
 log = logging.getLogger(__name__)
 
 Place = tuple[str, str]
-"""A cluster and a node of it."""
+"""Cluster and node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class DuplicateDevices:
     Attributes
     ----------
     lacking
-        Devices that its nodes list but other nodes own, by node.
+        Devices that nodes of this cluster list but other nodes own, by node.
     elsewhere
-        Devices that its nodes list and nodes of other clusters own.
+        Devices that nodes of this cluster list and nodes of other clusters own.
     listed
-        Nodes of other clusters that list its devices: these devices, with the owner of each.
+        Nodes of other clusters that list devices of this cluster, with these devices and their owners.
     """
 
     lacking: Mapping[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -36,20 +36,20 @@ class DuplicateDevices:
 
 
 class Claims:
-    """Record of which nodes list which devices. One node owns each device.
+    """Record of the nodes that list each device. One of them owns the device.
 
-    The previous owner stays the owner, unless only another node is ready. The other nodes lose this device only.
+    The previous owner stays the owner, unless only another node is ready. The other nodes lose only this device.
     """
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[Place, ...]] = {}
-        """Nodes that list a device, by UUID; the first is its owner."""
+        """Nodes that list a device, by UUID; the first is the owner."""
         self._last: dict[str, Place] = {}
-        """Last owner of each device that no node lists any more."""
+        """Last owner of each device that is no longer listed."""
         self._contested: set[str] = set()
         self._down: set[Place] = set()
         self._duplicates: Mapping[str, DuplicateDevices] | None = None
-        """Result of `duplicates`; None after a change."""
+        """Cached result of `duplicates`; None after a change."""
 
     def take(self, name: str, before: Cluster | None, now: Cluster | None) -> bool:
         """Apply the inventory of a cluster; report whether the owner of a device changed.
@@ -57,9 +57,9 @@ class Claims:
         Parameters
         ----------
         before
-            The previous inventory; None if there was none.
+            The previous inventory; None for a new cluster.
         now
-            None if the cluster is gone.
+            The new inventory; None for a removed cluster.
         """
         old = {node.name: node for node in before.nodes} if before else {}
         owners: dict[str, Place | None] = {}
@@ -135,7 +135,7 @@ class Claims:
                 said.update((places[0], other) for other in places[1:])
         for (owner, other), count in said.items():
             log.warning(
-                "%s and %s list the same %s; %s counted on %s alone; delete the stale node",
+                "%s and %s list the same %s; %s counted only on %s; delete the stale node",
                 "/".join(owner),
                 "/".join(other),
                 "device" if count == 1 else f"{count} devices",

@@ -1,4 +1,4 @@
-"""Interface to send commands to clusters and collect reports, and a synchronous implementation."""
+"""Interface that sends commands to clusters and collects reports, and a synchronous implementation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seaway.domain.errors import UnavailableError
 
 
 class Dispatcher(Protocol):
-    """Delivery of commands to clusters, each until it has a final answer, and collection of reports."""
+    """Delivery of commands to clusters until a final answer, and collection of reports."""
 
     def use(self, backends: Sequence[Backend]) -> None:
         """Connect to these clusters from now on.
@@ -24,13 +24,13 @@ class Dispatcher(Protocol):
         """
 
     def give(self, pending_commands: PendingCommand, command: Command) -> None:
-        """Queue a command, and replace an unsent command of the same attempt.
+        """Queue a command; replace an unsent command of the same attempt.
 
-        Commands for clusters that are not connected may be dropped. They are given again when the cluster joins.
+        Commands for disconnected clusters may be dropped. They are queued again when the cluster joins.
         """
 
     def drop(self, pending_commands: PendingCommand) -> None:
-        """Cancel a command that is not sent yet."""
+        """Cancel a command that was not sent yet."""
 
     def forget(self) -> None:
         """Cancel all commands."""
@@ -39,17 +39,17 @@ class Dispatcher(Protocol):
         """Return the reports since the last call."""
 
     def delays(self) -> dict[tuple[str, int, str], str]:
-        """Return the commands that failed so far, by job, attempt and cluster, with the last reason."""
+        """Return the failed commands, by job, attempt and cluster, with the last reason."""
 
     def awaits(self, pending_commands: PendingCommand) -> bool:
-        """Report whether a command has had no answer yet, also if it still waits behind others."""
+        """Report whether a command has no answer yet, queued or in flight."""
 
     def stop(self) -> None:
         """Stop all communication with clusters."""
 
 
 class InPlace:
-    """Synchronous dispatcher for a virtual clock and for tests. `collect` contacts the clusters one by one."""
+    """Synchronous dispatcher for virtual clocks and tests. `collect` contacts the clusters one by one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The current fleet: inventories that clusters report, and allocations on it."""
+"""The current fleet: inventories reported by clusters, and allocations."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from seaway.scheduling.snapshot.update import put_gateways, put_links, put_node,
 log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
-"""ID of a job and number of an attempt."""
+"""Job ID and attempt number."""
 
 NOT_MEASURED: Mapping[str, int] = {}
-"""Default for no measured gateways."""
+"""Default without measured gateways."""
 
 MIN_DEMANDS = 2048
-"""Demands that a snapshot may hold beyond twice the allocated ones."""
+"""Number of demands that a snapshot may contain beyond twice the allocated ones."""
 
 
 @dataclass(slots=True)
 class Orphan:
-    """Workload of an unknown job, with an allocation for each replica."""
+    """Workload of an unknown job, with one allocation per replica."""
 
     copy: Workload
     bookings: list[Allocation]
@@ -56,17 +56,17 @@ class LiveCluster:
     Attributes
     ----------
     cluster
-        Its latest inventory; None before its first answer.
+        Latest inventory; None before the first response.
     state
-        Whether it answers.
+        State of the connection.
     last_seen_ns
-        Monotonic time of its last complete answer.
+        Monotonic time of the last complete response.
     unreachable_reason
         Reason why the last request failed; empty if it succeeded.
     reported_unreachable
-        Whether a warning was logged that it does not answer.
+        Whether a warning about missing responses was logged.
     orphans
-        Orphaned workloads in it, by name.
+        Orphaned workloads by name.
     occupied
         Use by unmanaged pods.
     """
@@ -95,11 +95,11 @@ class LiveFleet:
     clusters
         Clusters by name, in the order that decides ties.
     version
-        Counter of changes after which a job may fit that did not fit before.
+        Counter of changes after which more jobs may fit.
     make
         Counter of changes of the inventory, independent of allocations.
     met
-        Whether the list of clusters was ever known.
+        Whether the list of clusters was ever available.
     """
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class LiveFleet:
     ) -> None:
         """Update gateways and links, as reported and as measured.
 
-        A failure leaves the previous state.
+        A failed update leaves the previous state.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class LiveFleet:
             raise
 
     def _reconnect(self, gateways: Sequence[Gateway], links: Sequence[Link], network_snapshot: NetworkSnapshot) -> None:
-        """Write the changes relative to these gateways and links into the snapshot."""
+        """Write the differences from these gateways and links into the snapshot."""
         same = [(each.name, each.address) for each in self._gateways] == [
             (each.name, each.address) for each in gateways
         ]
@@ -178,10 +178,10 @@ class LiveFleet:
             self.version += 1
 
     def tell(self, *clusters: Cluster) -> None:
-        """Apply inventories of clusters, except an inventory that is inconsistent.
+        """Apply inventories of clusters; ignore inconsistent ones.
 
-        If several nodes list a device, only its owner offers it; see `Claims`. Several new clusters in one call cost no
-        more than one: the snapshot is created once for all.
+        If several nodes list a device, only its owner offers it; see `Claims`. One call with several new clusters costs
+        as much as one new cluster, since the snapshot is created once for all.
         """
         changed: list[tuple[Cluster | None, Cluster]] = []
         for cluster in clusters:
@@ -205,7 +205,7 @@ class LiveFleet:
         return self._claims.take(name, before, cluster)
 
     def _replace_clusters(self, reported: Sequence[tuple[Cluster | None, Cluster]]) -> None:
-        """Create the snapshot again with new inventories; if that fails, apply them one by one."""
+        """Create the snapshot again with new inventories. If that fails, apply them one by one."""
         try:
             self.rebuild()
         except RejectedError as error:
@@ -254,7 +254,7 @@ class LiveFleet:
         self.version += 1
 
     def cordon_of(self, cluster: str, node: str = "") -> Cordon | None:
-        """Return the cordon on a cluster, or on a node of it."""
+        """Return the cordon of a cluster or node."""
         return self._cordons.get((cluster, node))
 
     def cordons(self) -> Iterable[Cordon]:
@@ -266,12 +266,12 @@ class LiveFleet:
         return self._claims.duplicates()
 
     def gateway_of(self, cluster: Cluster) -> str:
-        """Return the gateway of a cluster; empty if none is known."""
+        """Return the gateway of a cluster; empty if unknown."""
         admission = self._network_snapshot.gateways_by_cluster.get(cluster.name, cluster.gateway)
         return admission if any(gateway.name == admission for gateway in self._gateways) else ""
 
     def sides(self) -> dict[str, Side]:
-        """Return the side of each gateway: its clusters, or its user site if it has no clusters."""
+        """Return the endpoint behind each gateway: its clusters, or its user site if it has no clusters."""
         behind: dict[str, list[str]] = {gateway.name: [] for gateway in self._gateways}
         for name, admission in self._network_snapshot.gateways_by_cluster.items():
             behind[admission].append(name)
@@ -302,7 +302,7 @@ class LiveFleet:
 
     @property
     def surveyed(self) -> frozenset[str]:
-        """Names of the gateways whose agents measure."""
+        """Names of the gateways with measuring agents."""
         return frozenset(each.name for each in self._network_snapshot.gateways)
 
     @property
@@ -311,7 +311,7 @@ class LiveFleet:
         return self._reported
 
     def fleet(self) -> Fleet:
-        """Return all inventories, with nodes as the engine sees them."""
+        """Return all inventories, with nodes in the engine's form."""
         reported = [live.cluster for live in self.clusters.values() if live.cluster]
         clusters = tuple(
             replace(
@@ -325,19 +325,19 @@ class LiveFleet:
 
     @property
     def settling(self) -> bool:
-        """True while `connect` is needed again without new measurements.
+        """True if `connect` is needed again without new measurements.
 
-        The owner of some traffic is not known yet.
+        This is the case while the owner of some traffic is unknown.
         """
         return self._reserved_bandwidth.settling
 
     def rooms(self, wanted: Asked | None = None) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return the reserved bandwidth of each link, at its fuller end, and the free bandwidth, in Mbit/s.
+        """Return the reserved bandwidth of each link, at its busier end, and the free bandwidth, in Mbit/s.
 
         Parameters
         ----------
         wanted
-            Filter of the links by source and target; all links if left out.
+            Filter of the links by source and target; None for all.
         """
         gateways, totals = self.snapshot.fleet.gateways, self._reserved_bandwidth.totals()
         at = np.arange(len(gateways))
@@ -355,7 +355,7 @@ class LiveFleet:
     # Allocations.
 
     def hold(self, attempt: Attempt, job: Job, booking: Allocation | None = None) -> None:
-        """Add the allocation of an attempt: `booking` if the engine just made it, else one from its placements."""
+        """Add the allocation of an attempt: `booking` from the engine, or else one from its placements."""
         if booking is None:
             booking = allocate(self.snapshot, job, attempt.placements)
             self._note_homeless(attempt.placements)
@@ -366,14 +366,14 @@ class LiveFleet:
         self._reserved_bandwidth.begin(key, self._ways(attempt, job), attempt.running_ns)
 
     def run(self, key: Key, running_ns: int | None) -> None:
-        """Set the wall-clock time since which an attempt runs; ignore an attempt without allocation."""
+        """Set the wall-clock start of a running attempt; ignore an attempt without allocation."""
         held = self._held.get(key)
         if held and held[0].running_ns != running_ns:
             self._held[key] = (replace(held[0], running_ns=running_ns), *held[1:])
             self._reserved_bandwidth.run(key, running_ns)
 
     def let_go(self, key: Key) -> None:
-        """Release the allocation of an attempt; ignore an attempt without one."""
+        """Release the allocation of an attempt, if any."""
         held = self._held.pop(key, None)
         if held:
             held[2].release(self.snapshot)
@@ -381,7 +381,7 @@ class LiveFleet:
             self.version += 1
 
     def keep_in(self, key: Key, clusters: Set[str]) -> None:
-        """Release the allocation of an attempt, except in some clusters."""
+        """Release the allocation of an attempt outside the given clusters."""
         attempt, job, booking = self._held[key]
         retained = tuple(each for each in attempt.placements if each.cluster in clusters)
         if len(retained) == len(attempt.placements):
@@ -401,7 +401,7 @@ class LiveFleet:
             orphans[copy.name] = Orphan(copy, self._allocate_orphan(copy))
 
     def drop_orphan(self, cluster: str, name: str) -> None:
-        """Release the allocation of an orphaned workload; ignore a workload that is none."""
+        """Release the allocation of an orphaned workload, if any."""
         live = self.clusters.get(cluster)
         orphan = live.orphans.pop(name, None) if live else None
         if orphan:
@@ -410,18 +410,18 @@ class LiveFleet:
             self.version += 1
 
     def keep_orphans(self, cluster: str, names: Set[str]) -> None:
-        """Drop the orphans of a cluster, except those in `names`."""
+        """Drop all orphans of a cluster that are not in `names`."""
         for name in self.clusters[cluster].orphans.keys() - names:
             self.drop_orphan(cluster, name)
 
     def occupy(self, cluster: str, unmanaged_pods: Iterable[UnmanagedPod], *, complete: bool) -> None:
-        """Apply the unmanaged pods that a cluster reports; `complete` means that these are all of them."""
+        """Apply unmanaged pods of a cluster; `complete` marks a complete list."""
         changed = self.clusters[cluster].occupied.take(unmanaged_pods, self.snapshot, complete=complete)
         self._note_unknown(cluster, changed)
         self.version += bool(changed)
 
     def empty(self) -> None:
-        """Release all allocations of attempts, also those without a stored attempt."""
+        """Release all allocations of attempts, including those without a stored attempt."""
         self._reserved_bandwidth.forget()
         self._held.clear()
         self.rebuild()
@@ -432,9 +432,9 @@ class LiveFleet:
         return held[2] if held else None
 
     def forget_demands(self, others: Iterable[Allocation]) -> None:
-        """Remove demands without allocation from the snapshot, once they are most of its demands.
+        """Remove unallocated demands from the snapshot once they are the majority.
 
-        Waiting jobs get a new row when they are tried the next time.
+        Waiting jobs get a new row at their next try.
 
         Parameters
         ----------
@@ -469,7 +469,7 @@ class LiveFleet:
         self.version += 1
 
     def _ways(self, attempt: Attempt, job: Job) -> Ways:
-        """Return the bandwidth reservations of an attempt as the link table counts them: source, target, Mbit/s."""
+        """Return the bandwidth reservations of an attempt in the form of the link table: source, target, Mbit/s."""
         if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
             return ()
         behind = {each.name: each.gateway for each in self.snapshot.clusters}
@@ -496,7 +496,10 @@ class LiveFleet:
         return booked
 
     def _note_homeless(self, placements: Iterable[Placement]) -> None:
-        """Note allocated nodes and devices that no cluster reports, to allocate them once one does."""
+        """Record allocated nodes and devices that no cluster reports.
+
+        They are allocated when a cluster reports them.
+        """
         for placement in placements:
             self._note_unknown(placement.cluster, (placement.node,))
             self._unlisted |= {each.uuid for each in placement.slices if each.uuid not in self.snapshot.device_index}

@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 MINUTE_NS = 60 * NS
 
 MAX_HELD = 10
-"""Maximum extension of the time to confirm, as a multiple, while a cluster reports progress."""
+"""Maximum factor by which progress reports of a cluster extend the time to confirm."""
 
 AGAIN_S = 1
-"""Delay before a handled deadline is checked again, in seconds."""
+"""Delay before a handled deadline is checked again, seconds."""
 
 
 class Housekeeping:
@@ -47,7 +47,7 @@ class Housekeeping:
         self._read_ns = live.clock.monotonic_ns()
 
     def reset(self) -> None:
-        """Restart the time to confirm placements, since no answer could arrive before everything was read."""
+        """Restart the time to confirm placements, since no answer could arrive during the reload."""
         self._read_ns = self._state.clock.monotonic_ns()
 
     def changes(self) -> list[Change]:
@@ -78,7 +78,7 @@ class Housekeeping:
         self._doubt()
 
     def _doubt(self) -> None:
-        """Update whether missing reports may have a local cause; reconsider jobs of lost clusters if that changes."""
+        """Check whether missing reports may have a local cause; reconsider jobs of lost clusters if that changes."""
         doubtful = self._halts() or self._recently_halted()
         if doubtful != self._state.doubtful:
             self._state.doubtful = doubtful
@@ -87,7 +87,7 @@ class Housekeeping:
                     self._state.reconsider(live.name)
 
     def _pass_over_pauses(self, now_ns: int) -> None:
-        """Ignore time in which the loop itself received no reports, for example without a database."""
+        """Exclude time during which the loop itself processed no reports, for example without a database."""
         deaf_ns = now_ns - self._aged_ns - int(self._state.settings.stale_after_s * NS)
         self._aged_ns = now_ns
         if deaf_ns > 0:
@@ -99,7 +99,7 @@ class Housekeeping:
             self._state.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
 
     def _replace(self) -> Iterator[Change]:
-        """Send jobs of lost or removed clusters back to their queues, a limited number per minute."""
+        """Requeue jobs of lost or removed clusters, a limited number per minute."""
         gone, reported = self._removed_clusters()
         yield from reported
         yield from self._end_forgotten()
@@ -121,7 +121,7 @@ class Housekeeping:
         return [live.name for live in self._state.fleet.clusters.values() if live.state is not ClusterState.UP]
 
     def _halts(self) -> bool:
-        """Report whether so many clusters do not answer that the fault is likely local, and record the time."""
+        """Report whether so many clusters are unreachable that the fault is likely local, and record the time."""
         halted = len(self._unreachable()) > self._state.settings.unhealthy_cluster_threshold * len(
             self._state.fleet.clusters
         )
@@ -132,7 +132,7 @@ class Housekeeping:
     def _recently_halted(self) -> bool:
         """Report whether too many clusters were unreachable within the last grace period.
 
-        Clusters recover from a common fault one after the other. Late ones get the whole grace period again.
+        Clusters recover from a common fault one after the other. Late ones get the full grace period again.
         """
         if self._doubted_ns is None:
             return False
@@ -143,7 +143,7 @@ class Housekeeping:
         return sorted(key for key in keys if self._state.attempts[key].state.live)
 
     def _reschedule(self, why: Mapping[str, str]) -> Iterator[Change]:
-        """Send the jobs in these clusters back to their queues, with a reason for each cluster."""
+        """Requeue the jobs in these clusters, with a reason for each cluster."""
         now_ns = self._state.clock.monotonic_ns()
         while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
             self._replaced_ns.popleft()
@@ -158,7 +158,7 @@ class Housekeeping:
     def _removed_clusters(self) -> tuple[list[str], list[Change]]:
         """Return clusters that left the fleet a grace period ago and still have attempts, and the events to store.
 
-        An empty fleet is more likely a mistake and has no other place for jobs, so no cluster is given up then.
+        An empty fleet is more likely a mistake, and jobs have no other place. So no cluster is given up then.
         """
         fleet, now_ns = self._state.fleet, self._state.clock.monotonic_ns()
         if not fleet.met or not fleet.clusters:
@@ -175,7 +175,7 @@ class Housekeeping:
         return gone, reported
 
     def _end_forgotten(self) -> Iterator[Change]:
-        """End attempts whose removal no cluster has to confirm any more."""
+        """End attempts without removals that a cluster has to confirm."""
         for key in sorted(self._state.done):
             yield ended(self._state.attempts[key], self._state.clock.now_ns())
 
@@ -226,7 +226,7 @@ class Housekeeping:
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
-        """Return the monotonic time since which the slowest cluster has not reported on an attempt.
+        """Return the monotonic time of the last progress on an attempt in the slowest cluster.
 
         A cluster that has not received the command yet does not count.
         """
@@ -250,7 +250,7 @@ class Housekeeping:
         yield change
 
     def _make_whole(self, key: DueKey) -> Iterator[Change]:
-        """Send the command for an incomplete workload again: parts may have been removed before they were observed."""
+        """Send the command for an incomplete workload again; parts may have been removed before their observation."""
         self._state.partial.discard(key)
         found, copy = self._state.current(key[:2]), self._state.seen.get(key[:2], {}).get(key[2])
         if found is None or copy is None or not lacking(copy, found[1]):
@@ -268,7 +268,7 @@ class Housekeeping:
         yield change
 
     def _look_again(self, what: Due, key: DueKey) -> None:
-        """Set the deadline again, since its change is not stored if a user updates the job at the same time."""
+        """Set the deadline again, since its change is not stored if a user updates the job concurrently."""
         self._state.deadlines.in_seconds(AGAIN_S, what, key)
 
     def _forgive(self, job_id: str) -> None:

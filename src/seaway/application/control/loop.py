@@ -31,9 +31,9 @@ from seaway.domain.errors import UnavailableError
 
 
 class FairLock:
-    """Lock for one thread that holds it most of the time and others that need it now and then.
+    """Lock for one thread that holds it most of the time and others that need it occasionally.
 
-    A thread that releases a plain lock and acquires it again usually wins against all waiting threads. Here, waiting
+    With a plain lock, a thread that releases and reacquires it usually wins against all waiting threads. Here, waiting
     threads go first. The lock is not reentrant.
     """
 
@@ -54,21 +54,21 @@ class FairLock:
 log = logging.getLogger(__name__)
 
 PART = 512
-"""Changes or records that the loop applies before it releases the lock once."""
+"""Number of changes or records that the loop applies before it releases the lock once."""
 
 MAX_REST_S = 0.5
-"""Maximum pause after a part of a cycle, in seconds."""
+"""Maximum pause after a part of a cycle, seconds."""
 
 BATCHES = 8
-"""Batches that one cycle decides. Other threads can acquire the lock between any two."""
+"""Number of batches that one cycle decides. Other threads can acquire the lock between two batches."""
 
 
 class Controller:
     """The control loop, which moves jobs through their states.
 
-    A command is stored before it is sent. If the database does not answer, the loop reads its state again afterwards.
-    `Topology` updates the list of clusters in another thread; if that fails, everything else continues. The loop ends
-    and sends no more commands when another process becomes the leader.
+    A command is stored before it is sent. If the database does not respond, the loop reloads its state afterwards.
+    `Topology` updates the list of clusters in another thread; a failed update does not stop the loop. The loop ends and
+    sends no more commands when another process becomes the leader.
 
     Attributes
     ----------
@@ -76,16 +76,16 @@ class Controller:
         Protects the control-plane state. Other threads acquire it to read. Long work is done in parts, and waiting
         threads get the lock in between.
     half_read
-        Whether the state has only a part of the stored records yet.
+        Whether only part of the stored records is loaded.
     failures
-        Failed cycles since the start, for example because the database did not answer.
+        Number of failed cycles since the start, for example because the database did not respond.
     database_health
-        Health check of the database, which runs regularly and without a lock.
+        Periodic health check of the database, without a lock.
     overload
         Detection of overload.
     names
-        The stored queues, pools and tenants. They are updated before the request that stores them returns, even if the
-        loop applies them later. Admission uses these.
+        Stored queues, pools and tenants, used by admission. They are updated before the storing request returns, even
+        if the loop applies them later.
     """
 
     def __init__(  # all parts of the control loop
@@ -145,19 +145,19 @@ class Controller:
         if trouble := self.database_health.trouble:
             return trouble
         if self._topology.known is None:
-            return f"the clusters are not known yet: {self._topology.trouble or 'no one has answered'}"
+            return f"the clusters are not known yet: {self._topology.trouble or 'no cluster has responded'}"
         return ""
 
     def require_read(self) -> None:
-        """Check that the state has all running workloads. The caller holds the lock.
+        """Check that all running workloads are loaded. The caller holds the lock.
 
         Raises
         ------
         UnavailableError
-            While the state is read again, so that it may have only a part of the allocations.
+            While the state is being reloaded, so that allocations may be missing.
         """
         if self.half_read:
-            raise UnavailableError("what runs is being read from the database", retry_after_s=1)
+            raise UnavailableError("the running workloads are being read from the database", retry_after_s=1)
 
     def step(self) -> bool:
         """Run one cycle; report whether anything happened.
@@ -165,7 +165,7 @@ class Controller:
         Raises
         ------
         UnavailableError
-            If the database does not answer; the next step reads everything again. Or if another process became the
+            If the database does not respond (the next step reloads everything), or if another process became the
             leader.
         """
         if self._writer.deposed:
@@ -190,14 +190,14 @@ class Controller:
 
     @property
     def backends(self) -> Sequence[Backend]:
-        """The clusters of the last successful refresh; sends no request."""
+        """Clusters of the last successful refresh; sends no request."""
         known = self._topology.known
         return known.backends if known else ()
 
     # The parts of a cycle.
 
     def _load(self) -> None:
-        """Read everything again. A change that is stored during the read is in the result, in the inbox, or in both."""
+        """Reload the state. A change that is stored during the read is in the result, in the inbox, or in both."""
         self._loaded = False
         self._doubt.clear()
         self._inbox.clear()
@@ -240,14 +240,14 @@ class Controller:
             self._connected, self._connected_ns = known, now_ns
 
     def push_network(self) -> None:
-        """Use new measurements of the network now; can be called from any thread."""
+        """Apply new measurements of the network now. Thread-safe."""
         self._topology.push()
 
     def _with_network(self, reported: Map) -> Map:
         return with_network(reported, self.live.link_table.network_snapshot(self._clock.now_ns()))
 
     def _take_over(self) -> None:
-        """Apply the changes stored so far, by other threads and by the loop itself."""
+        """Apply the changes stored since the last call, by other threads and by the loop itself."""
         for _ in range(len(self._inbox)):
             with self._giving_way():
                 self._apply(self._inbox.popleft())
@@ -273,7 +273,7 @@ class Controller:
         return bool(self._store_all(changes))
 
     def _steer(self) -> None:
-        """Select paths that jobs need. Waiting jobs are tried again when the gateways use the paths."""
+        """Select the paths that jobs need. Waiting jobs are tried again when the gateways use the paths."""
         if not self.steering.due():
             return
         crossings = self.steering.crossings()
@@ -307,7 +307,7 @@ class Controller:
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
-        """Store changes. A change of a job that a user changed at the same time is not stored."""
+        """Store changes. A change of a job that a user changed concurrently is not stored."""
         outcomes: list[Outcome] = []
         size = self._settings.batch_size  # small transactions, so that concurrent submits do not wait for a large one
         for first in range(0, len(changes), size):
@@ -334,7 +334,7 @@ class Controller:
             self._thread.join()
 
     def renew_policy(self, name: str) -> None:
-        """Use the new version of this policy. Any thread can call this, one at a time."""
+        """Use the new version of this policy. Calls from any thread are allowed, but not concurrent ones."""
         self.scheduler.renew(name)
         self.wake()
 
@@ -349,7 +349,7 @@ class Controller:
         self._wake.set()
 
     def _doubted(self) -> None:
-        """Read everything again, since a change may have been stored without a notification."""
+        """Reload the state, since a change may have been stored without a notification."""
         self._doubt.set()
         self._wake.set()
 
@@ -374,7 +374,7 @@ class Controller:
                 self._stopping.wait(error.retry_after_s)
                 continue
             except Exception:
-                log.exception("the control loop failed; everything is read again")
+                log.exception("the control loop failed; the state is reloaded")
                 self._stopping.wait(1)
                 continue
             if not happened:
@@ -385,7 +385,7 @@ class Controller:
     def _giving_way(self) -> Iterator[None]:
         """Pause after a piece of work while many clients submit jobs.
 
-        Pauses are short and frequent, so that no client waits long.
+        Pauses are short and frequent, so that clients wait only briefly.
         """
         began_ns, asked = self._clock.monotonic_ns(), self._writer.soon
         yield

@@ -1,4 +1,4 @@
-"""Observation: next steps of jobs, derived from answers and reports of clusters."""
+"""Observation: state transitions of jobs, derived from answers and reports of clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHOLE_S = 60.0
 class _News:
     """Changes of one attempt: clusters that confirmed it, rejected it, lost it, or have no suitable node.
 
-    A cluster that was not reached because an intermediary rejected the command counts under the intermediary's name.
+    If a component in front of several clusters rejected the command, the rejection counts under its name.
     """
 
     confirmed: dict[str, PendingCommand]
@@ -52,7 +52,7 @@ class Observer:
     Parameters
     ----------
     live
-        The control-plane state; observed workloads are recorded in it.
+        The control-plane state, in which observed workloads are recorded.
     store
         Used to look up finished jobs whose workloads are reported.
 
@@ -121,7 +121,7 @@ class Observer:
             self._state.sent_ns[(*key, pending_commands.cluster)] = self._state.clock.monotonic_ns()
 
     def _removed(self, key: Key, clusters: dict[str, PendingCommand]) -> Change:
-        """Record that clusters removed an attempt; the last one ends it."""
+        """Record that clusters removed their parts of an attempt. The last removal ends it."""
         attempt = self._state.attempts[key]
         if set(self._state.unsent(attempt)) - clusters.keys():
             return Change(delete=list(clusters.values()))
@@ -130,7 +130,7 @@ class Observer:
     # Reports of clusters.
 
     def _take_inventory(self, reports: Iterable[Report]) -> None:
-        """Apply the latest inventory of each cluster, all in one call since that costs less."""
+        """Apply the latest inventory of each cluster, all in one call, which is cheaper."""
         inventories = [each.changes.inventory for each in reports if isinstance(each, Observation)]
         reported = {each.name: each for each in inventories if each and each.name in self._state.fleet.clusters}
         if reported:
@@ -201,8 +201,7 @@ class Observer:
     def _take(self, copy: Workload, attempt: Attempt, news: _News, *, complete: bool) -> None:
         """Apply the current workload of a live attempt. Parts that were observed before and are absent now are missing.
 
-        A process that observes a workload for the first time in a complete list, without having sent its command, knows
-        that the command was carried out.
+        A workload in a complete listing confirms its command, even if another process sent it.
         """
         key = (copy.job_id, copy.attempt)
         place = (*key, copy.cluster)
@@ -224,7 +223,7 @@ class Observer:
             self._state.gone.discard(place)
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
-        """Command a cluster to remove a workload that nothing needs."""
+        """Command a cluster to remove an unneeded workload."""
         self.orphans.remove(job_id, attempt, cluster)
 
     # Next steps of the job.
@@ -325,7 +324,7 @@ class Observer:
         return change
 
     def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
-        """Send a failed job back to its queue, with a pause that depends on the number of failures."""
+        """Requeue a failed job after a pause that depends on the number of failures."""
         now_ns, pause_s = self._state.clock.now_ns(), self._state.settings.pause_s(times)
         nth = job.failures + 1 if of else attempt.number + 1
         text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
@@ -347,9 +346,9 @@ class Observer:
         unfit: Iterable[str],
         unasked: Mapping[str, str],
     ) -> Change:
-        """Send a job back to its queue; it avoids the places that rejected it, or the whole cluster if that is unfit.
+        """Requeue a job. It avoids the places that rejected it, or the whole cluster if no node there is suitable.
 
-        Clusters that were not reached count as no rejection.
+        Clusters that did not receive the command are not avoided.
         """
         cluster, reason = next(iter(refused.items()))
         self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)

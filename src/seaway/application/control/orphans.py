@@ -1,4 +1,4 @@
-"""Orphaned workloads: workloads without an attempt, late or left over, or of another user."""
+"""Workloads without an attempt: late, left over, or of another user."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from seaway.application.records import Attempt, PendingCommand, Verb
 from seaway.domain.deployment import FINISHED_PHASES, Workload, WorkloadPhase
 
 Known = Mapping[str, int | None]
-"""IDs of stored jobs, with the time when they ended; None for a job that has not finished."""
+"""IDs of stored jobs with their end times; None for an unfinished job."""
 
 
 class Orphans:
-    """Removal of leftover workloads of known jobs, and allocation of workloads of unknown jobs."""
+    """Removal of leftover workloads of known jobs, and allocations for workloads of unknown jobs."""
 
     def __init__(self, live: ControlState, store: Store) -> None:
         self._state = live
@@ -30,7 +30,7 @@ class Orphans:
         Raises
         ------
         UnavailableError
-            When the database does not answer.
+            If the database does not respond.
         """
         unknown = {
             copy.job_id
@@ -44,10 +44,10 @@ class Orphans:
     def saw(self, copy: Workload, known: Known, *, complete: bool = False) -> None:
         """Handle a workload whose attempt has no allocation.
 
-        If the job is known and the workload lives, it is removed. If the workload ended, it is removed some time after
-        the end of the job, so that its logs can be read. A workload of an unknown job stays while it lives, and its
-        resources are allocated. A complete listing (`complete`) also reports objects of workloads that never ran; those
-        of known jobs are removed.
+        A live workload of a known job is removed. An ended workload of a known job is removed some time after the end
+        of the job, so that its logs remain readable. A live workload of an unknown job stays, and its resources are
+        allocated. A complete listing (`complete`) also reports objects of workloads that never ran; those of known jobs
+        are removed.
         """
         key = (copy.job_id, copy.attempt, copy.cluster)
         job = self._state.jobs.get(copy.job_id)
@@ -65,14 +65,14 @@ class Orphans:
             self.remove(*key)
 
     def collect_later(self, job_id: str, attempt: int, cluster: str, ended_ns: int | None = None) -> None:
-        """Remove the objects of a workload after their time to live, which starts at `ended_ns`; now if None."""
+        """Remove the objects of a workload after their time to live, which starts at `ended_ns`; None for now."""
         left_s = keep_s = self._state.settings.ttl_after_finished_s
         if ended_ns is not None:
             left_s = min(max(keep_s - (self._state.clock.now_ns() - ended_ns) / 1e9, 0), keep_s)
         self._state.deadlines.in_seconds(left_s, Due.COLLECT, (job_id, attempt, cluster))
 
     def remove(self, job_id: str, attempt: int, cluster: str) -> None:
-        """Command a cluster to remove a workload that nothing needs."""
+        """Command a cluster to remove an unneeded workload."""
         pending_commands = PendingCommand(job_id, attempt, cluster, Verb.DELETE, self._state.clock.now_ns())
         self._state.dispatcher.give(pending_commands, Removal(job_id, attempt, cluster))
 
@@ -82,7 +82,7 @@ NONE: frozenset[int] = frozenset()
 
 
 def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
-    """Return the replicas that an attempt placed in the cluster of this workload and that it lacks.
+    """Return the replicas that an attempt placed in the workload's cluster and that the workload lacks.
 
     A workload that reports no replicas counts as complete.
     """
@@ -98,7 +98,7 @@ def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset
 
 
 def with_ended_replicas(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
-    """Return a workload with those of its removed replicas that had succeeded."""
+    """Return a workload including its removed replicas that had succeeded."""
     gone = lost(copy, before, attempt)
     if not gone or not before:
         return copy
@@ -107,14 +107,14 @@ def with_ended_replicas(copy: Workload, before: Workload | None, attempt: Attemp
 
 
 def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:
-    """Return the phase of a workload; an incomplete one has not started."""
+    """Return the phase of a workload. An incomplete workload has not started."""
     if copy and copy.phase in STARTED and lacking(copy, attempt):
         return WorkloadPhase.STARTING
     return copy.phase if copy else None
 
 
 def loss_text(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
-    """Return a text on the missing part of an attempt in a cluster, given the remaining workload."""
+    """Return a message on the missing part of an attempt in a cluster, given the remaining workload."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
         return f"what ran in {cluster} is gone"

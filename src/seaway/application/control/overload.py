@@ -1,4 +1,4 @@
-"""Overload of the control loop, and health of the database. Pages update less often during an overload."""
+"""Overload of the control loop, and health of the database. Pages update less often during overload."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from seaway.application.ports.clock import Clock
 from seaway.domain.errors import UnavailableError
 
 LONG_NS = 20_000_000
-"""Duration of a cycle in nanoseconds above which it has a backlog rather than single events."""
+"""Minimum duration of a cycle that indicates a backlog rather than single events, nanoseconds."""
 
 LINGER_NS = 100_000_000
-"""Time that an overload lasts after a long cycle, since a busy period has idle cycles too."""
+"""Duration of overload after a long cycle, nanoseconds. Busy periods have idle cycles too."""
 
 
 @dataclass(slots=True)
 class Round:
-    """A cycle of the loop, and whether it found work."""
+    """Cycle of the loop, with the information whether it found work."""
 
     found: bool = False
 
 
 class Overload:
-    """Detection of overload from the cycles of the loop. The loop's thread reports them; any thread reads.
+    """Detection of overload from the cycles of the loop. The loop's thread reports them; any thread can read.
 
-    Single jobs are no overload, however often a cycle finds one: a job that is placed in a moment delays nothing.
+    Frequent single jobs are no overload, since a job that is placed quickly delays nothing.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -67,14 +67,14 @@ PATIENCE_S = 15
 
 
 class DatabaseHealth:
-    """Health check of the database, in a thread of its own or on request.
+    """Health check of the database, in a separate thread or on request.
 
-    It holds no lock, so a database that hangs blocks nothing.
+    It holds no lock, so an unresponsive database blocks nothing.
 
     Parameters
     ----------
     ping
-        A minimal query; raises `UnavailableError` if the database does not answer.
+        Minimal query; raises `UnavailableError` if the database does not respond.
     """
 
     def __init__(self, ping: Callable[[], None], clock: Clock) -> None:
@@ -85,14 +85,14 @@ class DatabaseHealth:
 
     @property
     def trouble(self) -> str:
-        """Reason why nothing can be stored, as far as known; empty while the database answers."""
+        """Reason why nothing can be stored; empty while the database responds."""
         asked_ns = self._asked_ns
         if asked_ns is not None and (waited_s := (self._clock.monotonic_ns() - asked_ns) // NS) > PATIENCE_S:
             return f"the database has not answered for {waited_s} s"
         return self._trouble
 
     def start(self) -> None:
-        """Check regularly until `stop`."""
+        """Check periodically until `stop`."""
         threading.Thread(target=self._run, name="database-health", daemon=True).start()
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ class DatabaseHealth:
             trouble = str(error)
         self._asked_ns = None
         if trouble and not self._trouble:
-            log.warning("%s; nothing is placed until it does", trouble)
+            log.warning("%s; no job is placed until then", trouble)
         self._trouble = trouble
 
     def _run(self) -> None:
@@ -117,5 +117,5 @@ class DatabaseHealth:
             try:
                 self.look()
             except Exception:  # a bug must not end the checks
-                log.exception("asking the database failed")
+                log.exception("the health check of the database failed")
                 self._asked_ns = None

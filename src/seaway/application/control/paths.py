@@ -1,4 +1,4 @@
-"""Path selection between gateways, according to the network bounds of jobs."""
+"""Path selection between gateways, by the network bounds of jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_WAITING_JOBS = 50
 
 
 class PathController(Protocol):
-    """Interface to the gateways that can change the path of their traffic."""
+    """Interface to the gateways whose traffic can be steered."""
 
     def crossings(self) -> Sequence[SteerablePair]:
         """Return the pairs of gateways whose traffic can be steered."""
@@ -55,20 +55,20 @@ class _Seen:
 class Steering:
     """Selection of paths for running and waiting jobs.
 
-    A selected path stays for `path_hold_down_s`, unless it is dead. A waiting job counts only if a copy of the fleet
-    has room for it without its network bounds.
+    A selected path stays for `path_hold_down_s`, unless it is dead. A waiting job counts only if it fits on a copy of
+    the fleet without its network bounds.
 
     Parameters
     ----------
     live
         The control-plane state.
     policy
-        Returns the policy of a queue by its name; None while it is compiled.
+        Returns the policy of a queue by its name; None while it is being compiled.
 
     Attributes
     ----------
     path_controller
-        Controller of the paths; None without one.
+        Controller of the paths; None if paths cannot be changed.
     """
 
     def __init__(self, live: ControlState, policy: Callable[[str], Profile | None]) -> None:
@@ -91,7 +91,7 @@ class Steering:
         return self.path_controller.crossings() if self.path_controller else ()
 
     def steer(self, choices: Sequence[tuple[SteerablePair, Choice]]) -> None:
-        """Apply the selected paths. A pair that changed in the meantime is checked again later."""
+        """Apply the selected paths. A concurrently changed pair is checked again later."""
         for crossing, choice in choices:
             if self.path_controller:
                 try:
@@ -121,7 +121,7 @@ class Steering:
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
     def _chosen(self, crossing: SteerablePair, seen: _Seen) -> Choice:
-        """Select a path for a pair. Skip up to `MAX_TRIED` jobs that would not fit with another path either."""
+        """Select a path for a pair. Skip up to `MAX_TRIED` jobs that do not fit with any path."""
         here, there = seen.behind[crossing.source], seen.behind[crossing.target]
         running = [*self._running(crossing.source, here, there)]
         entries = _wishing(seen.tried, crossing.source, here, there)
@@ -140,7 +140,7 @@ class Steering:
         return chosen_ns is not None and self._state.clock.monotonic_ns() - chosen_ns < hold_ns
 
     def _running(self, source: str, here: set[str], there: set[str]) -> Iterator[NetworkNeed]:
-        """Yield the network needs of running jobs for a pair: from users to clusters, and between clusters."""
+        """Yield the network bounds of running jobs for a pair: between users and clusters, and between clusters."""
         for cluster in there:
             for key in self._state.by_cluster[cluster]:
                 attempt = self._state.attempts[key]
@@ -177,7 +177,7 @@ def _bounded(entry: Entry) -> bool:
 
 
 def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str]) -> list[tuple[Entry, NetworkNeed]]:
-    """Return the first waiting jobs that need the link of a pair, with their needs."""
+    """Return the first waiting jobs that need the link of a pair, with their bounds."""
     found = []
     for entry in tried:
         demand, between = entry.job.demand, entry.job.between_replicas
@@ -195,5 +195,5 @@ def _allowed(entry: Entry, clusters: set[str]) -> bool:
 
 
 def _room_alone(need: NetworkNeed) -> NetworkNeed:
-    """Return a need with only its bandwidth, which is the same on all paths."""
+    """Return only the bandwidth of the bounds, which is equal on all paths."""
     return NetworkNeed(min_bandwidth_mbps=need.min_bandwidth_mbps)

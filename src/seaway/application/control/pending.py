@@ -1,7 +1,7 @@
 """Waiting jobs, in the order of a queue discipline.
 
-Jobs that request the same for about the same time are of one kind. If one job of a kind does not fit, no job of that
-kind fits until the fleet changes. Kinds that do not fit are set aside in order, and are tried again in that order.
+Jobs with equal requests and similar durations are of one kind. If one job of a kind does not fit, no job of that kind
+fits until the fleet changes. Kinds that do not fit are set aside, and are later tried again in order.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_am
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 
 LOOKS = 8
-"""Jobs that are checked for each one that is requested."""
+"""Number of jobs that are checked for each requested job."""
 
 
 MAX_SKIPPED = 1024
-"""Kinds that are skipped without a try before other threads can acquire the lock."""
+"""Number of kinds that are skipped without a try before other threads can acquire the lock."""
 
 
 class Rules:
-    """Requirements of jobs except amounts. Equal requirements share one instance, so that they compare by identity."""
+    """Requirements of jobs except amounts. Equal requirements share one instance, so comparison by identity works."""
 
     __slots__ = ("__weakref__",)
 
@@ -50,7 +50,7 @@ class Kind:
     rules, asked
         The two parts of the request of a replica.
     alone
-        Whether these jobs have one replica: if one of them is rejected, no node has room.
+        Whether these jobs have a single replica. If one of them is rejected, no node has room.
     """
 
     __slots__ = ("__weakref__", "alone", "asked", "rules")
@@ -64,7 +64,7 @@ class Kind:
 
     @classmethod
     def of(cls, queue: str, length: int, job: Job) -> Kind:
-        """Return the kind of all jobs in one queue with the same request and about the same duration."""
+        """Return the kind of all jobs in one queue with the same request and a similar duration."""
         key = (queue, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
@@ -81,11 +81,11 @@ class Entry:
     record
         The job as stored.
     job
-        The job as the scheduler sees it.
+        The job in the scheduler's form.
     kind
-        Shared by jobs that fit in the same places.
+        Kind, shared by jobs that fit in the same places.
     order
-        Its sort key by the queue discipline.
+        Sort key of the queue discipline.
     """
 
     record: JobRecord
@@ -95,7 +95,7 @@ class Entry:
 
     @property
     def queue(self) -> str:
-        """Name of the queue it waits in."""
+        """Name of the job's queue."""
         return self.record.spec.queue
 
 
@@ -121,12 +121,12 @@ def entry(
 
 
 Ranked = tuple[SortKey, int, Entry]
-"""Sort key, insertion number and entry of a job. The number distinguishes two entries of one job."""
+"""Sort key, insertion number and entry of a job. The number distinguishes several entries of one job."""
 
 
 @dataclass(slots=True, eq=False)
 class _JobHeap:
-    """Heap of jobs. Entries that left are dropped at the top, or all together once they are most of the heap."""
+    """Heap of jobs. Outdated entries are dropped at the top, or all together once they are the majority."""
 
     heap: list[Ranked] = field(default_factory=list)
     swept: int = 64
@@ -154,7 +154,7 @@ class Waiting:
     Parameters
     ----------
     discipline
-        Order in which they are tried.
+        Order in which jobs are tried.
     """
 
     def __init__(self, discipline: QueueDiscipline) -> None:
@@ -225,18 +225,18 @@ class Waiting:
             heappush(self._untried[tenant], ranked)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
-        """Add jobs again that `take` returned."""
+        """Return jobs from `take` to their queues."""
         for each in entries:
             self.put(each)
 
     def remove(self, job_id: str) -> None:
-        """Remove a job; ignore a job that does not wait."""
+        """Remove a job, if it waits."""
         self._entries.pop(job_id, None)
 
     # Trying.
 
     def try_all(self) -> None:
-        """Allow a new try of every kind, since the fleet changed."""
+        """Allow a new try of every kind after a change of the fleet."""
         self._refused.clear()
         for tenant in {*self._untried, *self._aside}:
             aside = self._aside[tenant]
@@ -259,10 +259,10 @@ class Waiting:
     def take(
         self, most: int, alike: Callable[[Entry], Hashable], infeasible: Callable[[Entry], bool] = lambda _: False
     ) -> list[Entry]:
-        """Take the next jobs to try, up to `most`, while `alike` returns the same for them.
+        """Remove and return the next jobs to try, up to `most`, while `alike` returns the same value for them.
 
-        They do not wait until they are put back. Kinds that `infeasible` rejects are skipped and refused. After many
-        of them, the jobs taken so far are returned, which may be none.
+        Kinds that `infeasible` rejects are skipped and marked as refused. After many skipped kinds, the jobs collected
+        until then are returned, possibly none.
         """
         skipped = 0
         tenants = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
@@ -304,13 +304,13 @@ class Waiting:
         return None
 
     def _pass_over(self, tenant: str) -> None:
-        """Reject the kind of the job that `_next` returned."""
+        """Refuse the kind of the job that `_next` returned."""
         ranked = heappop(self._untried[tenant])
         self._aside[tenant][ranked[2].kind] = ranked
         self._refused.add(ranked[2].kind)
 
     def _pop(self, tenant: str) -> None:
-        """Remove the job that `_next` returned; the next job of its kind replaces it."""
+        """Remove the job that `_next` returned. The next job of its kind replaces it."""
         _, _, gone = heappop(self._untried[tenant])
         del self._entries[gone.record.id]
         following = self._first(tenant, gone.kind)

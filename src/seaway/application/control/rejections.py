@@ -1,4 +1,4 @@
-"""Rejections of jobs by clusters, and the places that jobs avoid for a while because of them."""
+"""Rejections of jobs by clusters, the places that jobs avoid because of them, and deadlines."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from seaway.scheduling.snapshot.encode import allowed_node
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Place = tuple[str, str]
-"""A cluster and a node of it; an empty node name means the whole cluster."""
+"""Cluster and node; an empty node name means the whole cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Number of rejections of a job by clusters, and the places that it avoids because of them.
+    """Rejections of a job by clusters, and the places that it avoids because of them.
 
     Attributes
     ----------
     devices
         UUIDs of avoided devices.
     places
-        Avoided nodes, where it needs no devices, and clusters that have no suitable node.
+        Avoided nodes of a job without devices, and clusters without a suitable node.
     """
 
     times: int = 0
@@ -53,13 +53,13 @@ class Refusals:
         return f"avoids {said} that rejected it, for a while" if said else ""
 
     def forgiven(self) -> Refusals:
-        """Return the state after the exclusion period: the count stays, the places go."""
+        """Return the state after the exclusion period: the count stays, the places are dropped."""
         return Refusals(self.times)
 
     def once_more(
         self, demand: Demand, refused: Iterable[Placement], unfit: Collection[str], snapshot: Snapshot
     ) -> Refusals:
-        """Return the rejections after one more.
+        """Return the state after one more rejection.
 
         Parameters
         ----------
@@ -68,8 +68,8 @@ class Refusals:
         refused
             Placements that clusters rejected.
         unfit
-            Clusters among them that have no suitable node; their nodes are not excluded. If no other node could ever
-            run the job, this rejection excludes neither clusters nor nodes.
+            Clusters among them without a suitable node; their nodes are not excluded. If no other node could ever run
+            the job, this rejection excludes neither clusters nor nodes.
         snapshot
             The fleet.
         """
@@ -85,7 +85,7 @@ NEVER_REFUSED = Refusals()
 
 
 def somewhere(demand: Demand, snapshot: Snapshot) -> bool:
-    """Report whether any open node may run a replica, full or not."""
+    """Report whether any open node, even a full one, may run a replica."""
     columns, avoided = snapshot.arrays.nodes, demand.devices.avoid_uuids
     clusters, opened = columns[NODE_CLUSTER].tolist(), columns[NODE_OPEN].tolist()
     return any(
@@ -100,27 +100,27 @@ class Due(Enum):
     """Kinds of deadlines."""
 
     EXPIRY = "expiry"
-    """Placement that no cluster confirmed."""
+    """Expiry of an unconfirmed placement."""
     LIMIT = "limit"
-    """Job at its time limit."""
+    """Time limit of a job."""
     RETRY = "retry"
-    """Job that may be tried again."""
+    """End of the back-off of a job."""
     COLLECT = "collect"
     """Removal of the objects of an ended attempt."""
     FORGIVE = "forgive"
     """End of the exclusion period of a job."""
     WHOLE = "whole"
-    """Workload that lacks some of its replicas."""
+    """Check of a workload that lacks some of its replicas."""
 
 
 Key = tuple[str, int, str]
-"""ID of a job, number of an attempt, and a cluster where it matters."""
+"""Job ID, attempt number, and a cluster if relevant."""
 
 
 class Deadlines:
     """Deadlines in the order of time.
 
-    A deadline that no longer matters stays. Its receiver checks whether it still applies.
+    A deadline that no longer matters stays. The receiver checks whether it still applies.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -134,7 +134,7 @@ class Deadlines:
         heappush(self._heap, (self._clock.monotonic_ns() + int(seconds * 1e9), self._count, what, key))
 
     def at_wall(self, wall_ns: int, most_s: float, what: Due, key: Key) -> None:
-        """Set a deadline at a wall-clock time, but in at most `most_s` seconds."""
+        """Set a deadline at a wall-clock time, at most `most_s` seconds ahead."""
         left_s = (wall_ns - self._clock.now_ns()) / 1e9
         self.in_seconds(min(max(left_s, 0), most_s), what, key)
 
@@ -146,5 +146,5 @@ class Deadlines:
             yield what, key
 
     def next_ns(self) -> int | None:
-        """Return the monotonic time of the next deadline; None without one."""
+        """Return the monotonic time of the next deadline; None if there is none."""
         return self._heap[0][0] if self._heap else None

@@ -26,7 +26,7 @@ class Observation:
     Attributes
     ----------
     asked_ns
-        Monotonic time of the request. The cluster cannot know commands that were sent later.
+        Monotonic time of the request. The report does not reflect commands sent later.
     """
 
     cluster: str
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def retained(answer: Answer | Future[Answer], cluster: str) -> Answer:
-    """Return an answer, and wait for it if it is a future; an exception counts as a failed try."""
+    """Return an answer; wait for a future. An exception counts as a failed try."""
     try:
         return answer.result() if isinstance(answer, Future) else answer
     except (Exception, CancelledError) as error:  # noqa: BLE001  # `in_vain` logs what is not expected
@@ -57,7 +57,7 @@ def retained(answer: Answer | Future[Answer], cluster: str) -> Answer:
 
 
 def in_vain(error: BaseException, cluster: str) -> Answer:
-    """Return the answer after which a command is retried. Errors that no cluster should cause are logged."""
+    """Return an answer after which the command is retried. Log unexpected errors."""
     if not isinstance(error, UnavailableError | CancelledError):
-        log.error("telling %s failed", cluster, exc_info=error)
+        log.error("a command to %s failed", cluster, exc_info=error)
     return Answer(done=False, reason=str(error) or type(error).__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from seaway.domain.backoff import backoff
 
 MANY = 100
-"""Replicas for which a cluster gets another `assume_timeout_s`: each may become one object or several."""
+"""Number of replicas for which a cluster gets another `assume_timeout_s`. Each replica may become several objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,70 +15,75 @@ class ControlSettings:
     """Delays and limits of the control loop. The defaults suit most fleets."""
 
     batch_size: int = 64
-    """Jobs that are decided and stored together."""
+    """Number of jobs that are decided and stored together."""
     max_tried_per_cycle: int = 512
-    """Jobs that one cycle tries to place. The next cycle continues with the others."""
+    """Number of jobs that one cycle tries to place. The next cycle continues with the others."""
     assume_timeout_s: float = 60
-    """Seconds after which a placement that the cluster does not confirm is released. As long again for every 100
-    replicas, and up to ten times as long while the cluster reports progress. Use more than 10 with Karmada.
+    """Seconds after which an unconfirmed placement is released. The same time is added for every 100 replicas. Progress
+    reports of the cluster extend it up to tenfold. Use more than 10 with Karmada.
     """
     stale_after_s: float = 15
-    """Seconds without a report after which a cluster gets no new jobs. For real clusters they start with the first
-    failed request.
+    """Seconds without a report after which a cluster gets no new jobs.
+
+    For real clusters, they count from the first failed request.
     """
     grace_period_s: float = 60
     """Seconds without a report after which the jobs of a cluster are placed elsewhere; at least `stale_after_s`."""
     max_reschedules_per_minute: int = 120
-    """Maximum number of jobs per minute that are moved from clusters without reports, for all clusters together."""
+    """Maximum number of jobs per minute that are moved away from clusters without reports, over all clusters."""
     unhealthy_cluster_threshold: float = 0.5
-    """Share of clusters, above 0 and at most 1. If more of them are stale, Seaway assumes a local fault and moves no
-    job until `grace_period_s` after the recovery.
+    """Share of clusters, above 0 and at most 1.
+
+    If more of them are stale, Seaway assumes a local fault. It then moves no job until `grace_period_s` after the
+    recovery.
     """
     initial_backoff_s: float = 5
-    """Delay before the first retry of a failed job. It doubles with every failure."""
+    """Delay before the first retry of a failed job, seconds. It doubles with every failure."""
     max_backoff_s: float = 300
-    """Maximum of that delay."""
+    """Maximum delay before a retry, seconds."""
     exclusion_period_s: float = 600
     """Seconds during which a job avoids devices, nodes and clusters that rejected it."""
     ttl_after_finished_s: float = 3600
-    """Seconds after which the objects of a finished job are removed from its clusters. Its logs are available until
-    then.
+    """Seconds after which the objects of a finished job are removed from its clusters.
+
+    Its logs are available until then.
     """
     queue_discipline: str = "priority"
     """Order in which waiting jobs are tried. `priority` tries one job of each tenant in turn; within a tenant, high
     priorities go first, then early submissions. Other packages can add disciplines.
     """
     reservations: bool = True
-    """Reserve capacity for the first job of a queue that does not fit."""
+    """Reservation of capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300
-    """Maximum duration of a reservation if it is not known when capacity becomes free. After it, there is no
-    reservation for as long.
+    """Maximum duration of a reservation if it is unknown when capacity becomes free, seconds.
+
+    A pause of the same length follows.
     """
     max_deferral_s: float = 300
-    """Maximum time that a policy can defer a job that fits, to wait for a better place; 0 disables deferral."""
+    """Maximum seconds that a policy can defer a job that fits, to wait for a better place; 0 disables deferral."""
     poll_interval_s: float = 1
     """Seconds between two cycles without events."""
     cycle_interval_s: float = 0.02
-    """Pause between two cycles. Events that arrive during the pause are handled together."""
+    """Pause between two cycles, seconds. Events that arrive during the pause are handled together."""
     overload_submits_per_s: int = 300
     """Submitted jobs per second above which the control loop pauses longer between cycles, so that clients get fast
-    answers.
+    responses.
     """
     overload_pause_cycles: float = 8
     """Length of that pause, as a multiple of the duration of the last cycle."""
     sample_interval_s: float = 60
     """Seconds between two samples of the fleet and of links."""
     slo_violation_s: float = 60
-    """Seconds that links violate the bounds of a running job before the violation is reported, or the job is moved if
-    it requests that.
+    """Seconds of violated network bounds of a running job before the violation is reported, or the job is moved if it
+    requests that.
     """
     path_hold_down_s: float = 30
-    """Minimum time that traffic between two gateways stays on a selected path, unless the path is dead."""
+    """Minimum time that traffic between two gateways stays on a selected path, seconds, unless the path is dead."""
 
     def confirm_s(self, replicas: int) -> float:
-        """Return the seconds that a placement of so many replicas waits for its confirmation."""
+        """Return the seconds that a placement with this number of replicas waits for its confirmation."""
         return self.assume_timeout_s * (1 + replicas // MANY)
 
     def pause_s(self, failures: int) -> float:
-        """Return the pause of a job in seconds after so many failures."""
+        """Return the pause of a job after this number of failures, seconds."""
         return backoff(failures, self.initial_backoff_s, self.max_backoff_s)

@@ -1,4 +1,4 @@
-"""SLO violations: running jobs whose links violate their bounds, reported and, if requested, moved."""
+"""SLO violations: running jobs whose links violate their bounds. They are reported and, if requested, moved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_KNOWN = 100_000
-"""Maximum number of cached results; above it, the cache is cleared."""
+"""Maximum number of cached results; a full cache is cleared."""
 
 LONG_AGO_NS = -(2**62)
 """Time of the violation of a link whose latest round met the bounds."""
@@ -35,7 +35,7 @@ LONG_AGO_NS = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class SloViolation:
-    """Violated bounds of a job's network.
+    """Violation of a job's network bounds.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class SloViolation:
     clusters
         Clusters whose link to the user violates a bound.
     seen_ns
-        Monotonic time at which the violation was last confirmed: that of the latest round that violates a bound by
-        itself, or now without rounds.
+        Monotonic time of the last confirmation: that of the latest round that violates a bound by itself, or now
+        without rounds.
     """
 
     text: str
@@ -60,14 +60,14 @@ class _Bad:
 
 
 class Verdicts:
-    """Check of the links of running jobs, each link once per review however many jobs use it.
+    """Check of the links of running jobs. Each link is checked once per review, for any number of jobs.
 
     Parameters
     ----------
     live
         The control-plane state.
     reservations
-        Reservations for waiting jobs; running jobs keep their bandwidth.
+        Reservations for waiting jobs; running jobs retain their bandwidth.
     """
 
     def __init__(self, live: ControlState, reservations: Reservations) -> None:
@@ -85,7 +85,7 @@ class Verdicts:
         self._known = 0
 
     def renew(self) -> set[Ends] | None:
-        """Begin a review; return the links whose result may differ from the last one, None for all."""
+        """Begin a review; return the links whose result may have changed, None for all."""
         snapshot, before = self._state.fleet.snapshot, self._snapshot
         self._now_ns, self._snapshot = self._state.clock.monotonic_ns(), snapshot
         self._bad.clear()
@@ -131,7 +131,7 @@ class Verdicts:
             yield from permutations(sorted({self._gateways.get(each, "") for each in attempt.clusters} - {""}), 2)
 
     def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
-        """Return the violation of a need by a link; None if there is none or no measurement."""
+        """Return the violation of bounds by a link; None without a violation or measurement."""
         good = self._good.setdefault(ends, set())
         if need in good:
             return None
@@ -214,13 +214,13 @@ LOOK_S = 1
 """Seconds between two reviews of running jobs."""
 
 MAX_MOVES = 5
-"""Maximum number of moves of a job for its network. The violation has to last twice as long before each move."""
+"""Maximum number of moves of a job for its network. The required duration of the violation doubles with each move."""
 
 RENEW_S = 60
-"""Minimum time before the reason of a job is updated with new figures."""
+"""Minimum time before the reason of a job is updated with new figures, seconds."""
 
 PATIENCE_S = 60
-"""Maximum time that a job waits for the placement of the job moved before it."""
+"""Maximum time that a job waits for the placement of the previously moved job, seconds."""
 
 NS = 1_000_000_000
 
@@ -229,10 +229,9 @@ class SloMonitor:
     """Monitor of the links of running jobs with network bounds.
 
     A violation counts after `ControlSettings.slo_violation_s` without interruption. It starts when published figures
-    violate a bound. The latest round has to violate it by itself too, since smoothed figures can describe the past. A
-    link without measurements violates nothing; neither does unknown bandwidth. A job that meets its bounds is reviewed
-    again when the figures of its links change. Jobs are moved one at a time, and only if a copy of the fleet has
-    another place.
+    violate a bound. The latest round has to violate it by itself too, since smoothed figures can be outdated. Links
+    without measurements and unknown bandwidth violate nothing. A job that meets its bounds is reviewed again when the
+    figures of its links change. Jobs are moved one at a time, and only if they fit elsewhere on a copy of the fleet.
 
     Parameters
     ----------
@@ -246,7 +245,7 @@ class SloMonitor:
     Attributes
     ----------
     reported, moved
-        Numbers since the start.
+        Number of reported violations and of moved jobs since the start.
     """
 
     def __init__(self, live: ControlState, policy: Callable[[str], Profile | None], reservations: Reservations) -> None:
@@ -330,7 +329,7 @@ class SloMonitor:
     # Moves.
 
     def _wants_away(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
-        """Report whether to search another place for a job now."""
+        """Report whether to search for another place for a job now."""
         moves, patience_ns = self._moves.get(job.id, 0), self._state.settings.slo_violation_s * NS
         if job.spec.on_violation is not OnViolation.MOVE or moves >= MAX_MOVES:
             return False
@@ -342,7 +341,7 @@ class SloMonitor:
         return mover is None or not mover.state.waits or now_ns - self._underway[1] > PATIENCE_S * NS
 
     def _alternative(self, job: JobRecord, key: Key, violation: SloViolation) -> Refusals | None:
-        """Return the places to avoid if a copy of the fleet then has another place for the job; else None."""
+        """Return the places to avoid if the job then fits elsewhere on a copy of the fleet; else None."""
         self._tried_ns[key] = self._state.clock.monotonic_ns()
         policy, booking = self._policy(job.spec.queue), self._state.fleet.booking(key)
         if policy is None or booking is None:
@@ -362,7 +361,7 @@ class SloMonitor:
     def _away(
         self, job: JobRecord, attempt: Attempt, violation: SloViolation, retained: Refusals, now_ns: int
     ) -> Change:
-        """Send a job back to its queue; it avoids the violating clusters for a while."""
+        """Requeue a job; it avoids the violating clusters for a while."""
         self._moves[job.id] = self._moves.get(job.id, 0) + 1
         self._underway = job.id, now_ns
         self.moved += 1

@@ -1,4 +1,4 @@
-"""Duration of the stages of jobs, and number of jobs that reached each state, for monitoring."""
+"""Durations of the stages of jobs, and number of jobs that reached each state, for monitoring."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NS = 1_000_000_000
 
 
 class Stage(StrEnum):
-    """Stages between a submit and a running job, besides the wait in the queue."""
+    """Stages between the submit and a running job, except the wait in the queue."""
 
     DECIDE = "decide"
-    """Time to decide on a batch of jobs."""
+    """Time to decide a batch of jobs."""
     STORE = "store"
     """Time from the decision on a batch to its storage, including the wait behind other changes."""
     DISPATCH = "dispatch"
@@ -36,11 +36,11 @@ class Deployed(StrEnum):
     FAILED = "failed"
     """A replica failed before all of them ran."""
     STRUCK = "struck"
-    """Its node or device failed."""
+    """The node or device failed."""
     LATE = "late"
-    """The cluster did not confirm it in time."""
+    """The cluster did not confirm the deployment in time."""
     GONE = "gone"
-    """Its workloads were removed repeatedly."""
+    """The workloads were removed repeatedly."""
 
 
 class Stages:
@@ -54,20 +54,20 @@ class Stages:
     Attributes
     ----------
     began_ns
-        Wall-clock time since which each unfinished job waits, or is in its present stage.
+        Wall-clock time at which each unfinished job began its wait or its current stage.
     wanting_ns
-        Wall-clock time since which each job that does not run could run: since its submit, or since it last ran or was
-        suspended. A failed attempt does not reset it.
+        Wall-clock time since which each job without a running attempt could run: since its submit, or since it last ran
+        or was suspended. A failed attempt does not reset it.
     times
         Durations by stage.
     waits
-        Time from the start of the wait until the placement was stored, by queue.
+        Time from the start of the wait to the stored placement, by queue.
     reached
         Number of jobs that reached each state.
     deployed
         Number of deployments, by cluster and result.
     reading
-        Whether stored records are being read again, so that they do not count as events.
+        Whether stored records are being reloaded, so that they do not count as events.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -84,7 +84,7 @@ class Stages:
         self.reading = False
 
     def took(self, stage: Stage, began_ns: int) -> None:
-        """Record the duration of a stage that began at this monotonic time and ends now."""
+        """Record the duration of a stage that ends now; `began_ns` is the monotonic start."""
         self.times[stage].note((self._clock.monotonic_ns() - began_ns) / NS)
 
     def became(self, attempt: Attempt, clusters: tuple[str, ...], what: Deployed) -> None:
@@ -112,17 +112,17 @@ class Stages:
             self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
 
     def waits_since_ns(self, job: JobRecord) -> int | None:
-        """Return the wall-clock time since which a job waits; None if it does not. Any thread can call this.
+        """Return the wall-clock start of a job's wait; None if it does not wait. Thread-safe.
 
-        The wait of a job that returns from a failed attempt counts from before that attempt. The job also waits while a
-        cluster may still reject it.
+        After a failed attempt, the wait counts from before that attempt. The job also waits while a cluster may still
+        reject it.
         """
         if job.state.waits or (job.state is JobState.SCHEDULED and job.attempt > 1):
             return self.wanting_ns.get(job.id, job.changed_ns)
         return None
 
     def reset(self) -> None:
-        """Reset until `go_on`, as all jobs are read again. Jobs in the same stage keep their start."""
+        """Reset before all jobs are reloaded, until `go_on`. Jobs in the same stage retain their start."""
         self.reading = True
         self._before |= {job_id: (state, self.began_ns[job_id]) for job_id, state in self._began.items()}
         self._began, self.began_ns = {}, {}
@@ -130,7 +130,7 @@ class Stages:
         self.wanting_ns = {}
 
     def go_on(self) -> None:
-        """Count events from now on, since all records are read."""
+        """Count events again, after all records are loaded."""
         self.reading = False
         self._before, self._wanting_before = {}, {}
 
@@ -152,9 +152,9 @@ class Stages:
             self.times[Stage.START].note(seconds)
 
     def _found(self, job: JobRecord) -> None:
-        """Restore the stage of a stored job. A job that never had a placement waits since its submit.
+        """Restore the stage of a stored job. A job that was never placed waits since its submit.
 
-        The database does not store suspensions of the past: after a restart, the wait counts from the submit.
+        The database does not store past suspensions, so after a restart the wait counts from the submit.
         """
         state, began_ns = self._before.get(job.id, (None, 0))
         if state is None or not (state is job.state or (state.waits and job.state.waits)):

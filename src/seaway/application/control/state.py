@@ -1,6 +1,6 @@
 """Control-plane state: all stored records of unfinished jobs, in memory.
 
-It changes only by stored changes, in the order in which they were stored, both the loop's own and those of users.
+It changes only by stored changes of the loop and of users, in the order of storage.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MIX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """All records in the store that the loop needs.
+    """All stored records that the loop needs.
 
     Attributes
     ----------
@@ -54,12 +54,12 @@ class Stored:
 
 
 def read(store: Store) -> Stored:
-    """Read everything from the store that the loop needs.
+    """Read all records that the loop needs.
 
     Raises
     ------
     UnavailableError
-        If the database does not answer.
+        If the database does not respond.
     """
     queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
@@ -88,7 +88,7 @@ class ControlState:
     by_node
         Attempts that were placed on a node, by cluster and node.
     done
-        Attempts that end and have no pending removal.
+        Ending attempts without a pending removal.
     pending_commands
         Commands that clusters have not confirmed.
     seen
@@ -102,11 +102,11 @@ class ControlState:
     refusals
         Recent rejections of jobs by clusters.
     setbacks
-        Failures in a row of jobs that always restart.
+        Number of consecutive failures of jobs that always restart.
     pauses
-        Jobs in back-off: wall-clock end of the pause as stored, and its monotonic end.
+        Jobs in back-off: stored wall-clock end of the pause, and its monotonic end.
     made_again
-        How often missing workloads of an attempt were created again.
+        Number of times that missing workloads of an attempt were re-created.
     gone
         Workloads that disappeared before their cluster confirmed their creation.
     partial
@@ -118,13 +118,13 @@ class ControlState:
     recent
         Recent jobs.
     doubtful
-        Whether missing reports prove nothing, because too many clusters are, or recently were, unreachable.
+        Whether missing reports are inconclusive, because too many clusters are or recently were unreachable.
     link_table
         Measurements of links by agents.
     stages
         Durations of stages.
     left_ns
-        Monotonic time since which clusters with attempts are not in the fleet any more.
+        Monotonic time at which clusters with attempts left the fleet.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -185,7 +185,7 @@ class ControlState:
         self.dispatcher.forget()
 
     def reset(self, stored: Stored) -> None:
-        """Drop everything except inventories, and set names and cordons; the caller then applies the records."""
+        """Drop everything except inventories, and set names and cordons. The caller then applies the records."""
         self.clear()
         self.stages.reset()
         self.names.reset(stored.queues, stored.pools, stored.tenants)
@@ -328,7 +328,7 @@ class ControlState:
         self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def resend_commands(self, clusters: Iterable[str]) -> None:
-        """Send all their stored commands to clusters that just connected."""
+        """Send all stored commands to clusters that just connected."""
         joined = set(clusters)
         for pending_commands in self.pending_commands.values():
             if pending_commands.cluster in joined:
@@ -359,7 +359,7 @@ class ControlState:
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
-        """Reconsider the jobs with allocations in a cluster that is lost or available again."""
+        """Reconsider the jobs with allocations in a cluster that was lost or recovered."""
         for job_id, _ in list(self.by_cluster[cluster]):
             self.consider(job_id)
 
@@ -374,25 +374,25 @@ class ControlState:
         return ""
 
     def _reported(self, job_id: str, number: int, cluster: str) -> bool:
-        """Report whether a cluster may still have objects of an attempt: until it confirms the removal."""
+        """Report whether a cluster may still have objects of an attempt, because it did not confirm the removal."""
         attempt = self.attempts[job_id, number]
         return attempt.state.live or (job_id, number, cluster) in self.pending_commands
 
     def entry(self, job: JobRecord) -> Entry:
-        """Create the queue entry of a job; without its queue or pool, no cluster is allowed."""
+        """Create the queue entry of a job. Without its queue or pool, no cluster is allowed."""
         refusals = self.refusals.get(job.id, NEVER_REFUSED)
         return entry(job, self.clusters_of(job.spec.queue), self.waiting.discipline, refusals)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of the pool of a queue, as `Names.clusters_of`. Any thread can call this."""
+        """Return the clusters of a queue's pool, as `Names.clusters_of`. Thread-safe."""
         return self.names.clusters_of(queue)
 
     def adrift(self, job: JobRecord) -> str:
-        """Return which of the queue of a job and its pool is missing, and how to fix that; empty if both exist."""
+        """Return a message with the fix if the queue of a job or its pool is missing; empty if both exist."""
         return self.names.lacking(job.spec.queue)
 
     def _sort_again(self) -> None:
-        """Reconsider all waiting jobs, because queues or pools changed."""
+        """Reconsider all waiting jobs after a change of queues or pools."""
         for each in list(self.waiting.entries()):
             self.consider(each.record.id)
         self.waiting.try_all()
@@ -400,10 +400,10 @@ class ControlState:
     # Queries.
 
     def given_up(self, cluster: str) -> bool:
-        """Report whether a cluster did not report, or was not in the fleet, for longer than the grace period.
+        """Report whether a cluster was without reports, or not in the fleet, for longer than the grace period.
 
-        Clusters in the fleet are not given up while missing reports prove nothing (`doubtful`): their jobs may still
-        run.
+        Clusters in the fleet are not given up while missing reports are inconclusive (`doubtful`), since their jobs may
+        still run.
         """
         live = self.fleet.clusters.get(cluster)
         if live:
@@ -412,7 +412,7 @@ class ControlState:
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_period_s
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
-        """Return a job and its attempt if the attempt is live and the latest of the job; None otherwise."""
+        """Return a job and its attempt, if the attempt is live and the job's latest; otherwise None."""
         job, attempt = self.jobs.get(key[0]), self.attempts.get(key)
         if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
             return None

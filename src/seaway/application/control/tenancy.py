@@ -11,7 +11,7 @@ from seaway.domain.tenancy import Pool, Queue, Tenant
 
 
 class Names:
-    """Queues, pools and tenants by name. One thread changes them, any thread can read them."""
+    """Queues, pools and tenants by name. One thread changes them; any thread can read them."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Queue] = {}
@@ -19,7 +19,7 @@ class Names:
         self.tenants: dict[str, Tenant] = {}
 
     def reset(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
-        """Replace everything with these."""
+        """Replace all records."""
         self.queues = {queue.name: queue for queue in queues}
         self.pools = {pool.name: pool for pool in pools}
         self.tenants = {tenant.name: tenant for tenant in tenants}
@@ -34,7 +34,7 @@ class Names:
                     self.put(record)
 
     def put(self, record: Record) -> bool:
-        """Apply a record; report whether it can change which clusters jobs may use."""
+        """Apply a record; report whether it can change the allowed clusters of jobs."""
         match record:
             case Queue():
                 self.queues[record.name] = record
@@ -45,7 +45,7 @@ class Names:
         return isinstance(record, Queue | Pool)
 
     def drop(self, record: Record) -> bool:
-        """Apply the removal of a record; report the same as `put`."""
+        """Apply the removal of a record; return as `put`."""
         match record:
             case Queue():
                 self.queues.pop(record.name, None)
@@ -56,12 +56,12 @@ class Names:
         return isinstance(record, Queue | Pool)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
-        """Return the clusters of the pool of a queue; empty for all, `NO_CLUSTER` if either is missing.
+        """Return the clusters of a queue's pool; empty for all, `NO_CLUSTER` if the queue or pool is missing.
 
         Raises
         ------
         UnavailableError
-            If the queues are not read yet; there is always at least one.
+            If the queues are not loaded yet. At least one queue always exists.
         """
         if not self.queues:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
@@ -70,7 +70,7 @@ class Names:
         return pool.clusters if pool else NO_CLUSTER
 
     def lacking(self, name: str) -> str:
-        """Return which of a queue and its pool is missing, and how to fix that; empty if both exist."""
+        """Return a message with the fix if a queue or its pool is missing; empty if both exist."""
         queue = self.queues.get(name)
         if queue is None:
             return (

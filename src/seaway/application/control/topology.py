@@ -16,10 +16,10 @@ from seaway.domain.network import Gateway, Link
 log = logging.getLogger(__name__)
 
 REFRESH_S = 1.0
-"""Pause between two queries of the clusters, in seconds."""
+"""Pause between two queries of the clusters, seconds."""
 
 BATCH_S = 0.05
-"""Time after a push until the update, in seconds, so that reports of many agents cause one update."""
+"""Time from a push to the update, seconds, so that reports of many agents cause one update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def with_network(reported: Map, network_snapshot: NetworkSnapshot) -> Map:
 
 
 class Topology:
-    """Update of clusters and links, in a thread of its own or on request.
+    """Update of clusters and links, in a separate thread or on request.
 
     An update can take as long as a connection timeout, so callers use the last result. It stays valid when an update
     fails.
@@ -76,9 +76,9 @@ class Topology:
     known
         The last result; None before the first.
     trouble
-        Why the last update failed; empty if it succeeded.
+        Reason why the last update failed; empty if it succeeded.
     on_change
-        Called in the updating thread when a result differs from the one before.
+        Called in the updating thread when a result differs from the previous one.
     """
 
     def __init__(self, backends: Backends, add: Callable[[Map], Map] = lambda reported: reported) -> None:
@@ -94,11 +94,11 @@ class Topology:
 
     @property
     def runs(self) -> bool:
-        """True if a thread updates regularly."""
+        """True if a thread updates periodically."""
         return self._thread is not None
 
     def start(self) -> None:
-        """Start a thread that updates regularly until `stop`."""
+        """Start a thread that updates periodically until `stop`."""
         self._thread = threading.Thread(target=self._run, name="topology", daemon=True)
         self._thread.start()
 
@@ -108,11 +108,11 @@ class Topology:
         self._pushed.set()
 
     def push(self) -> None:
-        """Let the thread add new measurements of the network now, without a query of the clusters."""
+        """Request that the thread adds new measurements of the network now, without a query of the clusters."""
         self._pushed.set()
 
     def refresh(self) -> None:
-        """Update once. A failed part stays as it was, and the next update retries it."""
+        """Update once. A failed part stays unchanged, and the next update retries it."""
         well = self._look()
         if self._update() and well:
             self._can_see()
@@ -148,7 +148,7 @@ class Topology:
 
     def _missed(self, why: str) -> None:
         if not self.trouble:
-            stands = "the last known list stays" if self.known else "none is known yet"
+            stands = "the last known list stays" if self.known else "no list is known yet"
             log.warning("the list of clusters is unavailable, %s: %s", stands, why)
         self.trouble = why
 

@@ -13,14 +13,13 @@ from seaway.scheduling.allocations import Allocation, allocate_all
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = 1 << 30
-"""More than any node or device has. Larger sums are reduced to this, which columns can hold."""
+"""Upper bound of sums, above the capacity of any node or device, that columns can represent."""
 
 
 class Occupied:
-    """Unmanaged pods of one cluster, with one allocation for each node that has some.
+    """Unmanaged pods of one cluster, with one allocation per node.
 
-    There is one allocation per node, not per pod: a cluster has tens of thousands of pods, and a change costs no more
-    than its node.
+    Allocations are per node, not per pod: a cluster has tens of thousands of pods, and a change updates only one node.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -46,12 +45,12 @@ class Occupied:
         return self._by_node[node].values() if node in self._by_node else ()
 
     def take(self, unmanaged_pods: Iterable[UnmanagedPod], snapshot: Snapshot, *, complete: bool) -> set[str]:
-        """Apply unmanaged pods; return the nodes on which something changed.
+        """Apply unmanaged pods; return the changed nodes.
 
         Parameters
         ----------
         complete
-            Whether these are all pods.
+            Whether the list is complete.
         """
         reported = {each.name: each for each in unmanaged_pods}
         if complete:
@@ -63,7 +62,7 @@ class Occupied:
         return changed
 
     def allocate_again(self, snapshot: Snapshot) -> None:
-        """Allocate everything on a new snapshot."""
+        """Allocate all pods on a new snapshot."""
         self._bookings.clear()
         self._allocate(list(self._by_node), snapshot)
 
@@ -103,7 +102,7 @@ class Occupied:
 
 
 def _within(slices: tuple[DeviceSlice, ...]) -> tuple[DeviceSlice, ...]:
-    """Limit the use of each device to an amount that columns can hold."""
+    """Limit the use of each device to an amount that columns can represent."""
     if sum([each.memory_mib + each.core_milli for each in slices]) <= FULL:
         return slices
     left: defaultdict[str, list[int]] = defaultdict(lambda: [FULL, FULL])

@@ -1,6 +1,7 @@
 """Allocations of every device by holder, for metrics, fast enough for 80,000 devices.
 
-The lock of the loop is held for parts only. One response can therefore show clusters at slightly different times.
+The data is read in parts, and the lock of the loop is released between them. So one response can show clusters at
+slightly different times.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice
 
 PART = 4096
-"""Attempts that are read before the lock is released once."""
+"""Number of attempts to read before the lock is released once."""
 
 
 class GpuMetrics:
-    """Reader of the live state. Any thread can use it; it changes nothing."""
+    """Read-only view of the allocations. Thread-safe."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -34,7 +35,7 @@ class GpuMetrics:
             return [each.name for each in everyone(self._controller.live)]
 
     def uses(self, cluster: str = "") -> list[DeviceUse]:
-        """Return the devices of a cluster, or of all, ordered by cluster, node and index."""
+        """Return the devices of one cluster or of all, ordered by cluster, node and index."""
         with self._controller.lock:
             reported = [live for live in self._controller.live.fleet.clusters.values() if cluster in {"", live.name}]
         return [use for live in reported for use in self._cluster(live)]
@@ -56,7 +57,7 @@ class GpuMetrics:
         yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
     def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
-        """Yield attempts, in parts, with their workloads in the cluster; skip those that ended in the meantime."""
+        """Yield attempts with their workloads in the cluster, in parts; skip attempts that have ended."""
         live = self._controller.live
         for first in range(0, len(keys), PART):
             with self._controller.lock:
@@ -99,7 +100,7 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
 
 
 def containers_of(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
-    """Return the container of a replica for each slice, as far as it was observed."""
+    """Return the container of a replica for each slice, if observed."""
     if replica is None or not replica.holders:
         return ()
     there = {taken.uuid: container for taken, container in zip(replica.slices, replica.holders, strict=False)}
@@ -125,5 +126,5 @@ def _add(
 
 
 def _pod_of(replica: ReplicaStatus, name: str) -> str:
-    """Return the pod of a replica as ``namespace/pod``; without an observed pod, a unique name from its workload."""
+    """Return the pod of a replica as ``namespace/pod``, or a unique name from its workload if no pod was observed."""
     return replica.pod or f"/{name}-{replica.replica}"

@@ -1,4 +1,4 @@
-"""History of a link in steps; steps without measurements are left out."""
+"""History of a link in steps. Steps without measurements are omitted."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class LinkStep:
     Attributes
     ----------
     at_ns, until_ns
-        Times of its first and last samples.
+        Times of the first and last samples.
     samples
         Number of samples.
     latency_ns, jitter_ns
-        Over the samples with an answer; None if there is none.
+        Over the samples with an answer; None without such samples.
     loss_ppm
         Over all samples.
     bandwidth_mbps, used_mbps
-        Over the samples with a known bandwidth; None if there is none.
+        Over the samples with a known bandwidth; None without such samples.
     """
 
     at_ns: int
@@ -50,7 +50,7 @@ class LinkStep:
 
 
 def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) -> list[LinkStep]:
-    """Return the history of a link from a time on, in steps that begin at multiples of `step_s` since 1970."""
+    """Return the history of a link since a time, in steps aligned to multiples of `step_s` since 1970."""
     together = groupby(_samples(store, source, target, from_ns), key=lambda each: each.at_ns // (step_s * NS))
     return [_step(list(samples)) for _, samples in together]
 

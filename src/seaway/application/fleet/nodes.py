@@ -26,12 +26,12 @@ NOT_HEALTHY = "its cluster reports it as unhealthy"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A replica with an allocation on a node.
+    """Replica with an allocation on a node.
 
     Attributes
     ----------
     seen
-        Its last observed workload; None before the first report.
+        Workload as last observed; None before the first report.
     """
 
     attempt: Attempt
@@ -53,11 +53,11 @@ def node_view(
     Parameters
     ----------
     held, others
-        Replicas with an allocation on it, and unmanaged pods.
+        Replicas and unmanaged pods with an allocation on the node.
     closed
-        Reason why no node of its cluster accepts new work; empty if they do.
+        Reason why the whole cluster accepts no new work; empty if it does.
     usage
-        Measured use; None without a measurement.
+        Measured use; None without measurements.
     """
     requests = [each.attempt.spec.demand.request for each in held]
     slices: defaultdict[str, list[SliceView]] = defaultdict(list)
@@ -156,17 +156,17 @@ def _cordoned(cordon: Cordon) -> str:
 
 
 PART = 256
-"""Nodes that are read before the lock is released once."""
+"""Number of nodes to read before the lock is released once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Facts about a cluster that are computed once for all its nodes.
+    """Properties of a cluster, computed once for all its nodes.
 
     Attributes
     ----------
     closed
-        Why none of its nodes accepts new work; empty if they do.
+        Reason why the whole cluster accepts no new work; empty if it does.
     orphans, guests
         Allocations of orphans and of pods of other clusters, by node.
     measured
@@ -181,7 +181,7 @@ class _Around:
 
 
 class FleetViews:
-    """Views of the fleet."""
+    """Views of clusters, nodes and devices."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -207,7 +207,7 @@ class FleetViews:
         ]
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Return the totals of the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of one cluster or of all, by model."""
         return self._search.models(cluster)
 
     def find(self, wanted: FleetFilter) -> Found:
@@ -215,18 +215,18 @@ class FleetViews:
         return self._search.find(wanted)
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
-        """Return the nodes of a cluster, or of all, with their devices and slices."""
+        """Return the nodes of one cluster or of all, with their devices and slices."""
         found = self.find(FleetFilter(cluster=cluster))
         return list(self.look(found.columns, found.nodes.tolist()))
 
     def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:
-        """Yield the present views of nodes, given by their indices, and compute them on demand."""
+        """Yield the current views of nodes, given by their indices, computed on demand."""
         around: dict[str, _Around | None] = {}
         for first in range(0, len(nodes), PART):
             yield from self._part(columns, nodes[first : first + PART], around)
 
     def look_at_devices(self, columns: Columns, devices: Sequence[int]) -> list[DeviceView]:
-        """Return the present views of devices, given by their indices, without removed devices."""
+        """Return the current views of devices, given by their indices, without removed devices."""
         wanted = [columns.device(at) for at in devices]
         nodes = self.look(columns, list(dict.fromkeys(node for node, _ in wanted)))
         there = {each.uuid: each for node in nodes for each in node.devices}
@@ -249,7 +249,7 @@ class FleetViews:
             yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
 
     def _around(self, cluster: str) -> _Around | None:
-        """Return the facts that all nodes of a cluster share; None for a removed cluster."""
+        """Return the properties that all nodes of a cluster share; None for a removed cluster."""
         live = self._controller.live
         reported = live.fleet.clusters.get(cluster)
         if reported is None:

@@ -1,4 +1,4 @@
-"""Views of the fleet, the queues and the decisions, for use while the loop runs."""
+"""Views of the fleet, the queues and the decisions, available while the loop runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNNAMED = "0" * ids.LENGTH
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log of a replica of an attempt, for one container."""
+    """Log of one container of a replica."""
 
     backend: Backend
     copy: str
@@ -67,9 +67,9 @@ def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
 
 
 class Overview:
-    """Reader of the live state. Any thread can use it; it changes nothing.
+    """Read-only view of the live state. Thread-safe.
 
-    The state is read under the lock of the controller, which is held as briefly as possible.
+    The lock of the controller is held as briefly as possible.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Overview:
         return self._controller.live
 
     def ready(self) -> bool:
-        """Report whether the loop has read its state, so that it can place jobs."""
+        """Report whether the loop has loaded its state and can place jobs."""
         return self._controller.loaded
 
     # The fleet.
@@ -101,7 +101,7 @@ class Overview:
         return self._fleet.clusters()
 
     def nodes(self, cluster: str = "") -> list[NodeView]:
-        """Return the nodes of a cluster, or of all, with their devices and slices."""
+        """Return the nodes of one cluster or of all, with their devices and slices."""
         return self._fleet.nodes(cluster)
 
     def find_nodes(self, wanted: FleetFilter) -> Found:
@@ -117,7 +117,7 @@ class Overview:
         return self._fleet.look_at_devices(found.columns, devices)
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Return the totals of the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of one cluster or of all, by model."""
         return self._fleet.models(cluster)
 
     def cluster_names(self) -> list[str]:
@@ -125,7 +125,7 @@ class Overview:
         return self._gpus.cluster_names()
 
     def gpu_uses(self, cluster: str = "") -> list[DeviceUse]:
-        """Return the devices of one cluster or of all, with the allocations by holder."""
+        """Return the devices of one cluster or of all, with their allocations by holder."""
         return self._gpus.uses(cluster)
 
     def links(self, wanted: Asked | None = None) -> list[LinkView]:
@@ -134,7 +134,7 @@ class Overview:
         Parameters
         ----------
         wanted
-            Filter of the links; all if left out.
+            Filter of the links; None for all.
         """
         fleet = self._live.fleet
         known = {(link.source, link.target): link for link in fleet.links}
@@ -171,7 +171,7 @@ class Overview:
         return dict(counted)
 
     def sides(self) -> dict[str, Side]:
-        """Return the side of each gateway: its clusters or its user site."""
+        """Return the endpoint behind each gateway: its clusters or its user site."""
         with self._controller.lock:
             return self._live.fleet.sides()
 
@@ -186,18 +186,18 @@ class Overview:
         return self._queues.uses()
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the waiting jobs of a queue, of a tenant or of all, in the order of the line."""
+        """Return the waiting jobs of a queue, of one tenant or of all, in scheduling order."""
         return self._queues.waiting(queue, tenant)
 
     # Decisions.
 
     def dry_run(self, spec: JobSpec) -> DryRun:
-        """Place a job on a copy of the present fleet, by the policy of its queue, without consequences.
+        """Place a job with the policy of its queue on a copy of the current fleet, without side effects.
 
         Raises
         ------
         RejectedError
-            If its template is not possible in the selected cluster.
+            If the selected cluster does not support its template.
         """
         trial = self._tries.dry_run(spec)
         made = [
@@ -224,12 +224,12 @@ class Overview:
         Raises
         ------
         UnavailableError
-            If the queues are not read yet.
+            If the queues are not loaded yet.
         """
         return self._controller.names.clusters_of(job.spec.queue)
 
     def policies(self) -> list[PolicyView]:
-        """Return all policies for queues: heuristics, policies of other packages, profiles and trained ones."""
+        """Return all policies for queues: heuristics, policies of other packages, profiles and trained policies."""
         users: dict[str, list[str]] = {}
         for queue in list(self._live.queues.values()):
             users.setdefault(queue.policy, []).append(queue.name)
@@ -245,7 +245,7 @@ class Overview:
         return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in every]
 
     def policy_counts(self) -> dict[str, PolicyCount]:
-        """Return the counters of trained policies that decided since the start."""
+        """Return the counters of trained policies that made decisions since the start."""
         return self._policies.counts.counted()
 
     # Workloads.
@@ -273,7 +273,7 @@ class Overview:
         ConflictError
             If the job was never placed, or has no such replica.
         RejectedError
-            If the cluster has no logs of it any more, or no such container.
+            If the cluster no longer has the logs, or the container does not exist.
         """
         log = self._log(self._latest(job), replica, container)
         return log.backend.logs(log.copy, replica, tail, container)
@@ -315,5 +315,5 @@ class Overview:
         return figures(self._controller, self._writer)
 
     def waiting_rules(self) -> dict[str, int]:
-        """Return the number of waiting jobs by the rule, or other reason, that excludes most nodes."""
+        """Return the number of waiting jobs by the rule that excludes most nodes, or by another reason."""
         return self._rules.counted()

@@ -10,23 +10,23 @@ from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
 
 CACHE_NS = 1_000_000_000
-"""Lifetime of cached sums. All callers share one computation."""
+"""Lifetime of cached sums, nanoseconds. All callers share one computation."""
 
 
 @dataclass(slots=True)
 class QueueUsage:
-    """Allocations of a tenant's jobs in a queue, and the number of waiting jobs.
+    """Allocations and waiting jobs of a tenant in a queue.
 
     Attributes
     ----------
     waiting
-        Jobs that wait for a place.
+        Number of waiting jobs.
     running
-        Jobs with an allocation.
+        Number of jobs with an allocation.
     longest_wait_s
-        Longest wait of these jobs since their submit, or since they last ran; 0 if none waits.
+        Longest wait, seconds since the submit or since the job last ran; 0 if no job waits.
     gpus
-        Allocated slices of devices.
+        Number of allocated device slices.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
         Allocated amounts.
     """
@@ -88,7 +88,7 @@ class QueueViews:
         return [found[key] for key in sorted(found)]
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the waiting jobs of a queue, of a tenant or of all, in the order of tries: tenants alternate."""
+        """Return the waiting jobs of a queue, of one tenant or of all, in scheduling order: tenants alternate."""
         with self._controller.lock:
             jobs = list(self._controller.live.jobs.values())
         lines: defaultdict[str, list[JobRecord]] = defaultdict(list)
@@ -107,7 +107,7 @@ def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> Q
 
 
 def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt]) -> None:
-    """Add the allocations of attempts. A job with two attempts, one of which is ending, counts once."""
+    """Add the allocations of attempts. A job with an ending and a new attempt counts once."""
     running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for attempt in attempts:
         spec, request = attempt.spec, attempt.spec.demand.request

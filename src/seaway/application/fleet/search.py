@@ -1,4 +1,4 @@
-"""Search for nodes and devices in large fleets with vectorised filters."""
+"""Search for nodes and devices in large fleets, with vectorized filters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NOWHERE = -1
-"""Placeholder for a column index of a node or device that the engine does not have."""
+"""Column index of a node or device that the engine does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Columns:
     Attributes
     ----------
     clusters, nodes
-        Names of clusters, and their nodes in the same order.
+        Names of clusters, and names of their nodes in the same order.
     cluster_of
         Cluster index of each node, shape (N,).
     node_of
@@ -108,7 +108,7 @@ def columns_of(
 
 
 def picked(row: NDArray[np.int32], at: Numbers, otherwise: Numbers | int) -> Numbers:
-    """Return the values of a row of the engine's columns at these indices, and `otherwise` for `NOWHERE`."""
+    """Return the values of an engine row at these indices, and `otherwise` for `NOWHERE`."""
     if not row.size:
         return np.broadcast_to(np.asarray(otherwise, np.int64), at.shape).copy()
     found: Numbers = np.where(at == NOWHERE, otherwise, row[at])
@@ -124,22 +124,22 @@ TENTHS = 10
 
 @dataclass(frozen=True, slots=True)
 class FleetFilter:
-    """Filter of nodes and devices. Empty fields do not filter. Parts of names match in any case.
+    """Filter of nodes and devices. Empty fields do not filter. Substrings of names match case-insensitively.
 
     Attributes
     ----------
     cluster, node
         Names.
     name
-        Part of a node's name.
+        Substring of a node's name.
     device
-        Part of a device's UUID.
+        Substring of a device's UUID.
     model
-        Part of a device's model.
+        Substring of a device's model.
     free_memory_mib, free_core_milli
         Minimum free amounts of one device.
     ready
-        Whether the node, and its device if devices are filtered, accepts new work.
+        Whether the node, and its device if devices are filtered, has to accept new work.
     """
 
     cluster: str = ""
@@ -153,13 +153,13 @@ class FleetFilter:
 
     @property
     def of_devices(self) -> bool:
-        """True if the filter applies to devices, so that nodes without a matching device are left out."""
+        """True if the filter applies to devices, so that it excludes nodes without a matching device."""
         return bool(self.device or self.model or self.free_memory_mib or self.free_core_milli)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Matching nodes and devices, in the order of the fleet, with their use.
+    """Matching nodes and devices, in fleet order, with their use.
 
     Attributes
     ----------
@@ -168,13 +168,13 @@ class Found:
     nodes, devices
         Indices of all matching nodes, and of their matching devices.
     shared
-        Number of these devices with an allocated slice.
+        Number of matching devices with an allocated slice.
     memory_mib, core_milli
-        Totals of these devices, without those of clusters that do not answer.
+        Totals of the matching devices, without clusters that do not respond.
     schedulable_memory_mib
-        Free memory of those that accept new work.
+        Free memory of the matching devices that accept new work.
     unknown
-        Number of these devices in clusters that do not answer.
+        Number of matching devices in clusters that do not respond.
     fullness
         Histogram of allocated memory: none, up to a tenth, up to two tenths, and so on; 11 numbers.
     """
@@ -192,7 +192,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Present state: free amounts and slices of each device, and whether its node and cluster accept work."""
+    """Current state: free amounts and slices of each device, and whether its node and cluster accept work."""
 
     free_memory_mib: Numbers
     free_core_milli: Numbers
@@ -206,7 +206,7 @@ class FleetSearch:
     """Search for nodes and devices.
 
     Columns are cached until clusters report changes. The lock of the loop is held while columns are created and while
-    the figures of the engine are copied.
+    engine data is copied.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -240,7 +240,7 @@ class FleetSearch:
         )
 
     def models(self, cluster: str = "") -> list[ModelView]:
-        """Return the totals of the devices of a cluster, or of all, by model."""
+        """Return the totals of the devices of one cluster or of all, by model."""
         columns, state = self._look()
         among = _nodes(columns, FleetFilter(cluster=cluster))[columns.node_of]
         views = []
@@ -264,7 +264,7 @@ class FleetSearch:
             return self._columns, _state(self._columns, self._real(snapshot), up)
 
     def _real(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot without reservations, which shows only what runs."""
+        """Return a snapshot without reservations, with only actual allocations."""
         reservations = self._controller.scheduler.reservations
         if not reservations.bookings():
             return snapshot

@@ -1,4 +1,4 @@
-"""Alerts with the same bounds as the Prometheus rules in `deploy/prometheus/rules`."""
+"""Alerts with the same thresholds as the Prometheus rules in `deploy/prometheus/rules`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seaway.domain.network import PPM
 NS = 1_000_000_000
 
 LOSSY_WITHIN_S = 600
-"""Period over which the mean loss of a link is computed."""
+"""Period of the mean loss of a link, seconds."""
 
 Ends = tuple[str, str]
 """Source and target gateway of a link."""
@@ -29,14 +29,14 @@ Ends = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class NetworkFigures:
-    """Present figures of the network.
+    """Current figures of the network.
 
     Attributes
     ----------
     losses
-        Loss of the latest round, 0-1, for links that end at a cluster's gateway.
+        Loss in the latest round, 0-1, of links to a cluster's gateway.
     full
-        Use of interfaces as a share of their speed, in the busier direction, by gateway, if both are known.
+        Use of interfaces as a share of their speed, in the busier direction, by gateway; only if both are known.
     unread
         Gateways whose interfaces cannot be read.
     """
@@ -64,7 +64,7 @@ def network_figures(
 
 
 def dead(losses: Mapping[Ends, float]) -> list[str]:
-    """Return the gateways that answer no probe."""
+    """Return the gateways that do not answer any probe."""
     least: dict[str, float] = {}
     for (_, target), loss in losses.items():
         least[target] = min(loss, least.get(target, loss))
@@ -78,7 +78,7 @@ class Losses:
         self._seen: dict[Ends, deque[tuple[int, float]]] = {}
 
     def note(self, now_ns: int, losses: Mapping[Ends, float]) -> None:
-        """Add the present losses, and remove old ones."""
+        """Add the current losses, and remove old ones."""
         for ends, loss in losses.items():
             self._seen.setdefault(ends, deque()).append((now_ns, loss))
         for ends, seen in list(self._seen.items()):
@@ -101,23 +101,25 @@ EVERY_S = 15.0
 """Seconds between two evaluations, as in Prometheus."""
 
 FAILING_WITHIN_S = 90
-"""Period over which failures of the database count.
+"""Period of the database failures that count, seconds.
 
-It is shorter than their required duration, so that a single failure does not count.
-
-The rule for Prometheus uses longer periods, since Prometheus may evaluate less often.
+It is shorter than the required duration of the alert, so that a single failure does not fire it. The Prometheus rule
+uses longer periods, since Prometheus may evaluate less often.
 """
 
 SLOW_WITHIN_S = 5 * MINUTE_S
-"""Period over which the duration of transactions counts."""
+"""Period of the transactions that count, seconds."""
 
 DEPLOYING_WITHIN_S = 15 * MINUTE_S
 FEW_DEPLOYMENTS = 3
 FAILING_SHARE = 0.2
-"""Share of failed deployments within a period above which the alert fires, if there is a minimum number of them."""
+"""Share of failed deployments within a period above which the alert fires.
+
+A minimum number of failures is required too.
+"""
 
 SLOW_SHARE = 0.99
-"""Share of transactions that a database has to store within its bound."""
+"""Share of transactions that the database has to store within the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class Rule:
     bound
         Threshold of the figure.
     for_s
-        Seconds that the figure must exceed it.
+        Seconds for which the figure has to exceed the threshold.
     """
 
     name: str
@@ -178,11 +180,11 @@ class Alert:
     Attributes
     ----------
     of
-        The queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
+        Name of the queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
     value
-        The figure beyond the bound of the rule: percent, seconds, a share, or a number.
+        Figure beyond the threshold of the rule: percent, seconds, a share, or a number.
     since_ns
-        Wall-clock time since which it is beyond the bound.
+        Wall-clock time at which the figure exceeded the threshold.
     """
 
     rule: Rule
@@ -201,9 +203,10 @@ class _Seen:
 
 
 class Alerts:
-    """Regular evaluation of the alerts, in a thread of its own or on request.
+    """Periodic evaluation of the alerts, in a separate thread or on request.
 
-    It has no history before its start. An alert with a duration of an hour can fire an hour later.
+    The evaluation has no history before its start: an alert with a duration of one hour fires after one hour at the
+    earliest.
 
     Parameters
     ----------
@@ -227,7 +230,7 @@ class Alerts:
         self._failed = False
 
     def start(self) -> None:
-        """Start a thread that evaluates regularly, until `stop`."""
+        """Start a thread that evaluates periodically until `stop`."""
         threading.Thread(target=self._run, name="alerts", daemon=True).start()
 
     def stop(self) -> None:
@@ -253,7 +256,7 @@ class Alerts:
         self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
 
     def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
-        """Yield the figures beyond the bounds of rules, with the rule and the object."""
+        """Yield the figures beyond the thresholds of rules, with the rule and the object."""
         before, early, now = self._before(FAILING_WITHIN_S), self._before(SLOW_WITHIN_S), self._seen[-1]
         if not figures.ready:
             yield NOT_READY, "", NOT_READY.bound
@@ -286,7 +289,7 @@ class Alerts:
                 yield LINK_LOSSY, f"{source}/{target}", loss
 
     def _deployments(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the failed and all deployments of each cluster in the recent period."""
+        """Yield each cluster with its numbers of failed and of all deployments in the recent period."""
         before, now = self._before(DEPLOYING_WITHIN_S).deployed, self._seen[-1].deployed
         for cluster in {cluster for cluster, _ in now}:
             failed, ran = (now[cluster, well] - before.get((cluster, well), 0) for well in (False, True))
@@ -315,7 +318,7 @@ def _past_of_queues(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
 
 
 def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
-    """Yield underused clusters, without clusters that do not answer, whose use is unknown."""
+    """Yield underused clusters. The use of clusters that do not respond is unknown."""
     for each in clusters:
         taken = each.gpu_milli
         if each.state is not ClusterState.UP or not taken.total:
@@ -325,9 +328,9 @@ def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, s
 
 
 def quantile_s(before: Timed, now: Timed, share: float) -> float:
-    """Return the quantile of the durations between two times, in seconds; 0 without any.
+    """Return the quantile of the durations between two times, in seconds; 0 without durations.
 
-    Durations within a bucket count as evenly spread, as in Prometheus.
+    Durations within a bucket count as evenly distributed, as in Prometheus.
     """
     counts = [late - early for late, early in zip(now.counts, before.counts, strict=True)]
     upto = list(accumulate(counts))

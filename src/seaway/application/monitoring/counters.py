@@ -1,4 +1,4 @@
-"""Figures for monitoring, counted on demand from any thread at one point of the live state."""
+"""Figures for monitoring, a consistent view of the live state on demand. Thread-safe."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from seaway.application.writer import Writer
 from seaway.domain.job_state import JobState
 
 DUPLICATE = "doubled"
-"""Problem of a cluster: one of its nodes lists devices that another node owns."""
+"""Problem of a cluster: a node lists devices that belong to another node."""
 
 NS = 1_000_000_000
 
 NOTHING = Timing()
-"""Times of a queue without placed jobs."""
+"""Empty histogram, for a queue without placed jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class JobFigures:
     Attributes
     ----------
     states
-        Unfinished jobs, by state.
+        Number of unfinished jobs by state.
     waiting
-        Waiting jobs, by queue.
+        Number of waiting jobs by queue.
     longest_waits_s
-        Longest wait, by queue, since the submit or since the job last ran.
+        Longest wait by queue, seconds since the submit or since the job last ran.
     reached
-        Transitions into each state since the start.
+        Number of transitions into each state since the start.
     waits
-        Waits until placement, by queue, since the start.
+        Waits until placement by queue since the start.
     """
 
     states: Mapping[str, int]
@@ -52,18 +52,18 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """Figures of the store since the start; `waiting` is the present number.
+    """Figures of the store since the start; `waiting` is the current value.
 
     Attributes
     ----------
     changes, transactions
-        Stored changes, and their transactions.
+        Number of stored changes, and of their transactions.
     took
         Durations of transactions.
     failures
-        Failed transactions.
+        Number of failed transactions.
     waiting
-        Changes that wait to be stored.
+        Number of changes that wait to be stored.
     """
 
     changes: int
@@ -75,16 +75,16 @@ class StoreFigures:
 
 @dataclass(frozen=True, slots=True)
 class CommandQueueFigures:
-    """Figures of the pending commands of a cluster.
+    """Pending commands of a cluster.
 
     Attributes
     ----------
     count
-        Commands that it has not confirmed.
+        Number of commands that the cluster has not confirmed.
     oldest_s
-        Age of the oldest of them.
+        Age of the oldest pending command.
     delayed
-        Number of them that failed and are retried.
+        Number of pending commands that failed and are retried.
     """
 
     count: int
@@ -101,25 +101,25 @@ class Figures:
     ready
         Whether jobs can be placed.
     decided, conflicts
-        Jobs tried, and decisions dropped because of concurrent changes, since the start.
+        Number of decided jobs, and of decisions dropped because of concurrent changes, since the start.
     placed
-        Placements by policy since the start. Policies of queues are present with 0.
+        Placements by policy since the start. Every policy of a queue is present.
     failures
-        Failed cycles of the control loop since the start.
+        Number of failed cycles of the control loop since the start.
     slo_violations, moves
-        Reported SLO violations, and jobs moved because of them, since the start.
+        Number of reported SLO violations, and of jobs moved because of them, since the start.
     stages
         Durations by stage.
     deployed
-        Deployments, by cluster and result, since the start.
+        Number of deployments by cluster and result since the start.
     pending_commands
-        Pending commands, by cluster.
+        Pending commands by cluster.
     last_seen_s
-        Seconds since the last answer of each cluster.
+        Seconds since the last response of each cluster.
     clusters
         Number of clusters in each state.
     collecting
-        State of collectors, by cluster.
+        State of collectors by cluster.
     """
 
     ready: bool
@@ -140,7 +140,7 @@ class Figures:
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:
-    """Return the figures for monitoring. Large amounts are counted after the lock is released."""
+    """Return the figures for monitoring. Expensive counts run after the lock is released."""
     collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
     store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
     with controller.lock:
@@ -175,7 +175,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
 
 
 def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
-    """Count jobs; a queue without waiting jobs has a wait of 0."""
+    """Count jobs. A queue without waiting jobs has a wait of 0."""
     now_ns, stages = live.clock.now_ns(), live.stages
     since_ns = dict.fromkeys(queues, now_ns)
     for job in jobs:
@@ -191,7 +191,7 @@ def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], 
 
 
 def _deployed(live: ControlState, clusters: Iterable[str]) -> dict[tuple[str, Deployed], int]:
-    """Count deployments, including zeros, so that the first one counts as an increase."""
+    """Count deployments, including zeros, so that Prometheus sees the first one as an increase."""
     known = live.stages.deployed
     return {(cluster, what): known[cluster, what] for cluster in clusters for what in Deployed}
 

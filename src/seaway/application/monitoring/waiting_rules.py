@@ -1,4 +1,4 @@
-"""Rules that keep jobs waiting, computed on a copy of the fleet when metrics are scraped, outside the loop."""
+"""Rules that keep jobs waiting, computed on a copy of the fleet when metrics are scraped, outside the control loop."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import WAITING
 
 MAX_KINDS = 12
-"""Maximum number of kinds of jobs that are examined, those with most jobs; all others are `OTHERS`."""
+"""Maximum number of examined kinds of jobs, most frequent first. Jobs of other kinds count as `OTHERS`."""
 
 CACHE_NS = 10_000_000_000
-"""Lifetime of the cached result."""
+"""Lifetime of the cached result, nanoseconds."""
 
 PAUSED, POLICY, GATEWAY, HELD, ROOM, OTHERS = "paused", "policy", "gateway", "held", "room", "others"
-"""Other reasons for waiting.
+"""Other reasons to wait.
 
-A back-off or a pending removal; a policy that is compiled; an unknown gateway; a deferral by the policy. Then replicas
-that do not fit together, or reserved capacity; kinds of jobs that were not examined.
+In this order: a back-off or a pending removal; a policy that is being compiled; an unknown gateway. Then a deferral by
+the policy; replicas that do not fit together, or reserved capacity; kinds of jobs that were not examined.
 """
 
 
 class WaitingRules:
-    """Number of waiting jobs by the rule that excludes most nodes. Any thread can use it."""
+    """Number of waiting jobs by the rule that excludes most nodes. Thread-safe."""
 
     def __init__(self, controller: Controller, tries: DryRuns) -> None:
         self._controller = controller
@@ -55,7 +55,7 @@ class WaitingRules:
         return dict(found)
 
     def _kinds(self, found: Counter[str]) -> tuple[Counter[Kind], dict[Kind, JobRecord]]:
-        """Count jobs by kind, with the first of each; jobs that are not tried at all are `PAUSED`."""
+        """Count jobs by kind, with the first job of each kind. Jobs that are not tried count as `PAUSED`."""
         kinds: Counter[Kind] = Counter()
         first: dict[Kind, JobRecord] = {}
         with self._controller.lock:

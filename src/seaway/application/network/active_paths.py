@@ -1,4 +1,4 @@
-"""Active path from one gateway to another: selected paths, and paths that gateways confirmed."""
+"""Active paths between gateways: selected by the control plane, and confirmed by gateways."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.domain.gateways import NetworkConfig, Pair
 from seaway.domain.network import Ends
 
 Follower = Callable[[Mapping[Ends, str]], None]
-"""Receiver of the active paths, by the names of their ends."""
+"""Receiver of the active paths, by source and target."""
 
 MAX_ERRORS = 50
 
@@ -28,7 +28,7 @@ FOLLOWS_S = 60.0
 
 
 class ActivePaths:
-    """Selected and confirmed paths. Any thread can call every method."""
+    """Selected and confirmed paths. Thread-safe."""
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
         self._writer = writer
@@ -42,7 +42,7 @@ class ActivePaths:
         self._asked_ns: dict[str, int] = {}
 
     def use(self, config: NetworkConfig | None) -> None:
-        """Set the network; a selected path that it lacks is not active any more."""
+        """Set the network. Selected paths that it does not contain become inactive."""
         with self._lock:
             self._config = config
             self._own = {(pair.source, pair.target): pair for pair in config.pairs} if config else {}
@@ -54,11 +54,11 @@ class ActivePaths:
         follower(self.taken())
 
     def chosen(self) -> dict[Ends, str]:
-        """Return the selected path of each pair, as far as it still exists."""
+        """Return the selected path of each pair, without removed paths."""
         return self._paths(lambda row: row.active)
 
     def taken(self) -> dict[Ends, str]:
-        """Return the active path of each pair: the one that its gateway confirmed, else the selected one."""
+        """Return the active path of each pair: the confirmed path, or else the selected one."""
         return {**self.chosen(), **self._paths(lambda row: row.applied)}
 
     def asked(self, source: str) -> None:
@@ -67,9 +67,10 @@ class ActivePaths:
             self._asked_ns[source] = self._clock.monotonic_ns()
 
     def steerable(self) -> dict[Ends, str]:
-        """Return the pairs whose path can be changed now, with the active path.
+        """Return the pairs whose path can change now, with the active path.
 
-        They have several paths. Their gateway recently requested its configuration and confirmed the last one.
+        These pairs have several paths, and their gateway recently requested its configuration and confirmed the last
+        one.
         """
         now_ns = self._clock.monotonic_ns()
         with self._lock:
@@ -86,7 +87,7 @@ class ActivePaths:
         return found
 
     def _paths(self, read: Callable[[PathRecord], str]) -> dict[Ends, str]:
-        """Return a path from each row, as far as it still exists."""
+        """Return one path per row, without removed paths."""
         with self._lock:
             return {
                 ends: read(row)
@@ -100,7 +101,7 @@ class ActivePaths:
         Raises
         ------
         UnknownError
-            If there is no such gateway.
+            If the gateway does not exist.
         """
         with self._lock:
             config = self._config
@@ -127,7 +128,7 @@ class ActivePaths:
         """
         with self._changing:
             if path not in self._choices(source).get(target, ()):
-                raise RejectedError(f"path {path!r} not found to choose from {source} to {target}", where="path")
+                raise RejectedError(f"path {path!r} from {source} to {target} not found", where="path")
             now_ns = self._clock.now_ns()
             row = self._row(source, target)
             if row.active == path:
@@ -139,17 +140,17 @@ class ActivePaths:
         self._notify()
 
     def confirm(self, source: str, active: Mapping[str, str]) -> bool:
-        """Store the paths that a gateway confirms; report whether they are new.
+        """Store the paths that a gateway confirms; report whether any of them is new.
 
         Raises
         ------
         RejectedError
-            If it names an unknown target or path; then nothing is stored.
+            If a target or path is unknown. Nothing is stored then.
         """
         with self._changing:
             there = self._choices(source)
             wrong = [
-                RejectedError(f"no path {path[:80]!r} leads there", where=f"active.{target[:80]}")
+                RejectedError(f"path {path[:80]!r} to this target not found", where=f"active.{target[:80]}")
                 for target, path in active.items()
                 if path not in there.get(target, ())
             ][:MAX_ERRORS]

@@ -1,4 +1,4 @@
-"""Agents of gateways: their states, and events when these change."""
+"""Agents of gateways: their states, and events for state changes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 NS_PER_S = 1_000_000_000
 
 UNREACHABLE_ROUNDS = 3
-"""Duration without a report, in rounds, after which an agent is not reporting."""
+"""Number of rounds without a report after which an agent counts as not reporting."""
 
 MIN_SILENCE_S = 5.0
-"""Minimum of that duration, in seconds."""
+"""Minimum of that time, seconds."""
 
 LOOK_S = 1.0
 """Seconds between two checks of the agents."""
@@ -48,9 +48,9 @@ class AgentView:
     Attributes
     ----------
     age_s
-        Seconds since its latest report; None without one.
+        Seconds since its latest report; None before the first.
     known
-        Totals of its reports; None if it never reported.
+        Totals of its reports; None before the first.
     refused
         Number of its rejected reports since the control plane started.
     last_error
@@ -66,9 +66,9 @@ class AgentView:
 
 
 class Agents:
-    """All agents, by gateway. Any thread can call every method.
+    """All agents, by gateway. Thread-safe.
 
-    After a start, every agent first gets the time to report before it counts as not reporting.
+    After a start of the control plane, every agent gets time to report before it counts as not reporting.
     """
 
     def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:

@@ -23,19 +23,19 @@ MAX_AGE_S = 366 * 24 * 3600.0
 """Maximum plausible age of a reading."""
 
 LONGEST = 300
-"""Maximum length of foreign text in a line of the log."""
+"""Maximum length of external text in a log line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """View of a gateway's interface.
+    """Interface of a gateway with its traffic.
 
     Attributes
     ----------
     traffic
-        Its known traffic; None for none.
+        Known traffic; None if unknown.
     covered
-        Whether a meter reads it.
+        Whether a meter reads the interface.
     """
 
     gateway: str
@@ -44,7 +44,7 @@ class Interface:
 
     @property
     def unread(self) -> bool:
-        """True if a meter reads it without success."""
+        """True if a meter fails to read the interface."""
         return self.covered and self.traffic is None
 
 
@@ -57,16 +57,16 @@ class _Stored:
 
 
 _Place = tuple[str, str, str, str]
-"""Name of a gateway and the location of its interface, so that readings of another interface do not count."""
+"""Name of a gateway, and location of its interface. Readings of another interface do not count."""
 
 
 class Bandwidths:
-    """Traffic of gateways' interfaces: one thread reads them, any thread queries.
+    """Traffic of gateways' interfaces. One thread reads the interfaces; any thread can query the results.
 
     Parameters
     ----------
     meter
-        Reads the interfaces; None for none.
+        Reads the interfaces; None for no meter.
     stale_after_s
         Maximum age of a reading, seconds.
     window_s
@@ -88,11 +88,10 @@ class Bandwidths:
         return self._meter is not None and self._meter.covers(gateway)
 
     def of(self, gateway: GatewayConfig) -> Traffic | None:
-        """Return the known traffic of the interface of a gateway.
+        """Return the known traffic of the interface of a gateway; None if it is unknown.
 
-        None if nothing is known: the meter fails for too long, sees no such interface, or there is neither a meter nor
-        a configured speed. A configured speed replaces a missing one, but not a failed reading, since then the use is
-        unknown.
+        It is unknown if the meter fails for too long or finds no interface, or without a meter and a configured speed.
+        A configured speed replaces a missing speed, but not a failed reading.
         """
         configured = gateway.speed_mbps or None
         if not self.covers(gateway):
@@ -108,7 +107,7 @@ class Bandwidths:
         )
 
     def since_ns(self, gateways: Sequence[GatewayConfig], now_ns: int) -> dict[str, int]:
-        """Return the wall-clock time at which the interval of the latest reading began, by gateway with readings.
+        """Return the wall-clock start of the interval of the latest reading, by gateway with readings.
 
         Parameters
         ----------
@@ -129,20 +128,20 @@ class Bandwidths:
         return [each for each in found if each.traffic or each.covered]
 
     def trouble(self, gateway: GatewayConfig) -> str:
-        """Return the reason why the latest reading of an interface failed; empty if it succeeded or there is none."""
+        """Return the reason why the latest reading of an interface failed; empty if it succeeded or does not exist."""
         with self._lock:
             missed = self._missed.get(_place(gateway))
         return missed.why if missed else ""
 
     def counts(self) -> dict[str, int]:
-        """Return the number of readings by outcome, with all outcomes."""
+        """Return the number of readings by outcome; every outcome is present."""
         with self._lock:
             return {each.value: self._counts[each] for each in Outcome}
 
     def look(self, gateways: Sequence[GatewayConfig]) -> Mapping[str, Reading | Missed]:
-        """Read the interfaces of covered gateways; return the result for each by name.
+        """Read the interfaces of covered gateways; return the result by name.
 
-        A failed reading leaves the last figures.
+        A failed reading leaves the last figures unchanged.
         """
         if self._meter is None:
             return {}
@@ -167,7 +166,7 @@ class Bandwidths:
             self._retained[place] = _Stored(since_ns, at_ns, rates, seen.speed_mbps)
 
     def forget_others(self, gateways: Sequence[GatewayConfig]) -> None:
-        """Remove the readings of all other gateways, and of these if their interface changed."""
+        """Remove the readings of all other gateways, and of gateways whose interface changed."""
         places = {_place(each) for each in gateways}
         with self._lock:
             self._retained = {place: retained for place, retained in self._retained.items() if place in places}
@@ -190,7 +189,7 @@ class Bandwidths:
 
 
 def _sane(seen: Reading | Missed) -> Reading | Missed:
-    """Return an implausible reading as a failure."""
+    """Return the reading, or a failure if it is implausible."""
     if isinstance(seen, Missed):
         return seen
     if not (math.isfinite(seen.age_s) and 0 <= seen.age_s <= MAX_AGE_S):
@@ -207,26 +206,26 @@ def _place(gateway: GatewayConfig) -> _Place:
 
 
 SOON_S = 2.0
-"""Delay before a gateway is read again if one more reading gives the first rate."""
+"""Delay before the second reading of a gateway, which gives the first rate, seconds."""
 
 MAX_WAIT = 10
 """Maximum pause after failures, in periods."""
 
 TOGETHER = 0.25
-"""Part of a period by which a gateway may be read early, together with others."""
+"""Share of a period by which a gateway may be read early, together with others."""
 
 
 class TrafficWatch:
-    """Regular reading of gateways' interfaces, in a thread of its own or on request.
+    """Periodic reading of gateways' interfaces, in a separate thread or on request.
 
     Parameters
     ----------
     gateways
-        Returns the present gateways.
+        Returns the current gateways.
     interval_s
-        Seconds between two readings of each; 0 for never.
+        Seconds between two readings of each gateway; 0 for no reading.
     random
-        Jitter of the back-off, up to half of it.
+        Jitter of the back-off, up to half of the delay.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class TrafficWatch:
         self._failed = False
 
     def start(self) -> None:
-        """Start a thread that reads regularly, until `stop`; without an interval, do nothing."""
+        """Start a thread that reads periodically until `stop`. Without an interval, do nothing."""
         if self._interval_s:
             threading.Thread(target=self._run, name="bandwidth", daemon=True).start()
 
@@ -290,5 +289,5 @@ class TrafficWatch:
                 self._failed = False
             except Exception:  # a bug must not end the thread
                 if not self._failed:
-                    log.exception("looking at gateways' interfaces failed")
+                    log.exception("reading gateways' interfaces failed")
                 self._failed, pause_s = True, self._interval_s

@@ -1,4 +1,4 @@
-"""Configuration of the network between gateways: validated and replaced as a whole, and sent to followers."""
+"""Configuration of the network between gateways. It is validated and replaced as a whole, and sent to followers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seaway.domain.network import NO_NEED
 
 
 def differences(before: NetworkConfig, after: NetworkConfig) -> list[str]:
-    """Return the differences of two networks: gateways, pairs with own paths, the mesh, and the probes."""
+    """Return the differences of two networks: gateways, explicit pairs, the mesh, and the probes."""
     return [*_gateways(before, after), *_pairs(before, after), *_whole(before, after)]
 
 
@@ -69,7 +69,7 @@ def _named(pair: Pair) -> str:
 
 def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
     if before.mesh != after.mesh:
-        yield "every other pair is connected straight" if after.mesh else "pairs without paths are not connected"
+        yield "all other pairs are connected directly" if after.mesh else "pairs without paths are not connected"
     for each in fields(before.probe):
         old, new = getattr(before.probe, each.name), getattr(after.probe, each.name)
         if old != new:
@@ -79,7 +79,7 @@ def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
 log = logging.getLogger(__name__)
 
 MAX_NAMED = 5
-"""Maximum number of jobs that a sentence names."""
+"""Maximum number of jobs that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ class Plan:
     changes
         Differences, one sentence each; empty if nothing changes.
     impact
-        Losses for running jobs, one sentence each.
+        Effects on running jobs, one sentence each.
     version
-        Version of the network after it.
+        Version of the network after the change.
     """
 
     changes: tuple[str, ...]
@@ -123,7 +123,7 @@ class Plan:
 
 
 Meant = Callable[[Configured | None], bool]
-"""Check that the present configuration, None for none, is the one that a change is based on."""
+"""Check that a change is based on the current configuration; None for a missing configuration."""
 
 Follower = Callable[[NetworkConfig | None], None]
 """Receiver of new configurations."""
@@ -146,12 +146,12 @@ class Documents(Protocol):
 
 
 class Configuration:
-    """Storage and changes of the network configuration. Any thread can call every method.
+    """Storage and changes of the network configuration. Thread-safe.
 
     Parameters
     ----------
     documents
-        Text format of a network.
+        Conversion of a network to text and back.
     """
 
     def __init__(self, store: Store, writer: Writer, clock: Clock, documents: Documents) -> None:
@@ -167,7 +167,7 @@ class Configuration:
 
     @property
     def now(self) -> Configured | None:
-        """The present configuration; None if there is none or it cannot be read."""
+        """Current configuration; None if it does not exist or cannot be read."""
         return self._now
 
     @property
@@ -176,7 +176,7 @@ class Configuration:
         return self._version
 
     def follow(self, follower: Follower) -> None:
-        """Call a follower with the configuration, now and after each change before the change returns."""
+        """Call a follower with the configuration, now and during each change."""
         self._followers.append(follower)
         follower(self._now.config if self._now else None)
 
@@ -190,11 +190,11 @@ class Configuration:
         """
         self._require_meant(meant)
         changes = differences(self._now.config if self._now else NetworkConfig(), config)
-        made = tuple(changes) if changes or self._now else ("a network without gateways is made",)
+        made = tuple(changes) if changes or self._now else ("a network without gateways is created",)
         return Plan(made, tuple(self._hurt_by(config)), self._version + bool(made))
 
     def put(self, config: NetworkConfig, actor: str, meant: Meant | None = None, *, force: bool = False) -> Plan:
-        """Set the configuration; store nothing if nothing changes.
+        """Set the configuration. An unchanged configuration is not stored.
 
         Raises
         ------
@@ -211,12 +211,12 @@ class Configuration:
             return plan
 
     def delete(self, actor: str, meant: Meant | None = None, *, force: bool = False) -> None:
-        """Remove the configuration: nothing is measured any more, and links that clusters report count again.
+        """Remove the configuration. Measurements stop, and links reported by clusters are used again.
 
         Raises
         ------
         UnknownError
-            If there is none.
+            If no configuration exists.
         StaleError, ConflictError
             As for `put`.
         """
@@ -240,7 +240,7 @@ class Configuration:
         try:
             config = self._documents.read(stored.text)
         except RejectedError as error:  # a newer version may be stricter; everything else has to continue
-            log.error("the network between gateways that is stored makes no sense and is not used: %s", error)
+            log.error("the stored network configuration is invalid and ignored: %s", error)
             return None
         return Configured(config, stored.text, stored.version, stored.actor, stored.at_ns)
 
@@ -249,7 +249,7 @@ class Configuration:
             raise StaleError("the network was changed since you read it: read it again, and repeat your change")
 
     def _hurt_by(self, config: NetworkConfig) -> list[str]:
-        """Return a sentence for each removed gateway with the jobs that use it and have allocations."""
+        """Return a sentence for each removed gateway that jobs with allocations use."""
         retained = {each.name for each in config.gateways}
         gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}
         gone = {name: cluster for name, cluster in gone.items() if name not in retained}
@@ -264,7 +264,7 @@ class Configuration:
 
 
 def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) -> bool:
-    """Report whether a job depends on measurements at a gateway."""
+    """Report whether a job uses measurements at a gateway."""
     if spec.demand.gateway == gateway:
         return True
     needs = bool(spec.demand.gateway) or spec.between_replicas != NO_NEED
@@ -274,7 +274,7 @@ def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) ->
 def _require_harmless(plan: Plan, force: bool) -> None:
     if plan.impact and not force:
         raise ConflictError(
-            f"jobs run by gateways that would go: {'; '.join(plan.impact)}. Wait for them, move them, or force it"
+            f"running jobs use removed gateways: {'; '.join(plan.impact)}. Wait, move them, or force the change"
         )
 
 

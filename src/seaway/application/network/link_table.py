@@ -22,16 +22,16 @@ from seaway.probing.smoothing import UNREACHABLE
 NS_PER_S = 1_000_000_000
 
 LOOK_NS = NS_PER_S
-"""Time between two checks of the traffic of interfaces."""
+"""Nanoseconds between two checks of the traffic of interfaces."""
 
 TRAFFIC_BAND = 0.05
-"""Change of the traffic of an interface, as a share of its speed, above which decisions use the new value."""
+"""Minimum change of the traffic of an interface, as a share of its speed, for decisions to use the new value."""
 
 MAX_SAMPLED = 1000
-"""Maximum number of links per sample; with more links, each is sampled proportionally less often."""
+"""Maximum number of links per sample. With more links, each link is sampled proportionally less often."""
 
 AS_ROUTED = ""
-"""Path name of probes that follow the routes."""
+"""Path name of probes that follow the default route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class NetworkSnapshot:
     Attributes
     ----------
     gateways, links
-        Their use contains all traffic of interfaces, including that of jobs with bandwidth reservations.
+        Their use includes all traffic of interfaces, also that of jobs with bandwidth reservations.
     gateways_by_cluster
-        Gateway of a cluster, by the name of the cluster.
+        Gateway of each cluster, by name.
     sites
-        User site of a gateway, by the name of the gateway.
+        User site of each gateway, by name.
     """
 
     gateways: tuple[Gateway, ...] = ()
@@ -59,9 +59,9 @@ NO_NETWORK_SNAPSHOT = NetworkSnapshot()
 
 
 class LinkTable:
-    """State of all links, written by the receiver of reports and read by any thread.
+    """State of all links. The receiver of reports writes it, and any thread can read it.
 
-    Without a configured network it stays empty.
+    The table is empty without a configured network.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class LinkTable:
     # Configuration.
 
     def use(self, config: NetworkConfig | None, now_ns: int) -> None:
-        """Use this network from now on; drop the measurements of removed or changed links."""
+        """Set the network; drop the measurements of removed or changed links."""
         with self._lock:
             before, self._config = set(self._gateways), config
             gateways = config.gateways if config else ()
@@ -129,7 +129,7 @@ class LinkTable:
         self.on_change()
 
     def choose(self, active: Mapping[Ends, str]) -> None:
-        """Set the active paths. A pair without one uses the path with the largest weight."""
+        """Set the active paths. A pair without an active path uses the path with the largest weight."""
         with self._lock:
             self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
             self._active = dict(active)
@@ -137,7 +137,7 @@ class LinkTable:
 
     @property
     def config(self) -> NetworkConfig | None:
-        """The network; None without one."""
+        """Current network; None if none is configured."""
         return self._config
 
     def gateways(self) -> tuple[GatewayConfig, ...]:
@@ -147,7 +147,7 @@ class LinkTable:
     # Measurements.
 
     def take(self, gateway: str, rounds: Iterable[Reported], now_ns: int) -> None:
-        """Process the rounds that the agent of a gateway reports.
+        """Process the rounds reported by the agent of a gateway.
 
         Late rounds, for example after an outage, are recorded in samples, but do not replace newer figures. Rounds of
         unknown gateways and paths are ignored.
@@ -189,7 +189,7 @@ class LinkTable:
     # Results.
 
     def network_snapshot(self, now_ns: int) -> NetworkSnapshot:
-        """Return the network for decisions; the same object if nothing changed."""
+        """Return the network for decisions; the same object while nothing changes."""
         with self._lock:
             looked_other = self._look(now_ns)
             self._expire(now_ns)
@@ -214,7 +214,7 @@ class LinkTable:
     def latest(self, ends: Ends) -> tuple[int, Figures] | None:
         """Return the start of the latest round along the active paths, and their worst figures.
 
-        None without a round, for example for a link that clusters report.
+        None without a round, for example for a link reported by clusters.
         """
         with self._lock:
             lines = self._lines.get(ends, {})
@@ -242,7 +242,7 @@ class LinkTable:
         return self._bandwidths.counts() if self._bandwidths else {}
 
     def measured_since_ns(self, now_ns: int) -> dict[str, int]:
-        """Return the wall-clock time at which the latest reading of each gateway began; see `Bandwidths.since_ns`."""
+        """Return the wall-clock start of the interval of each gateway's latest reading; see `Bandwidths.since_ns`."""
         return self._bandwidths.since_ns(self.gateways(), now_ns) if self._bandwidths else {}
 
     def interfaces(self) -> list[Interface]:
@@ -250,10 +250,10 @@ class LinkTable:
         return self._bandwidths.interfaces(self.gateways()) if self._bandwidths else []
 
     def samples(self, now_ns: int) -> list[LinkSample]:
-        """Return the samples of the links whose turn it is; called once in `sample_interval_s`.
+        """Return the samples of the links that are due; called once in `sample_interval_s`.
 
         A sample covers an interval: the mean latency, the largest jitter, and the loss of all probes. Late rounds of an
-        interval give a sample of their own. With up to `MAX_SAMPLED` links, an interval is `sample_interval_s` long.
+        interval give a separate sample. With up to `MAX_SAMPLED` links, an interval is `sample_interval_s` long.
         """
         with self._lock:
             pairs, turns, stretch = self._pairs(), self._spread(), now_ns // self._stretch_ns()
@@ -289,19 +289,19 @@ class LinkTable:
         return line
 
     def _paths(self, ends: Ends) -> tuple[str, ...]:
-        """Return the active paths of a link that were measured; without any, the routed one."""
+        """Return the measured active paths of a link; the default route if no active path is measured."""
         ways, lines = self._ways.get(ends, {}), self._lines.get(ends, {})
         chosen = self._active.get(ends)
         taken = ways if ends in self._shared else [chosen if chosen in ways else next(iter(ways), AS_ROUTED)]
         return tuple(path for path in taken if path in lines) or (AS_ROUTED,)
 
     def _current(self, ends: Ends) -> PathState | None:
-        """Return the state of the active path; of several paths that share traffic, the worst."""
+        """Return the state of the active path, or of the worst of several paths that share traffic."""
         lines = self._lines.get(ends, {})
         return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
 
     def _published(self, ends: Ends) -> Figures | None:
-        """Return the figures of a link for decisions; with several active paths, the worst of each figure."""
+        """Return the figures of a link for decisions. Of several active paths, each figure is the worst."""
         lines = self._lines.get(ends, {})
         known = [figures for path in self._paths(ends) if path in lines and (figures := lines[path].published)]
         if len(known) < 2:
@@ -320,12 +320,12 @@ class LinkTable:
         return LinkState.STALE if age_ns > self._rounds_ns(self._settings.stale_rounds) else LinkState.MEASURED
 
     def _rounds_ns(self, rounds: int) -> int:
-        """Return the time from the start of a round until so many later rounds are answered, in nanoseconds."""
+        """Return the nanoseconds from the start of a round until the answers of `rounds` later rounds."""
         assert self._config is not None, "rounds need a configured network"
         return int((rounds * self._config.probe.interval_s + self._config.probe.timeout_s) * NS_PER_S)
 
     def _look(self, now_ns: int) -> bool:
-        """Update the traffic of interfaces if it differs enough; report whether anything changed."""
+        """Update the traffic of interfaces if it differs enough; report whether any value changed."""
         if self._bandwidths is None or (self._looked_ns is not None and abs(now_ns - self._looked_ns) < LOOK_NS):
             return False
         self._looked_ns, before = now_ns, dict(self._traffic)
@@ -337,7 +337,7 @@ class LinkTable:
         return self._traffic != before
 
     def _expire(self, now_ns: int) -> None:
-        """Mark measured links as changed whose measurements expired."""
+        """Mark links with expired measurements as changed."""
         if self._check_ns is not None and now_ns < self._check_ns:
             return
         gone = {ends for ends in self._links if self._state(self._current(ends), now_ns) is LinkState.UNKNOWN}
@@ -413,7 +413,7 @@ def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
 
 
 def _badness(line: PathState) -> tuple[bool, int]:
-    """Return a sort key of paths by quality: a path without answers is worst, then the slowest."""
+    """Return a sort key of paths by quality. A path without answers is worst, then the slowest."""
     latency_ns = line.published.latency_ns if line.published else None
     return latency_ns is None, latency_ns or 0
 

@@ -20,23 +20,26 @@ class LinkSettings:
     """Smoothing and expiry of measured links."""
 
     smoothing: str = BY_EWMA
-    """Estimator of latency and jitter: `ewma`, an exponentially weighted moving average, or `quantile` of the latest
-    rounds.
+    """Estimator of latency and jitter: `ewma`, an exponentially weighted moving average, or `quantile`, a quantile of
+    the latest rounds.
     """
     half_life_s: float = 30
-    """Half-life of a round in the moving average; 0 uses only the latest round."""
+    """Half-life of a round in the moving average, seconds; 0 uses only the latest round."""
     quantile: float = 0.9
     """Quantile for `smoothing = "quantile"`."""
     window: int = 30
-    """Number of rounds for loss and for the quantile. A loss of less than one probe in the window is not visible."""
+    """Number of rounds for the loss and the quantile. A loss below one probe per window is not detected."""
     band: float = 0.1
     """Relative change of a value that is ignored (hysteresis)."""
     jitter_band: float = 0.3
-    """The same for jitter, which is a maximum and therefore varies more."""
+    """Relative change of jitter that is ignored. Jitter is a maximum and therefore varies more."""
     min_band_us: int = 100
-    """Minimum change of latency and jitter that is not ignored, microseconds."""
+    """Changes of latency and jitter below this value are ignored, microseconds."""
     dead_rounds: int = 2
-    """Consecutive rounds without an answer after which a link is dead. As many answered rounds restore it."""
+    """Consecutive rounds without an answer after which a link is dead.
+
+    The same number of answered rounds restores it.
+    """
     stale_rounds: int = 3
     """Missing rounds after which a link is stale. Its last values remain in use."""
     unknown_rounds: int = 9
@@ -44,7 +47,7 @@ class LinkSettings:
 
 
 def link_setting_errors(settings: LinkSettings, where: str) -> list[RejectedError]:
-    """Return the errors of settings; `where` is the prefix of their names."""
+    """Return the errors of the settings; `where` is the prefix of their names."""
     problems = [
         RejectedError("must be more than 0", where=f"{where}{name}")
         for name in ("window", "dead_rounds", "stale_rounds", "unknown_rounds")
@@ -67,12 +70,12 @@ NS_PER_US = 1000
 
 @dataclass(slots=True)
 class Tally:
-    """Sum of the measurements over a period.
+    """Sum of measurements over a period.
 
     Attributes
     ----------
     latest_ns
-        Start of its latest round.
+        Start of the latest round.
     latency_sum_ns
         Sum over all answers.
     """
@@ -106,7 +109,7 @@ class PathState:
     Attributes
     ----------
     way
-        Endpoints and segments, to detect a changed path of the same name.
+        Endpoints and segments, which detect a changed path with the same name.
     newest
         The latest round; None before the first.
     tallies
@@ -135,7 +138,7 @@ class PathState:
         return self._published.figures
 
     def take(self, each: Reported) -> bool:
-        """Process a round that is newer than all before; report whether the published figures changed."""
+        """Process a round that is newer than all previous ones; report whether the published figures changed."""
         first, self.newest = self.newest is None, each
         self._smoother.add(each.at_ns, each.sent, each.received, each.latency_ns, each.jitter_ns)
         smoothed, steps_ppm = self._smoother.figures, self._smoother.loss_resolution_ppm
@@ -145,7 +148,7 @@ class PathState:
         return changed or first
 
     def tally(self, stretch: int, each: Reported) -> None:
-        """Add a round to the sum of its interval, also if it is late."""
+        """Add a round, also a late one, to the sum of its interval."""
         retained = self.tallies.get(stretch)
         if retained is None:
             retained = self.tallies[stretch] = Tally()

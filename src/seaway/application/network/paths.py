@@ -1,4 +1,4 @@
-"""Selection among several paths between two gateways, by the bounds of jobs."""
+"""Path selection between two gateways, by the network bounds of jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seaway.scheduling.snapshot.encode import link_meets
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A path and its measurement.
+    """Path with its measurement.
 
     Attributes
     ----------
@@ -26,17 +26,17 @@ class Measured:
 
     @property
     def answers(self) -> bool:
-        """True if probes along the path are answered."""
+        """True if probes on the path are answered."""
         return self.link is not None and self.link.latency_ns is not None
 
     def meets(self, need: NetworkNeed) -> bool:
-        """Report whether it meets the bounds of a job, including bandwidth, which all paths of a pair share."""
+        """Report whether the path meets the bounds of a job, including bandwidth, which all paths of a pair share."""
         return self.link is not None and link_meets(need, self.link)
 
 
 @dataclass(frozen=True, slots=True)
 class PathRequest:
-    """A waiting job and its need of the pair."""
+    """Waiting job with its bounds for the pair."""
 
     job_id: str
     need: NetworkNeed
@@ -44,12 +44,12 @@ class PathRequest:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A path and the reason for it, as a sentence.
+    """Selected path, and the reason as a sentence.
 
     Attributes
     ----------
     job_id
-        Waiting job that decided it; empty if none did.
+        Waiting job that determined the selection; empty if none did.
     """
 
     path: str
@@ -62,16 +62,16 @@ def choose(
 ) -> Choice:
     """Select the path for the traffic of a pair.
 
-    Paths that answer go first, then those that meet the bounds of most running jobs. Next are those that serve the
-    first of the waiting jobs, then the second, and so on; the configured order decides ties. The same input gives the
-    same path, so paths change only when figures or jobs do.
+    Paths that respond are preferred, then those that meet the bounds of most running jobs. Next are those that serve
+    the first of the waiting jobs, then the second, and so on. The configured order decides ties. The same input gives
+    the same path, so paths change only when figures or jobs change.
 
     Parameters
     ----------
     paths
         At least one, in the configured order.
     current
-        The active path; empty for none. It affects only the text.
+        The active path; empty for none. It affects only the reason.
     running
         Bounds of running jobs over the pair.
     waiting
@@ -80,12 +80,12 @@ def choose(
     merits = {path.name: _merits(path, running, waiting) for path in paths}
     best = max(merits, key=merits.__getitem__)  # the first of equals
     if best == current or current not in merits:
-        return Choice(best, "it serves what runs and what waits, and is liked best of those that do")
+        return Choice(best, "it serves the running and waiting jobs, and comes first in the configured order")
     return _better(best, merits[best], merits[current], current, waiting)
 
 
 _Merits = tuple[bool, int, tuple[bool, ...]]
-"""Answers of a path, number of running jobs that it serves, and the waiting jobs that it serves."""
+"""Merits of a path: response, number of running jobs that it serves, and waiting jobs that it serves."""
 
 
 def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Merits:
@@ -93,7 +93,7 @@ def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Pa
 
 
 def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[PathRequest]) -> Choice:
-    """Return the choice of a path, with its advantage over the current one."""
+    """Return the choice of a path, with its advantage over the current path as the reason."""
     if best[0] != now[0]:
         return Choice(path, f"{current} does not answer")
     if best[1] != now[1]:
@@ -123,6 +123,6 @@ class SteerablePair:
 
     @property
     def is_dead(self) -> bool:
-        """True if the active path does not answer and another one does."""
+        """True if the active path does not respond and another path does."""
         now = next((path for path in self.paths if path.name == self.current), None)
         return (now is None or not now.answers) and any(path.answers for path in self.paths)

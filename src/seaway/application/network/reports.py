@@ -21,22 +21,23 @@ from seaway.domain.gateways import NetworkConfig
 NS_PER_S = 1_000_000_000
 
 MAX_AHEAD_S = 60
-"""Maximum lead of the clock of an agent over that of the control plane, in seconds."""
+"""Maximum lead of the clock of an agent over the clock of the control plane, seconds."""
 
 OLDEST_S = 7 * 86_400
-"""Maximum age of a round in seconds. An agent discards its own rounds earlier, also during an outage."""
+"""Maximum age of a round, seconds. Agents discard their rounds earlier, even during an outage."""
 
 MAX_AT_ONCE = 10
 PER_S = 2.0
-"""Calls of a gateway in a burst (`MAX_AT_ONCE`), for example after an outage, and per second in the long run."""
+"""Rate limit of calls of a gateway: burst size (`MAX_AT_ONCE`), for example after an outage, and calls per second."""
 
 MAX_ROUNDS = 60_000
 ROUNDS_FACTOR = 2.0
-"""Rounds of an agent in a burst (`MAX_ROUNDS`, slightly more than it stores), and in the long run as a multiple of
-those it measures."""
+"""Rate limit of rounds of an agent: maximum burst (`MAX_ROUNDS`, slightly more than an agent stores), and long-term
+rate as a multiple of the rounds that it measures.
+"""
 
 MAX_ERRORS = 50
-"""Maximum number of errors that are listed for one report."""
+"""Maximum number of listed errors per report."""
 
 
 class TooManyReportsError(UnavailableError):
@@ -47,7 +48,7 @@ class LinkSink(Protocol):
     """Consumer of measurements."""
 
     def take(self, gateway: str, rounds: Sequence[Reported], now_ns: int) -> None:
-        """Process the rounds that the agent of a gateway reports."""
+        """Process the rounds reported by the agent of a gateway."""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class _Bucket:
     at_ns: int
 
     def take(self, count: int, most: int, per_s: float, now_ns: int) -> float:
-        """Take tokens if there are enough; return the seconds to wait otherwise, else 0."""
+        """Remove `count` tokens and return 0; with too few tokens, return the seconds to wait."""
         self.left = min(most, self.left + (now_ns - self.at_ns) / NS_PER_S * per_s)
         self.at_ns = now_ns
         if self.left < count:
@@ -70,8 +71,8 @@ class _Bucket:
 class Reports:
     """Acceptance of reports, each in full or not at all.
 
-    The ID of the latest report of a gateway is stored before the report counts, so that duplicates are detected after a
-    restart too.
+    The ID of the latest report of a gateway is stored before the report takes effect. So duplicates are detected after
+    a restart too.
 
     Parameters
     ----------
@@ -108,13 +109,13 @@ class Reports:
         bucket = self._calls.setdefault(gateway, _Bucket(MAX_AT_ONCE, now_ns))
         if bucket.take(1, MAX_AT_ONCE, PER_S, now_ns):
             raise TooManyReportsError(
-                f"{gateway} may bring {PER_S:g} reports and confirmations a second and no more", retry_after_s=1
+                f"{gateway} may send at most {PER_S:g} reports and confirmations per second", retry_after_s=1
             )
 
     async def take(self, report: Report, address: str) -> None:
         """Accept a report. The caller has authenticated the agent of the gateway.
 
-        Rounds older than `OLDEST_S` are left out and count as dropped.
+        Rounds older than `OLDEST_S` are removed and count as dropped.
 
         Parameters
         ----------
@@ -124,13 +125,13 @@ class Reports:
         Raises
         ------
         UnknownError
-            If there is no such gateway.
+            If the gateway does not exist.
         RejectedError
-            If something in it is wrong; lists the errors.
+            If the report is invalid; lists the errors.
         ConflictError
-            If it, or a later one, was accepted before.
+            If this report or a later one was already accepted.
         TooManyReportsError
-            If it has more rounds than the agent can have measured since the last one.
+            If it has more rounds than the agent can have measured since the last report.
         UnavailableError
             If it cannot be stored; it can be sent again.
         """
@@ -162,14 +163,14 @@ class Reports:
         self._link_table.take(report.gateway, report.rounds, now_ns)
 
     def _require_possible(self, report: Report) -> None:
-        """Check the rate limit of rounds; an agent measures each target and path once per interval."""
+        """Check the rate limit of rounds. An agent measures each target and path once per interval."""
         config, now_ns = require_network(self._config, report.gateway), self._clock.monotonic_ns()
         per_s = ROUNDS_FACTOR * max(1, len(self._to_measure(report.gateway))) / config.probe.interval_s
         bucket = self._rounds.setdefault(report.gateway, _Bucket(MAX_ROUNDS, now_ns))
         wait_s = bucket.take(len(report.rounds), MAX_ROUNDS, per_s, now_ns)
         if wait_s:
             raise TooManyReportsError(
-                f"the agent of {report.gateway} brings more rounds than it can have measured",
+                f"the agent of {report.gateway} sends more rounds than it can have measured",
                 retry_after_s=max(1, round(wait_s)),
             )
 
@@ -189,7 +190,7 @@ def _require_valid(report: Report, targets: frozenset[tuple[str, str]], now_ns: 
 
 
 def _recent(report: Report, now_ns: int) -> Report:
-    """Remove rounds that are too old, and count them as dropped."""
+    """Remove outdated rounds, and count them as dropped."""
     rounds = tuple(each for each in report.rounds if each.at_ns >= now_ns - OLDEST_S * NS_PER_S)
     return replace(report, rounds=rounds, dropped=report.dropped + len(report.rounds) - len(rounds))
 
@@ -218,12 +219,12 @@ def _errors(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) ->
         if each.at_ns > latest_ns:
             yield RejectedError(f"is more than {MAX_AHEAD_S} s from now", where=f"rounds[{at}].at_ns")
         if each.received > each.sent:
-            yield RejectedError(f"is more than the {each.sent} that were sent", where=f"rounds[{at}].received")
+            yield RejectedError(f"is more than the {each.sent} sent probes", where=f"rounds[{at}].received")
         if (each.latency_ns is None) is not (each.received == 0):
-            says = "is missing, though something was received" if each.received else "must be null: nothing came"
+            says = "is missing, but answers were received" if each.received else "must be null without answers"
             yield RejectedError(says, where=f"rounds[{at}].latency_ns")
         elif each.latency_ns == 0:
-            yield RejectedError("is 0, and nothing takes no time at all", where=f"rounds[{at}].latency_ns")
+            yield RejectedError("must be more than 0", where=f"rounds[{at}].latency_ns")
         if each.jitter_ns > (most_ns := _most_jitter_ns(each)):
             says = f"is more than {most_ns}, the most of {each.received} answers with this mean"
             yield RejectedError(says, where=f"rounds[{at}].jitter_ns")
@@ -234,7 +235,7 @@ def _errors(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) ->
 
 
 def _most_jitter_ns(each: Reported) -> int:
-    """Return the maximum jitter for a mean: that of one answer with the whole time among others with none.
+    """Return the maximum jitter for a given mean: one answer has all the delay, the others none.
 
     The mean is rounded, so the sum may be larger by half a nanosecond per answer.
     """
@@ -248,4 +249,4 @@ def _unknown(report: Report, each: Reported, targets: frozenset[tuple[str, str]]
         return RejectedError("is the gateway itself", where=f"{where}.target")
     if (each.target, "") in targets:
         return RejectedError(f"path {each.path[:80]!r} to {each.target} is not measured", where=f"{where}.path")
-    return RejectedError(f"{each.target[:80]!r} is not to be measured from here", where=f"{where}.target")
+    return RejectedError(f"{each.target[:80]!r} is not a target of this gateway", where=f"{where}.target")

@@ -1,4 +1,4 @@
-"""Measurement targets of the agent of a gateway."""
+"""Probe targets of the agent of a gateway."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
 def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
     """Return the assignment of the agent of a gateway.
 
-    Every other gateway is probed along the routes. If a pair has paths of its own, each of them is probed too, since
-    traffic uses one of them.
+    Every other gateway is probed on the default route. Explicit paths of a pair are probed too, since traffic uses one
+    of them.
 
     Raises
     ------
     UnknownError
-        If there is no such gateway.
+        If the gateway does not exist.
     """
     own = require_gateway(config, gateway)
     pairs = {pair.target: pair for pair in config.pairs if pair.source == gateway}
@@ -30,7 +30,7 @@ def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
 
 
 def require_network(config: NetworkConfig | None, gateway: str) -> NetworkConfig:
-    """Return a network that has a gateway; raises as `require_gateway`."""
+    """Return the network that contains a gateway; raises as `require_gateway`."""
     config = config or NetworkConfig()
     require_gateway(config, gateway)
     return config
@@ -42,7 +42,7 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     Raises
     ------
     UnknownError
-        If there is none of this name.
+        If no gateway has that name.
     """
     found = config.gateway(name)
     if found is None:
@@ -51,12 +51,12 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
 
 
 def choices(config: NetworkConfig) -> Iterator[Pair]:
-    """Return the pairs with several paths of which one is active."""
+    """Return the pairs with several paths, only one of which is active."""
     return (pair for pair in config.pairs if len(pair.paths) > 1 and not pair.load_balance)
 
 
 def probed(own: GatewayConfig, other: GatewayConfig, pair: Pair | None) -> Iterator[Target]:
-    """Yield the probe targets of one gateway for another: on the routes, and on each path that supports it."""
+    """Yield the probe targets from one gateway to another: the default route, and each path that supports probes."""
     if isinstance(own.address, IPv6Address) is not isinstance(other.address, IPv6Address):
         return  # IPv4 and IPv6 cannot reach each other
     yield Target(other.name, other.address, other.method, other.port)

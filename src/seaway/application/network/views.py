@@ -21,13 +21,13 @@ class LinkState(Enum):
     """Reported by a cluster, not measured."""
     MEASURED = "measured"
     STALE = "stale"
-    """No recent round; the last figures remain in use."""
+    """No recent round; the last figures remain valid."""
     UNKNOWN = "unknown"
-    """No round yet, or none for a time after which the figures expire."""
+    """No round yet, or the figures expired since the last round."""
 
 
 FRESH = frozenset({LinkState.REPORTED, LinkState.MEASURED})
-"""States with metrics. Outdated figures would look like current ones in metrics."""
+"""States with metrics. Metrics cannot mark figures as outdated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,17 @@ class LinkView:
     link
         Figures for decisions; None for a link without measurements.
     path
-        Measured path; empty for the route.
+        Measured path; empty for the default route.
     age_s
-        Seconds since the latest round began; None without one.
+        Seconds since the start of the latest round; None without a round.
     raw
-        The latest round; None without one.
+        The latest round; None without a round.
     smoothed
         Figures smoothed over the latest rounds.
     traffic_mbps
-        All traffic at the fuller end, Mbit/s; None if unknown.
+        Total traffic of the busier end, Mbit/s; None if unknown.
     reserved_mbps
-        Reserved bandwidth of the interface at its fuller end, Mbit/s.
+        Reserved bandwidth of the interface at the busier end, Mbit/s.
     left_mbps
         Bandwidth that can still be reserved, Mbit/s; None if unknown.
     """
@@ -68,12 +68,12 @@ class LinkView:
 
     @property
     def counts(self) -> bool:
-        """True if it has valid figures."""
+        """True if the link has valid figures."""
         return self.state is not LinkState.UNKNOWN and self.link is not None
 
     @property
     def latest(self) -> Figures | None:
-        """Figures of the latest round or of the report of a cluster; None without both."""
+        """Figures of the latest round or of the report of a cluster; None without either."""
         if self.raw:
             lost = self.raw.sent - self.raw.received
             return Figures(self.raw.latency_ns, self.raw.jitter_ns, lost * PPM // self.raw.sent)
@@ -81,7 +81,7 @@ class LinkView:
 
     @property
     def free_mbps(self) -> int | None:
-        """Bandwidth without traffic, Mbit/s; None if unknown."""
+        """Unused bandwidth, Mbit/s; None if unknown."""
         if self.link is None or not self.link.bandwidth_mbps or self.traffic_mbps is None:
             return None
         return max(0, self.link.bandwidth_mbps - self.traffic_mbps)
@@ -94,14 +94,14 @@ def reported(link: Link) -> LinkView:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Side of a gateway: clusters or a user site.
+    """Endpoint behind a gateway: clusters or a user site.
 
     Attributes
     ----------
     cluster
-        The cluster, or several separated by ``,``; empty for a user site.
+        Name of the cluster, or several names separated by ``,``; empty for a user site.
     site
-        The user site, with the name of the gateway as default; empty for clusters.
+        Name of the user site, by default that of the gateway; empty for clusters.
     """
 
     address: str

@@ -24,9 +24,9 @@ class ClusterSums:
     Attributes
     ----------
     nodes
-        Nodes that accept new work.
+        Number of nodes that accept new work.
     jobs
-        Jobs with a replica there.
+        Number of jobs with a replica in the cluster.
     gpu_milli, gpu_memory_mib
         Totals of these nodes.
     """

@@ -48,17 +48,17 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 RESERVED = "; but the free resources are reserved for the first job of a queue"
 
 MAX_ROOM = 10_000
-"""Maximum number of replicas that is counted."""
+"""Upper bound of the replica count of a node."""
 
 AVOIDED = "avoid_uuids"
 """Field of a demand with the devices to avoid."""
 
 ORDER_CACHE_NS = 2_000_000_000
-"""Maximum age of the order of queues from which positions are read."""
+"""Maximum age of the queue order used for positions, nanoseconds."""
 
 
 _Answer = tuple[str, dict[str, str | int], str]
-"""Code of the answer, its parameters, and its text."""
+"""Code, parameters and text of a reason."""
 
 
 class DryRuns:
@@ -74,14 +74,14 @@ class DryRuns:
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
     def dry_run(self, spec: JobSpec) -> DryRun:
-        """Place a job by the policy of its queue on a copy.
+        """Place a job with the policy of its queue on a copy of the fleet.
 
         Raises
         ------
         RejectedError
             If the job names a gateway that the fleet does not have.
         UnavailableError
-            While the policy is compiled, or the state is read again.
+            While the policy is being compiled, or the state is being reloaded.
         """
         scheduler = self._controller.scheduler
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
@@ -100,7 +100,7 @@ class DryRuns:
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
-        """Place a job on a copy, without reserved capacity unless it may use that."""
+        """Place a job on a copy of the fleet, without reserved capacity unless the job may use it."""
         assert self._copy is not None  # `_stage` sets it
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
@@ -134,30 +134,30 @@ class DryRuns:
         return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params)
 
     def explained(self, job: JobRecord) -> Explanation | None:
-        """Explain a waiting job on the present fleet; None while its gateway is missing.
+        """Explain a waiting job on the current fleet; None while its gateway is missing.
 
         Raises
         ------
         UnavailableError
-            While the state is read again.
+            While the state is being reloaded.
         """
         with self._copying:
             return self._as_it_came(job, self._explained(job))
 
     def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
-        """Add the recorded deferral of a job, since a new query of its policy may time out."""
+        """Add the recorded deferral of a job, since another query of its policy may time out."""
         with self._controller.lock:
             entry = self._controller.live.waiting.get(job.id)
             held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
         return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
 
     def _shortage(self, job: JobRecord) -> str:
-        """Return a text on replicas of a waiting job that do not fit together; empty if they fit."""
+        """Return a message on replicas of a waiting job that do not fit together; empty if they fit."""
         snapshot, profile, seen = self._stage(job.spec, job.id)
         return shortage(snapshot, seen, profile)
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
-        """Return the kind of reason for the wait of a job, its parameters, and its text."""
+        """Return the code, parameters and text of the reason why a job waits."""
         with self._controller.lock:
             adrift = self._controller.live.adrift(job)
             blocked = self._controller.live.blocked(job)
@@ -166,7 +166,7 @@ class DryRuns:
             now_ns = self._controller.live.clock.monotonic_ns()
         if adrift:
             return "queue_removed", {}, f"waits: {adrift}"
-        said = summary(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} is not there"
+        said = summary(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
         said += f"; but {short}" if short else ""
         if blocked:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
@@ -193,7 +193,7 @@ class DryRuns:
         return code, {}, f"waits: {said}{RESERVED if code == 'reserved_for_others' else ''}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
-        """Explain a job on the present fleet without its own allocation."""
+        """Explain a job on the current fleet without its own allocation."""
         try:
             snapshot, profile, seen = self._stage(job.spec, job.id)
         except RejectedError:
@@ -211,7 +211,7 @@ class DryRuns:
         return _its_own(explain(twin, seen, profile), job.spec)
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
-        """Return a copy of the fleet, a policy, by default that of the queue, and the job for the scheduler."""
+        """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""
         with self._controller.lock:
             self._controller.require_read()
             live = self._controller.live
@@ -243,7 +243,7 @@ class DryRuns:
         return self._copy is not None and self._copy[0] == self._state()
 
     def _ahead(self, job: JobRecord) -> int:
-        """Count the jobs of the same tenant and queue that are tried before a job."""
+        """Count the jobs of the same tenant and queue that precede a job."""
         now_ns = self._controller.live.clock.monotonic_ns()
         if now_ns - self._orders[0] >= ORDER_CACHE_NS:
             with self._controller.lock:
@@ -275,14 +275,14 @@ class DryRuns:
 
 
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
-    """Remove the remedy to allow avoided devices, since the job itself does not request to avoid them."""
+    """Remove the remedy that allows avoided devices, since the job itself does not avoid any."""
     if spec.demand.devices.avoid_uuids:
         return explanation
     return replace(explanation, remedies=tuple(each for each in explanation.remedies if each.field != AVOIDED))
 
 
 def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
-    """Return the number of such replicas that node `n` has room for, by amounts alone."""
+    """Return the number of such replicas that fit on node `n`, by amounts alone."""
     request = job.demand.request.filled()
     node = snapshot.arrays.nodes[:, n]
     bounds = [MAX_ROOM]
@@ -321,14 +321,14 @@ def _cores_needed(devices: Int32, request: ResourceRequest) -> Int64:
 
 
 def _in_even_shares(asked: Int64, total: Int64, devices: Int32) -> Int64:
-    """Return the amount of the fewest even shares that cover the request; the request itself if none do."""
+    """Return the amount of the fewest even shares that cover the request, or an impossible request unchanged."""
     shares = np.maximum(devices[DEVICE_SLOTS], 1).astype(np.int64)
     count = np.maximum(-(-asked * shares // np.maximum(total, 1)), 1)
     return np.where((asked > total) | (total == 0), asked, count * total // shares)
 
 
 def _sets(room: Int64, gpus: int) -> int:
-    """Return how many sets of `gpus` different devices the free slots of devices allow."""
+    """Return the number of sets of `gpus` different devices that the free slots allow."""
     least, most = 0, int(room.sum()) // gpus
     while least < most:
         middle = (least + most + 1) // 2

@@ -28,13 +28,13 @@ from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.outcome import use, used_shares
 
 ASKED = "asked-"
-"""Prefix of the names of jobs in a question; no ID has a hyphen."""
+"""Prefix of job names in a question. Job IDs have no hyphen."""
 
 TOO_LARGE = "resources"
-"""Field of an admission error for a job that is too large for the fleet."""
+"""Field of the admission error for a job that exceeds the fleet."""
 
 MAX_EXPLAINED = 20
-"""Maximum number of kinds of jobs whose wait is explained."""
+"""Maximum number of explained kinds of waiting jobs."""
 
 MAX_NODES = 1000
 """Maximum number of nodes that a question can add."""
@@ -51,7 +51,7 @@ class NewNodes:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. All parts that are set apply together.
+    """What-if question. All parts that are set apply together.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class Question:
     add_nodes
         Nodes to add.
     policy
-        Place all live jobs again by this policy; empty leaves running jobs in place.
+        Policy that places all live jobs again; empty leaves running jobs in place.
     jobs
         Jobs to submit.
     replan
-        Place all live jobs again by the policies of their queues.
+        Whether the policies of the queues place all live jobs again.
     """
 
     drain: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Sums:
     Attributes
     ----------
     placed, waiting
-        Jobs.
+        Number of jobs.
     allocation_percent
         Allocated share of the GPU cores on nodes that accept new work; None without GPUs.
     fragmentation
@@ -101,12 +101,12 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Placement of a job before and after: cluster and node of each replica, empty without a placement.
+    """Placement of a job before and after: cluster and node of each replica; empty without a placement.
 
     Attributes
     ----------
     why
-        Reason why it would wait; empty if it would not, or if too many kinds of jobs would.
+        Reason why the job would wait; empty if it would not, or if the limit of explained kinds is reached.
     """
 
     job_id: str
@@ -128,17 +128,17 @@ class Consequences:
     Attributes
     ----------
     moved
-        Jobs that would run elsewhere.
+        Jobs that would move.
     started
-        Jobs that wait, or are in the question, and would run.
+        Waiting or submitted jobs that would run.
     stopped
-        Jobs that run and would have to wait.
+        Running jobs that would have to wait.
     waiting
-        Jobs that wait, or are in the question, and would wait.
+        Waiting or submitted jobs that would wait.
     message
         The answer in one sentence.
     clusters
-        Each cluster, before and after.
+        Totals of each cluster, before and after.
     """
 
     before: Sums
@@ -180,9 +180,9 @@ class WhatIf:
         Raises
         ------
         RejectedError
-            If the question names something unknown, or a job would be rejected.
+            If the question names an unknown object, or admission rejects a job.
         UnavailableError
-            While the state is read again, or a policy is compiled.
+            While the state is being reloaded, or a policy is being compiled.
         """
         question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
         self._check(question)
@@ -219,7 +219,7 @@ class WhatIf:
         return replace(answer, clusters=changes)
 
     def _check(self, question: Question) -> None:
-        """Reject invalid questions, and compile policies without the lock."""
+        """Reject invalid questions, and compile policies without holding the lock."""
         if question.policy:
             require_policy(self._controller.scheduler, question.policy, "policy")
         for at, spec in enumerate(question.jobs):
@@ -231,7 +231,7 @@ class WhatIf:
         scheduler.readiness.require(*wanted)
 
     def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
-        """Reject a job that a submit would reject, unless it is only too large and the question adds nodes."""
+        """Reject a job as a submit does, unless it is only too large and the question adds nodes."""
         try:
             self._admission.admit(spec)
         except RejectedError as error:
@@ -300,7 +300,7 @@ def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
 
 
 def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
-    """Place jobs in order, each by the policy of its queue; return the locations of those that fit."""
+    """Place jobs in order, each with the policy of its queue; return the locations of those that fit."""
     went: dict[str, tuple[str, ...]] = {}
     first = 0
     while first < len(tasks):
@@ -321,7 +321,7 @@ def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profi
 
 
 def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:
-    """Return why jobs would wait, by name: first jobs of the question, for a limited number of kinds."""
+    """Return why jobs would wait, by name, for a limited number of kinds; jobs of the question are first."""
     known: dict[Hashable, str] = {}
     why = {}
     for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):

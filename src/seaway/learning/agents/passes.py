@@ -58,7 +58,7 @@ class Room(NamedTuple):
 
     Attributes
     ----------
-    asking
+    query
         Of attention; None where there is none.
     taken
         What the first layer takes, shape (B, I).
@@ -70,7 +70,7 @@ class Room(NamedTuple):
         Gradient of the action, shape (B, 1).
     """
 
-    asking: AttentionParams | None
+    query: AttentionParams | None
     taken: Tensor
     hidden: list[Tensor]
     hidden_slopes: list[Tensor]
@@ -82,7 +82,7 @@ def make_room(network: Actor | Critic, batch: int) -> Room:
     """Allocate what passes of one batch size need."""
     linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
     return Room(
-        asking=_make_attention(network.attend, batch) if network.attend else None,
+        query=_make_attention(network.attend, batch) if network.attend else None,
         taken=torch.zeros(batch, linear[0].in_features),
         hidden=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
         hidden_slopes=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
@@ -132,7 +132,7 @@ class Passes:
     def __init__(self, network: Actor | Critic, room: Room) -> None:
         self._room = room
         self._layers = [_views(layer) for layer in network.layers if isinstance(layer, nn.Linear)]
-        self._looking = _Looking(network.attend, room.asking) if network.attend and room.asking else None
+        self._looking = _Looking(network.attend, room.query) if network.attend and room.query else None
 
     def run(self, observation: Floats, action: Tensor | None = None) -> Tensor:
         """Return what the last layer gives (B, 1), before any tanh, for observations (B, O) and actions (B, 1)."""
@@ -207,7 +207,7 @@ class _Looking:
         torch.sum(asked_slopes, 0, out=self._queries.bias_slopes)
 
     def lead_to_action(self, slope: Tensor, weight: Tensor, observation: Floats, out: Tensor) -> Tensor:
-        """Add to `out` (B, 1) what actions do by asking."""
+        """Add to `out` (B, 1) what actions do through attention."""
         return out.addmm_(self._to_questions(slope, weight, observation), self._queries.weight[:, -1:])
 
     def _to_questions(self, slope: Tensor, weight: Tensor, observation: Floats) -> Tensor:

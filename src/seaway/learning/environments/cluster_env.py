@@ -69,13 +69,13 @@ PUBLISHED = Rewards()
 def cluster_scores(episode: Episode) -> Float64:
     """Score each cluster for the current job.
 
-    The score is the share of the cluster that would be in use with the job in it, mean over CPU, memory, GPU memory
-    and GPU cores, of those that it has; from 0 for the lowest to 1 for the highest of those where the job fits.
+    The score is the share of the cluster in use with the job: the mean over those of CPU, memory, GPU memory and GPU
+    cores that it has. Scores of clusters where the job fits are scaled to 0 for the lowest and 1 for the highest.
 
     Returns
     -------
     Float64
-        Shape (C,): -1 where the job does not fit, 1 everywhere else where all are equal.
+        Shape (C,): -1 where the job does not fit; 1 for all others if they are equal.
     """
     scores = np.empty(len(episode.snapshot.clusters), np.float64)
     _rank(episode, scores)
@@ -157,16 +157,15 @@ class ClusterEnv(gymnasium.Env):
     `observe_network`. With `fitting` a cluster's shares are those of its nodes that fit the job. At the end the
     figures are those of no job.
 
-    **Action**: ``Box(-1, 1, (1,))``, float32, one number, cut into C + 1 bins of one width: bin c is cluster c, the
-    last one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
+    **Action**: ``Box(-1, 1, (1,))``, float32, one number in C + 1 bins of equal width. Bin c is cluster c, and the last
+    one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
 
     **Step**: in a cluster the job takes the first node and devices that fit. A cluster where it does not fit loses
     the job. A job that waits is offered again after the last arrival, `offers` times in all; waiting at the last
     offer refuses it.
 
-    **Reward**: ``(score - 1) * 10`` for a placement, with the cluster's score from 0 to 1 by how full it is with the
-    job, see `cluster_scores`; -50 for a cluster where it does not fit, and for waiting although some cluster fits; 0
-    for waiting when none does. `rewards` has the numbers.
+    **Reward**: ``(score - 1) * 10`` for a placement, with the score of `cluster_scores`. It is -50 for a cluster where
+    the job does not fit, and for waiting although a cluster fits, and 0 for other waiting. `rewards` has the numbers.
 
     **Ends**: terminated when every job has been decided permanently; never truncated.
 

@@ -59,20 +59,20 @@ JOBS_PLACED = NodeRewards()
 
 
 class NodeEnv(gymnasium.Env):
-    """Each step decides one job: which of a shortlist of nodes it goes to, or that it waits.
+    """Environment of the node level: each step places one job on a node of a shortlist, or lets it wait.
 
-    **Observation**: ``Dict`` of ``nodes``, ``Box`` float32, shape (MOST, FIGURES), a line for each node of the
-    shortlist and below it zeros; ``job``, ``Box`` float32, shape (JOB_FIGURES,), of the job and the fleet; and
-    ``legal``, ``MultiBinary(MOST + 1)``, which actions stand for something. `seaway.learning.observing.nodes` says what
-    is listed and what the figures are: they are the same on any number of clusters and nodes. At the end all are 0.
+    **Observation**: a ``Dict``. ``nodes`` is a ``Box``, float32, shape (MOST, FIGURES), with a row per node of the
+    shortlist, padded with zeros. ``job`` is a ``Box``, float32, shape (JOB_FIGURES,), of the job and the fleet.
+    ``legal`` is ``MultiBinary(MOST + 1)``. `seaway.learning.observing.nodes` defines the shortlist and the figures,
+    which do not depend on the number of clusters and nodes. At the end all are 0.
 
-    **Action**: ``Discrete(MOST + 1)``: a line of the shortlist, or MOST to wait.
+    **Action**: ``Discrete(MOST + 1)``: a row of the shortlist, or MOST to wait.
 
-    **Step**: the job goes to the node, to the devices there that Seaway's own policy takes. An action that stands for
-    no node loses it. Every node that is listed fits.
+    **Step**: the job is placed on the node, on the devices that the policy `seaway` chooses. An illegal action loses
+    the job. All nodes of the shortlist are feasible.
 
-    **Reward**: 1 for a job that is placed, -1 for one that is lost by an action that stands for no node, 0 for waiting.
-    `rewards` has the numbers, and others.
+    **Reward**: 1 for a placed job, -1 for a job lost by an illegal action, and 0 for waiting. `rewards` has the
+    numbers.
 
     **Ends**: terminated when every job has been decided permanently; never truncated.
 
@@ -81,12 +81,12 @@ class NodeEnv(gymnasium.Env):
     Parameters
     ----------
     source
-        Instances, taken in turn (a reset with a seed begins with that one, modulo their number), or what draws them;
-        any fleets.
+        Instances in rotation, or a generator of instances, with any fleets. A reset with a seed begins with the
+        instance of that number, modulo their number.
     options
-        How jobs come back.
+        Offers of deferred jobs.
     rewards
-        What decisions earn.
+        Rewards of decisions.
 
     Attributes
     ----------
@@ -167,11 +167,11 @@ class NodeEnv(gymnasium.Env):
 
 
 NOTHING = NodeView(np.zeros(0, np.int64), np.zeros((0, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32))
-"""What is shown at the end."""
+"""Observation at the end."""
 
 
 class _Eyes:
-    """Looks at one episode: what is learned of the past of its instance is learned once."""
+    """Observer of one episode, which processes the past jobs of its instance once."""
 
     def __init__(self, episode: Episode) -> None:
         mix = episode.instance.mix

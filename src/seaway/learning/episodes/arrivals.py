@@ -99,10 +99,10 @@ Place = tuple[int, int]
 class ComeAndGo:
     """Order of offers when jobs end too.
 
-    A job is offered when it arrives. Whenever something has ended, those that wait and fit now are offered again: first
-    those of higher priority, then first come, first served. At one second jobs end before others arrive. After the last
-    arrival, once nothing runs that will end, those that fit are offered for the last time: who waits then is gone,
-    unless one that was placed before it has yet to end.
+    A job is offered when it arrives. Whenever a job has ended, waiting jobs that fit are offered again, by priority and
+    then first come, first served. Within a second, jobs end before others arrive. After the last arrival, when no
+    running job will end, waiting jobs that fit are offered for the last time. A job that waits then is lost, unless a
+    job that was placed before it still has to end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Contestants of a comparison."""
+"""Policies to compare."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from seaway.simulation.replay import replay
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Instances that something was trained on.
+    """Training instances.
 
     Attributes
     ----------
     digests
-        Of each, see `digest_of`.
+        Digests, see `digest_of`.
     draw, draws, draw_seed
-        Kinds of which instances were drawn besides, how many of each, and from which seed. One of them is known by its
-        name, and by its content when it is drawn again.
+        Kinds of generated instances, the number of each, and their seed. A generated instance is identified by its name
+        and, when it is generated again, by its content.
     also
-        What others were trained on that decide with it.
+        Training instances of other policies that decide with it.
     """
 
     digests: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Seen:
     also: tuple[Seen, ...] = ()
 
     def has(self, instance: Instance, digest: str) -> bool:
-        """Tell whether an instance is one of them, given its digest."""
+        """Report whether an instance with this digest is one of them."""
         return (
             digest in self.digests
             or any(self._drew(kind, instance, digest) for kind in self.draw)
@@ -70,7 +70,7 @@ class _Stored(msgspec.Struct):
 
 
 def seen_by(config: Mapping[str, Any]) -> Seen | None:
-    """Return what the settings in a policy file say it was trained on; None where they do not say."""
+    """Return the training instances according to the settings in a policy file; None if they are not recorded."""
     try:
         reported = msgspec.convert(config, _Stored)
     except msgspec.ValidationError:
@@ -81,34 +81,34 @@ def seen_by(config: Mapping[str, Any]) -> Seen | None:
 
 
 def seen_together(configs: Sequence[Mapping[str, Any]]) -> Seen | None:
-    """Return what policies that decide together were trained on; None where one of them, or none, says it."""
+    """Return the training instances of policies that decide together; None if any of them is unknown."""
     seen = [each for config in configs if (each := seen_by(config))]
     return Seen(also=tuple(seen)) if seen and len(seen) == len(configs) else None
 
 
 PUBLISHED_HEURISTICS = ("utilization", "random", "bestfit", "greedy")
-"""Heuristics of the published comparison; there they choose among clusters."""
+"""Heuristics of the published comparison, which choose clusters there."""
 
 BLIND = ("volcano-divided", "volcano-duplicated")
-"""Reference modes: they have one form, which chooses among clusters."""
+"""Reference modes, which only choose clusters."""
 
 OFFERS = OFFERED_TWICE.offers
 """Default number of offers of a deferred job; the rule is the same for all policies."""
 
 DRAWN = ("random",)
-"""Built-in policies that a seed changes. Of those from elsewhere it is not known, so every seed is tried."""
+"""Built-in policies that depend on a seed. Policies from other packages are evaluated with all seeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Outcome of a policy, with a note on it, usually empty."""
+    """Outcome of a policy, with an optional note."""
 
     outcome: Outcome
     note: str = ""
 
 
 class Player(Protocol):
-    """A policy that decides. It can be sent to another process."""
+    """A policy that decides jobs of an instance. It can be sent to another process."""
 
     def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
         """Decide all jobs of an instance on its empty fleet.
@@ -116,37 +116,37 @@ class Player(Protocol):
         Parameters
         ----------
         offers
-            How often a job that it has wait is offered in all: on arrival, and again after the last arrival.
+            Total number of offers of a deferred job: on arrival, and again after the last arrival.
 
         Raises
         ------
         RejectedError
-            When it does not suit the instance; says why.
+            When the policy does not support the instance.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A policy that is measured.
+    """A policy to compare.
 
     Attributes
     ----------
     name
-        What tables call it.
+        Name in tables.
     level
-        What it chooses among: ``node`` or ``cluster``.
+        Level of its choices: ``node`` or ``cluster``.
     player
-        What decides.
+        The policy.
     seeded
-        Whether what it does depends on a seed.
+        Whether its decisions depend on a seed.
     seed
-        Which seed its rows bear, where that is settled: the one that it was trained with.
+        Seed of its rows if it is fixed: the one that it was trained with.
     trained_on
-        The instances that it was trained on; None for what was not trained, or does not say.
+        Training instances; None for an untrained policy, or if they are unknown.
     own_only
-        Whether it is measured on those alone.
+        Whether it is evaluated on these only.
     episodes
-        The file that tells of each episode of its training; None where there is none.
+        Table of the episodes of its training; None without one.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Contestant:
     episodes: Path | None = None
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
-        """Return the seeds to measure it with."""
+        """Return the seeds of its evaluation."""
         if self.seed is not None:
             return (self.seed,)
         return seeds if self.seeded else seeds[:1]
@@ -167,21 +167,21 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class EnginePlayer:
-    """A policy in the engine: rules of fit come first, so that it never chooses what does not fit.
+    """A policy in the engine, which never chooses infeasible places.
 
     Attributes
     ----------
     make
-        Makes the policy, given its options.
+        Creates the policy from its options.
     level
-        What it is to choose among.
+        Level of its choices.
     """
 
     make: Callable[[PolicyOptions], Profile | Policy]
     level: Level = "node"
 
     def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
-        """Replay the instance; policies that learn what is likely to come learn it from its mix alone."""
+        """Replay the instance. Policies that use a job mix get the past jobs of the instance."""
         options = PolicyOptions(self.level, seed, instance.mix)
         return Played(replay(instance.fleet, instance.jobs, partial(self.make, options), offers=offers))
 
@@ -192,12 +192,12 @@ def heuristic(name: str, level: Level, make: PolicyFactory | None = None) -> Con
     Parameters
     ----------
     make
-        Makes it; by its name without this.
+        Creates the policy; None for the registered one of this name.
 
     Raises
     ------
     RejectedError
-        When no policy has that name, or it does not have the level.
+        When there is no such policy, or it does not have the level.
     """
     make = make or partial(make_policy, name)
     make(PolicyOptions(level))
@@ -206,6 +206,6 @@ def heuristic(name: str, level: Level, make: PolicyFactory | None = None) -> Con
 
 
 def heuristics() -> list[Contestant]:
-    """Return the published heuristics as published, and every policy of the engine at node level."""
+    """Return the published heuristics at cluster level, and all policies of the engine at node level."""
     published = [heuristic(name, "cluster") for name in PUBLISHED_HEURISTICS]
     return published + [heuristic(name, "node") for name in policy_names()]

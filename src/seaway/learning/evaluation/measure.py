@@ -1,4 +1,4 @@
-"""Measuring contestants on instances, one after the other or in several processes."""
+"""Evaluation of policies on instances, in one or several processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seaway.simulation.outcome import Float64
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A contestant on an instance.
+    """Evaluation of a policy on an instance.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Task:
 def tasks(
     contestants: Sequence[Contestant], instances: Sequence[Instance], seeds: Sequence[int], offers: int = OFFERS
 ) -> list[Task]:
-    """List all trials, instance after instance, so that what ends early compares all policies on some."""
+    """Return all tasks, instance by instance, so that an interrupted evaluation compares all policies on some."""
     found = []
     for instance in instances:
         digest = digest_of(instance)
@@ -56,12 +56,12 @@ def tasks(
 
 
 def measure(work: Sequence[Task], spread: Spread) -> Iterator[tuple[int, Trial]]:
-    """Run trials, and return each with the number of its task as it ends."""
+    """Run tasks, and yield each result with the number of its task."""
     return spread.map(run, work)
 
 
 def run(task: Task) -> Trial:
-    """Measure; a contestant that does not suit the instance gets a row that says why."""
+    """Run a task. The row of a policy that does not support the instance has a note instead of figures."""
     who, instance = task.contestant, task.instance
     row = Row(
         policy=who.name,

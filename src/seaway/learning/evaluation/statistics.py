@@ -1,4 +1,4 @@
-"""Means with how far they may be off."""
+"""Means with confidence intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seaway.simulation.outcome import Float64
 CONFIDENCE = 0.95
 
 CLOSE = 1e-12
-"""Two ends of a search that are this near to each other, for their size, are one."""
+"""Relative width at which a search ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Estimate:
     Attributes
     ----------
     mean
-        Of the samples.
+        Mean of the samples.
     std
         Sample standard deviation (n - 1); None with a single sample.
     ci95
@@ -61,7 +61,7 @@ def estimate(samples: Sequence[float]) -> Estimate | None:
 
 @lru_cache
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return the t that abs(T) stays below with the given confidence, T of Student's distribution.
+    """Return the t with P(abs(T) < t) = `confidence` for Student's distribution.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def within(t: float, freedom: int) -> float:
-    """Return the probability that abs(T) is below `t`, for whole degrees of freedom.
+    """Return P(abs(T) < `t`) for whole degrees of freedom.
 
     References
     ----------
@@ -95,12 +95,12 @@ def within(t: float, freedom: int) -> float:
 
 
 SMOOTHED = 20
-"""A figure is shown as the mean of so many episodes up to each, or of a tenth of all where that is less."""
+"""Maximum number of episodes in a moving mean, which has a tenth of all episodes if that is less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A figure over episodes, of several runs: mean, least and most, each of shape (E,)."""
+    """Mean, minimum and maximum of a figure of several runs over episodes, each of shape (E,)."""
 
     mean: Float64
     least: Float64
@@ -114,9 +114,9 @@ class Course:
     Attributes
     ----------
     episode
-        Numbers of the episodes, shape (E,): up to the longest run. A shorter run counts up to its end.
+        Numbers of the episodes, shape (E,), up to the longest run. A shorter run counts for its own episodes.
     reward, placed
-        Smoothed.
+        Smoothed figures.
     """
 
     episode: Float64
@@ -125,7 +125,7 @@ class Course:
 
 
 def course_of(files: Sequence[Path]) -> Course | None:
-    """Put the runs of some files together; None where none has an episode."""
+    """Return the learning curve of the runs of some files; None without episodes."""
     runs = [rows for file in files if (rows := read_rows(file))]
     if not runs:
         return None
@@ -135,7 +135,7 @@ def course_of(files: Sequence[Path]) -> Course | None:
 
 
 def smoothed(values: Float64) -> Float64:
-    """Return the mean of each value and those before it, up to `SMOOTHED` in all."""
+    """Return the moving mean over up to `SMOOTHED` values."""
     width = max(1, min(SMOOTHED, len(values) // 10))
     sums = np.concatenate(([0.0], np.cumsum(values)))
     ends = np.arange(1, len(values) + 1)

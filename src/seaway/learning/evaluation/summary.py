@@ -12,7 +12,7 @@ from seaway.simulation.outcome import Outcome
 Cell = str | int | float | bool | None
 
 SAID = ("policy", "level", "instance", "seed", "trained_on_instance", "note")
-"""Fields of a row that are not measured."""
+"""Fields of a row that are not figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class Row:
     Attributes
     ----------
     policy, instance
-        Names, as tables show them.
+        Names in tables.
     level
         Level of the policy: ``node`` or ``cluster``.
     seed
-        The seed of its random choices; of a policy out of a folder of runs, the seed it was trained with.
+        Seed of its random choices, or of its training for a policy from a folder of runs.
     trained_on_instance
-        Whether it was trained on the instance it is measured on; None for what was not trained.
+        Whether it was trained on this instance; None for an untrained policy.
     jobs, placed, refused, failed
         See `seaway.simulation.outcome.Counts`.
     right
@@ -42,7 +42,7 @@ class Row:
     ratio
         `placed` over `best_known`.
     note
-        Why there are no figures, or a note on them; usually empty.
+        Reason for missing figures, or a note on them; usually empty.
     """
 
     policy: str
@@ -72,7 +72,7 @@ class Row:
     note: str = ""
 
     def with_outcome(self, outcome: Outcome) -> Row:
-        """Return the row with the figures of what came out."""
+        """Return the row with the figures of an outcome."""
         counts = outcome.counts
         known = {field.name for field in fields(self)}
         use = {name: figure for name, figure in asdict(outcome.use).items() if name in known}
@@ -87,23 +87,23 @@ class Row:
         )
 
     def record(self) -> dict[str, Cell]:
-        """Return every field by its name, in order."""
+        """Return all fields by name, in order."""
         return asdict(self)
 
     def cells(self) -> dict[str, str]:
-        """Return every field as text for a file; empty for None."""
+        """Return all fields as text for a file; empty for None."""
         return {name: text_of(value) for name, value in self.record().items()}
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
-"""Names of the fields, in the order in which files have them."""
+"""Names of the fields, in the order of columns in files."""
 
 FIGURES = tuple(name for name in COLUMNS if name not in SAID)
-"""Names of the fields that are measured."""
+"""Names of the figures."""
 
 
 def text_of(value: Cell) -> str:
-    """Write a value for a file; empty for None."""
+    """Format a value for a file; empty for None."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -115,7 +115,7 @@ METHOD = (
 )
 
 AGAINST_BEST = ("best_known", "ratio")
-"""Figures that must be known of every instance, or are left out: instances differ too much for a mean of some."""
+"""Figures that are omitted unless all instances have them, because instances differ too much for a partial mean."""
 
 Name = tuple[str, str]
 """Policy and level."""
@@ -128,7 +128,7 @@ class Summary:
     Attributes
     ----------
     policy, level
-        Its name and level.
+        Name and level.
     instances, runs
         Number of instances with figures, and of rows.
     runs_without_figures
@@ -136,11 +136,11 @@ class Summary:
     trained
         Number of rows with figures of a policy trained on that instance; None for untrained policies.
     figures
-        Estimates by the names of a row's figures. A figure that no row has is absent, and one of `AGAINST_BEST` that
-        some instance lacks.
+        Estimates by the names of a row's figures. A figure without values is absent, and so is one of `AGAINST_BEST` if
+        an instance lacks it.
     behind
-        Jobs placed by the first policy minus those by this one, instance by instance where both have figures; None
-        for the first. Its interval is narrower than those of the two, as both had the same instances.
+        Jobs placed by the first policy minus those by this one, paired by instance; None for the first. Its interval is
+        narrower than those of the two, because both had the same instances.
     """
 
     policy: str
@@ -153,7 +153,7 @@ class Summary:
     behind: Estimate | None = None
 
     def record(self) -> dict[str, Cell]:
-        """Return everything under flat names: ``placed``, ``placed.std``, ``placed.ci95`` and so on."""
+        """Return all values under flat names: ``placed``, ``placed.std``, ``placed.ci95`` and so on."""
         cells: dict[str, Cell] = {
             "policy": self.policy,
             "level": self.level,
@@ -168,10 +168,11 @@ class Summary:
 
 
 def summarise(rows: Sequence[Row]) -> list[Summary]:
-    """Sum rows up by policy and level.
+    """Summarise rows by policy and level.
 
-    Most jobs placed first, then the lowest variance of GPU load. Policies that have figures of fewer instances than
-    others come after those: means over other instances do not compare.
+    Policies are sorted by placed jobs, then by variance of GPU load. Policies with figures of fewer instances come
+    last,
+    because means over different instances are not comparable.
     """
     by_name: dict[Name, list[Row]] = {}
     for row in rows:
@@ -186,7 +187,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 
 
 def by_instance(rows: Sequence[Row], policy: str, level: str) -> dict[str, float]:
-    """Return the jobs that a policy placed on each instance, mean over seeds; those with figures alone."""
+    """Return the mean number of placed jobs of a policy by instance."""
     own = _by_instance([row for row in rows if (row.policy, row.level) == (policy, level)])
     return {name: _placed(each) for name, each in own.items()}
 
@@ -216,7 +217,7 @@ def _summary(name: Name, rows: Sequence[Row], samples: Mapping[str, Sequence[Row
 
 
 def _samples(figure: str, samples: Mapping[str, Sequence[Row]]) -> list[float]:
-    """Return a figure's mean of each instance, or where there is one instance its values."""
+    """Return the means of a figure by instance; with one instance, its values."""
     values = [[value for row in rows if (value := getattr(row, figure)) is not None] for rows in samples.values()]
     known = [each for each in values if each]
     if figure in AGAINST_BEST and len(known) < len(values):

@@ -1,4 +1,4 @@
-"""Trained policies that decide: as published, where an illegal choice loses the job, and in the engine."""
+"""Evaluation of trained policies: as published, where an illegal choice loses the job, and in the engine."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ class Model(Protocol):
     """A model that returns an action between -1 and 1."""
 
     def run(self, inputs: Tensors) -> Tensors:
-        """Take ``observation``, float32, shape (1, O), and return ``action``, shape (1, 1)."""
+        """Return ``action``, shape (1, 1), for ``observation``, float32, shape (1, O)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActorPlayer:
-    """A policy file of level cluster, as it was trained: nothing keeps it from a cluster where the job does not fit.
+    """A policy file of level cluster as in its training: it can choose clusters in which the job does not fit.
 
     Attributes
     ----------
     file
-        The policy.
+        The policy file.
     """
 
     file: PolicyFile
 
     def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
-        """Play one episode; the seed changes nothing."""
+        """Play one episode. The seed has no effect."""
         manifest = self.file.manifest
         clusters = len(instance.fleet.clusters)
         if manifest.clusters != clusters:
@@ -60,7 +60,7 @@ class ActorPlayer:
 
 
 def play(episode: Episode, model: Model, see: Callable[[Episode], Float32], name: str) -> Outcome:
-    """Decide all jobs of an episode by a model, and take the time of each decision: looking, choosing, placing."""
+    """Decide all jobs of an episode with a model, and time each decision: observation, choice and placement."""
     clusters = len(episode.snapshot.clusters)
     _choose(model, see(episode), clusters)  # first calls take longer: what is compiled is loaded
     episode.place_in_cluster(0)
@@ -87,20 +87,20 @@ def _choose(model: Model, observation: Float32, clusters: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LearnedPlayer:
-    """A policy file of level node, in the engine behind the rules of fit.
+    """A policy file of level node in the engine.
 
-    It may take any time, so that what it decides depends on no clock; where it fails, a heuristic decides.
+    It has no time limit, so that its decisions do not depend on a clock. A heuristic decides if it fails.
 
     Attributes
     ----------
     file
-        The policy.
+        The policy file.
     """
 
     file: PolicyFile
 
     def play(self, instance: Instance, seed: int, offers: int = OFFERS) -> Played:
-        """Replay the instance, and tell how often the heuristic had to decide."""
+        """Replay the instance, and note how often the heuristic decided."""
         options = PolicyOptions(seed=seed, mix=instance.mix)
         watches: list[FallBacks] = []
 
@@ -113,7 +113,7 @@ class LearnedPlayer:
 
 
 class FallBacks:
-    """Counts the decisions that something else made in place of a trained policy."""
+    """Counter of decisions by the fallback of a trained policy."""
 
     def __init__(self) -> None:
         self._reasons: Counter[Reason] = Counter()
@@ -126,7 +126,7 @@ class FallBacks:
         self._reasons[reason] += 1
 
     def reported(self) -> str:
-        """Say how many there were; empty for none."""
+        """Return the number of fallbacks as text; empty for none."""
         counts = ", ".join(f"{reason.value}: {count}" for reason, count in self._reasons.most_common())
         return f"the heuristic decided in its place ({counts})" if counts else ""
 
@@ -135,7 +135,7 @@ NO_POLICY = "the run has no policy yet: continue it with seaway train --resume"
 
 
 def from_file(file: PolicyFile) -> Contestant:
-    """Return a trained policy as a contestant: as published at level cluster, in the engine at level node."""
+    """Return a trained policy as a contestant: as published at cluster level, in the engine at node level."""
     manifest = file.manifest
     trained_on = seen_by(manifest.config)
     if manifest.level is Level.CLUSTER:
@@ -144,12 +144,12 @@ def from_file(file: PolicyFile) -> Contestant:
 
 
 def from_run(path: Path) -> Contestant:
-    """Return the best policy of a run as a contestant, named like its folder.
+    """Return the best policy of a run as a contestant with the name of its folder.
 
     Raises
     ------
     RejectedError
-        When there is no run, or it has made no policy yet.
+        When there is no run, or it has no policy yet.
     """
     folder = RunFolder(path)
     run, digests = folder.read_config()
@@ -187,10 +187,10 @@ def from_runs(path: Path, tell: Callable[[str], None]) -> list[Contestant]:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """List the folders of runs in a folder, sorted by name."""
+    """Return the folders of runs in a folder, sorted by name."""
     return sorted(each for each in path.iterdir() if is_run(each))
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a run began in a folder."""
+    """Report whether a folder has a run."""
     return RunFolder(path).has_run

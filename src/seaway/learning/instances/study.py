@@ -115,9 +115,9 @@ class NetworkKind:
 
     Each cluster has two or three nodes of 32 cores and 128 GiB with 2 or 4 cards, each node of one of two models.
     Between any two gateways, of clusters and of the users, latency is 5 to 60 ms, jitter 0.5 to 6 ms, loss one of
-    `LOSS_PPM` and bandwidth one of `MBPS`, both ways alike. Jobs ask for a slice of 1,000 to 2,750 MiB and 100 to 500
-    thousandths of a card, 1 to 4 cores and 2 to 16 GiB; each bound on the link to their users is set by about half of
-    them.
+    `LOSS_PPM` and bandwidth one of `MBPS`, equal in both directions. Jobs request a slice of 1,000 to 2,750 MiB and
+    100 to 500 thousandths of a card, 1 to 4 cores and 2 to 16 GiB. About half of them set each bound on the link to
+    their users.
 
     Attributes
     ----------

@@ -35,18 +35,18 @@ MAX_JOBS = 600
 class WideKind:
     """Generator of diverse instances.
 
-    The number of clusters is drawn evenly on a logarithmic scale, then the number of nodes, so that small fleets are as
-    frequent as large ones. Each cluster has one or two kinds of nodes: 0 to 8 cards of one of `CARDS`, 4 to 32 cores a
-    card, 2 to 8 GiB a core. An instance has its own taste in jobs: how many ask for whole cards, for several, for none;
-    how large slices are; how cores go with memory (alike, or each for itself); how much CPU and memory go with a card;
-    how many name models. Requests come from few kinds or are each their own. In a third of the instances clusters are
-    behind gateways and half of the jobs set bounds on links. Jobs come until they ask for a multiple of all cards that
-    is drawn too, `MAX_JOBS` at most. Few ask for what not even the empty fleet has.
+    The numbers of clusters and nodes are drawn on a logarithmic scale, so that small fleets are as frequent as large
+    ones. Each cluster has one or two kinds of nodes: 0 to 8 cards of one of `CARDS`, 4 to 32 cores per card, 2 to 8 GiB
+    per core. Each instance has its own distribution of jobs: shares of requests for whole, several and no cards; sizes
+    of slices; correlation of cores and memory; CPU and memory per card; requests for models. There are few kinds of
+    requests, or each is different. In a third of the instances, clusters have gateways, and half of the jobs set bounds
+    on links. Jobs arrive until they request a random multiple of all cards, up to `MAX_JOBS`. Few are infeasible on the
+    empty fleet.
 
     Attributes
     ----------
     clusters, nodes
-        How many clusters, and how many nodes all of them have at most; lowest and highest.
+        Number of clusters, and maximum number of all nodes; minimum and maximum.
     load
         Multiple of all cards that jobs request.
     """
@@ -212,12 +212,12 @@ LEFTOVERS = 0.3
 class TraceKind:
     """Generator of instances that resemble traces.
 
-    Of three to six kinds of nodes, each has 1, 2, 4 or 8 cards of one model, 8 to 48 cores a card (128 at most)
-    and 4 to 8 GiB a core; a few hold most of the nodes. Memory of cards is not told apart from their cores: both are
-    counted in thousandths. Jobs are of few kinds, some much more frequent than others, as users send the same again and
-    again: whole cards (one, or 2, 4 or 8 of a node), parts of 50 to 900 thousandths, and those without any. Their CPU
-    is about what their share of a node has, and more of those without cards. Some name the models that will do. Jobs
-    come until they ask for a given multiple of all cards.
+    There are three to six kinds of nodes, and a few kinds have most nodes. A kind has 1, 2, 4 or 8 cards of one model,
+    8 to 48 cores per card (128 at most) and 4 to 8 GiB per core. Memory and cores of cards are both in thousandths.
+    Jobs are of few kinds with very different frequencies, because users submit equal jobs repeatedly. They request
+    whole cards (one, or 2, 4 or 8 of a node), 50 to 900 thousandths of a card, or none. Their CPU is proportional to
+    their share of a node, and larger without cards. Some require certain models. Jobs arrive until they request a given
+    multiple of all cards.
 
     Attributes
     ----------

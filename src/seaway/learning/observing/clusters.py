@@ -37,8 +37,8 @@ HALF_LOSS_PPM = 0.01 * PPM
 HALF_MBPS = 1_000.0
 """Figures of a link that are shown as one half: ``x / (x + half)`` goes from 0 to 1 for any ``x``."""
 
-SILENT = 1.0
-"""Latency, jitter and loss of a link that is unknown or silent, and in the place of a bound that a job does not set."""
+NO_ANSWER = 1.0
+"""Latency, jitter and loss of an unknown or unreachable link, and value of a bound that a job does not set."""
 
 _of_links: WeakKeyDictionary[FleetVersion, Float32] = WeakKeyDictionary()
 
@@ -63,9 +63,8 @@ def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     Returns
     -------
     Float32
-        Shape (4 C + 4,): the share of CPU, memory, GPU memory and GPU cores that is free in the first cluster (0 of
-        what it has none of), in the second, and so on; then the job's request of the four, as a share of the mean of a
-        cluster, C at most.
+        Shape (4 C + 4,). For each cluster: the free shares of CPU, memory, GPU memory and GPU cores, 0 for an absent
+        resource. Then the job's requests of the four, as shares of the mean cluster, at most C.
     """
     shown = np.empty((len(snapshot.clusters) + 1) * FIGURES, np.float32)
     _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)
@@ -120,7 +119,7 @@ def _link_figures(snapshot: Snapshot) -> Float32:
     behind: dict[str, list[int]] = {}
     for c, cluster in enumerate(snapshot.clusters):
         behind.setdefault(cluster.gateway, []).append(c)
-    figures = np.full((len(gateways), len(snapshot.clusters), 3), SILENT, np.float32)
+    figures = np.full((len(gateways), len(snapshot.clusters), 3), NO_ANSWER, np.float32)
     for link in snapshot.links:
         if link.latency_ns is not None:
             scaled = (
@@ -135,12 +134,12 @@ def _link_figures(snapshot: Snapshot) -> Float32:
 def _bounds(snapshot: Snapshot, line: int) -> tuple[float, float, float, float]:
     """Return a job's bounds, scaled as the links are."""
     if line < 0:
-        return SILENT, SILENT, SILENT, 0.0
+        return NO_ANSWER, NO_ANSWER, NO_ANSWER, 0.0
     need = snapshot.demands.demand(line).network
     return (
-        half_scaled(need.max_latency_ns, HALF_LATENCY_NS) if need.max_latency_ns else SILENT,
-        half_scaled(need.max_jitter_ns, HALF_JITTER_NS) if need.max_jitter_ns else SILENT,
-        half_scaled(need.max_loss_ppm, HALF_LOSS_PPM) if need.max_loss_ppm else SILENT,
+        half_scaled(need.max_latency_ns, HALF_LATENCY_NS) if need.max_latency_ns else NO_ANSWER,
+        half_scaled(need.max_jitter_ns, HALF_JITTER_NS) if need.max_jitter_ns else NO_ANSWER,
+        half_scaled(need.max_loss_ppm, HALF_LOSS_PPM) if need.max_loss_ppm else NO_ANSWER,
         half_scaled(need.min_bandwidth_mbps, HALF_MBPS),
     )
 

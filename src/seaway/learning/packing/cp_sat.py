@@ -1,8 +1,7 @@
 """Process of the solver: reads a programme from standard input, solves it and writes the solution.
 
-It is a separate process, because OR-Tools and highspy cannot be in one process unless both were built with the
-same version of HiGHS: their copies of libhighs share a name, and the one loaded first serves both. This module must not
-import anything that imports highspy.
+It is a separate process, because OR-Tools and highspy can be incompatible in one process: their copies of libhighs
+share a name, and the one that is loaded first serves both. This module must not import anything that imports highspy.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ TELL_SHARE = 0.005
 MIN_WORTH = 0.1
 """Weight of the largest job."""
 
-WARMTH = 0.1
+INITIAL_TOLERANCE = 0.1
 """Initial tolerance for worse packings, in jobs; it decreases to 0."""
 
 
@@ -144,7 +144,7 @@ class Search:
         spent = self._start(effort_s * START_SHARE, enough)
         reported = 0.0
         while spent < effort_s and len(self.best) < enough:
-            spent += TRY_COST_S + JOB_COST_S * self._try(WARMTH * (1 - spent / effort_s))
+            spent += TRY_COST_S + JOB_COST_S * self._try(INITIAL_TOLERANCE * (1 - spent / effort_s))
             if spent / effort_s >= reported + TELL_SHARE:
                 reported = spent / effort_s
                 tell(min(reported, 1.0))

@@ -1,1 +1,1 @@
-"""Our own learned policy: attention over a shortlist of nodes, which fits fleets of any size."""
+"""The learned policy of Seaway: attention over a shortlist of nodes, for fleets of any size."""

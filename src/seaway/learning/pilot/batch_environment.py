@@ -1,4 +1,4 @@
-"""Boards: instances on which `pilot` plays whole episodes in machine code."""
+"""Instances on which compiled code plays whole episodes of `pilot`."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ ASKED = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an episode came to.
+    """Result of an episode.
 
     Attributes
     ----------
     placed
-        How many jobs were.
+        Number of placed jobs.
     failed
-        How many were not, though they fitted when they waited.
+        Number of jobs that were not placed although they fitted when they waited.
     gpu
-        GPU cores in use at the end, percent of all.
+        GPU cores in use at the end, percent.
     """
 
     placed: int
@@ -50,19 +50,19 @@ class Score:
 
 
 class BatchEnvironment:
-    """An instance, made ready once for many episodes.
+    """An instance, prepared for many episodes.
 
     Attributes
     ----------
     name
-        Of the instance.
+        Name of the instance.
     jobs
-        How many it has.
+        Number of its jobs.
 
     Raises
     ------
     RejectedError
-        When it has jobs of several replicas.
+        When it has jobs with several replicas.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -90,7 +90,7 @@ class BatchEnvironment:
         Parameters
         ----------
         waiting
-            Whether jobs may wait, and all of them come. Otherwise none may, and arrivals end at `ASKED`.
+            Whether jobs may wait, and all jobs arrive. Otherwise no job may wait, and arrivals end at `ASKED`.
         """
         for table, empty in self._initial:
             np.copyto(table, empty)

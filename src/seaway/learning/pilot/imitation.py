@@ -1,4 +1,4 @@
-"""Imitation: the weights move to where the policy decides as packings do, by gradients."""
+"""Imitation of packings: supervised training of the weights with gradients."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_R
 from seaway.scheduling.policies.pilot.kernel import MAX_FREE, MIN_RANK, PilotWeights
 
 UNLISTED = -1
-"""In place of a node that is not on the shortlist: among equal nodes packings choose others than `seaway` would."""
+"""Index of a node outside the shortlist, since packings choose other nodes among equal ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A decision as the packing makes it.
+    """A decision of a packing.
 
     Attributes
     ----------
     view
-        What the policy is shown: at least one node.
+        Observation of the policy, with at least one node.
     waits
-        Whether the packing leaves the job out, though it fits.
+        Whether the packing omits the job although it fits.
     node
-        Which of the nodes shown the packing takes; `UNLISTED` for another one, or where the job waits.
+        Index of the node that the packing chooses; `UNLISTED` for another node, or if the job waits.
     """
 
     view: NodeView
@@ -42,15 +42,14 @@ class Lesson:
 
 
 def lessons(instance: Instance, packing: Packing) -> list[Lesson]:
-    """Go through the jobs in order of arrival, and do with each what the packing does.
+    """Return the decisions of a packing for the jobs in order of arrival.
 
-    The fleet is shown as it is then: with what the packing holds of the jobs that came until now. Jobs that fit
-    nowhere teach nothing.
+    Each observation shows the fleet with the packed jobs that arrived before. Jobs that fit nowhere give no lesson.
 
     Parameters
     ----------
     packing
-        Of the same instance.
+        A packing of the same instance.
     """
     return list(_lessons(instance, packing))
 
@@ -74,33 +73,34 @@ def _lessons(instance: Instance, packing: Packing) -> Iterator[Lesson]:
 
 
 PASSES = 30
-"""How often all lessons are gone through."""
+"""Number of passes over all lessons."""
 
 BATCH = 256
 RATE = 3e-3
-"""Of Adam."""
+"""Learning rate of Adam."""
 
 WAITING_COUNTS = 2.0
-"""How much more a job that waits counts than one that does not: there are ten times fewer."""
+"""Weight of a lesson in which the job waits; there are ten times fewer of these."""
 
 SHARP = 3.0
-"""Scores times this are what the softmax over nodes is of: they differ by some tenths only."""
+"""Factor of scores before the softmax over nodes, because scores differ by only some tenths."""
 
 
 def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, seed: int) -> PilotWeights:
-    """Return the weights after learning from lessons.
+    """Return the weights after training on lessons.
 
-    When to wait is learned from jobs that may wait at all, by cross-entropy. Where scores are learned too, so is which
-    node is taken, of those shown; else all that scores nodes stays as it is.
+    Waiting is learned by cross-entropy from jobs that may wait. If scores are learned, so is the choice among the
+    listed
+    nodes; otherwise the weights of scores stay unchanged.
 
     Parameters
     ----------
     taught
-        At least one.
+        At least one lesson.
     scores
         Whether scores are learned.
     seed
-        Of the order in which lessons are taken.
+        Seed of the order of lessons.
     """
     network = PilotNetwork(weights)
     nodes, job, listed, node, waits = _tensors(taught)
@@ -126,7 +126,7 @@ def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, se
 
 
 def _tensors(taught: Sequence[Lesson]) -> tuple[torch.Tensor, ...]:
-    """Return figures of nodes, filled up to `MOST`, and of jobs; which nodes are there, which is taken; who waits."""
+    """Return figures of nodes, padded to `MOST`, figures of jobs, present nodes, chosen nodes, and waiting jobs."""
     nodes = np.zeros((len(taught), SHORTLIST_SIZE, FIGURES), np.float32)
     job = np.zeros((len(taught), JOB_FIGURES), np.float32)
     for at, lesson in enumerate(taught):

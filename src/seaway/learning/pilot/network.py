@@ -1,9 +1,10 @@
-"""The network of `pilot` in torch, as it is written to a policy file.
+"""The network of `pilot` in torch, for export to a policy file.
 
-For each node on the shortlist two layers look at its figures, the job's and the fleet's. Heads of attention, softmax
-over the nodes, pick out what is there altogether; a third layer puts both together to a score, to which the figures
-themselves are added with weights of their own. Another layer says from the job and from what the heads found whether
-to wait. Neither the number of nodes nor their order is anywhere in it.
+Two layers process the figures of each node on the shortlist, of the job and of the fleet. Attention heads with a
+softmax
+over the nodes summarise the shortlist. A third layer combines both to a score, and a linear term of the figures is
+added. Another layer computes from the job and the heads whether to wait. The network does not depend on the number of
+nodes or on their order.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from seaway.scheduling.policies.pilot.features import (
 from seaway.scheduling.policies.pilot.kernel import MAX_FREE, MIN_RANK, STEEP, PilotWeights
 
 ABSENT = -1e9
-"""The score of a node that is not there."""
+"""Score of an absent node."""
 
 
 class PilotNetwork(torch.nn.Module):
@@ -40,7 +41,7 @@ class PilotNetwork(torch.nn.Module):
     Parameters
     ----------
     weights
-        As machine code has them.
+        Weights in the form of the compiled kernel.
     """
 
     def __init__(self, weights: PilotWeights) -> None:
@@ -49,7 +50,7 @@ class PilotNetwork(torch.nn.Module):
             self.register_parameter(name, torch.nn.Parameter(torch.from_numpy(values.copy())))
 
     def forward(self, nodes: torch.Tensor, job: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return a score for each node, shape (N,), and one for waiting, shape (1,), above all others to wait.
+        """Return a score of each node, shape (N,), and a score of waiting, shape (1,), which wins if it is the largest.
 
         Parameters
         ----------
@@ -66,14 +67,14 @@ class PilotNetwork(torch.nn.Module):
     def judge(
         self, nodes: torch.Tensor, job: torch.Tensor, listed: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return scores, shape (..., N), and wishes to wait, shape (...), without the bounds on them.
+        """Return scores, shape (..., N), and scores of waiting, shape (...), without bounds.
 
         Parameters
         ----------
         nodes, job
-            Of several decisions at once, shapes (..., N, FIGURES) and (..., JOB_FIGURES).
+            Figures of several decisions, shapes (..., N, FIGURES) and (..., JOB_FIGURES).
         listed
-            Which nodes are there, shape (..., N): the others have no say, and scores far below all. None for all.
+            Present nodes, shape (..., N); absent ones have no influence and the score `ABSENT`. None for all.
         """
         first = torch.relu(nodes @ self.node_in + (job @ self.job_in + self.bias_in).unsqueeze(-2))
         hidden = torch.relu(first @ self.hidden + self.bias_hidden)
@@ -91,25 +92,25 @@ class PilotNetwork(torch.nn.Module):
 
 
 def weights_of(network: PilotNetwork) -> PilotWeights:
-    """Return a network's weights as machine code takes them."""
+    """Return the weights of a network in the form of the compiled kernel."""
     return PilotWeights(*(getattr(network, name).detach().numpy().copy() for name in PilotWeights._fields))
 
 
 SCORES = ("last", "skip")
-"""The weights by which nodes are scored."""
+"""Weights of the scores of nodes."""
 
 OF_CLUSTERS = (NODE_CLUSTER_FREE, NODE_LINK_LEFT, NODE_LINK_TAKEN, NODE_LINK_CROWDED)
-"""Figures that are the same for all nodes of a cluster: where there is but one, they change no decision."""
+"""Figures that are equal for all nodes of a cluster. With one cluster, they change no decision."""
 
 UNITS: Mapping[str, float] = {"last": 0.03, "skip": 0.03, "wait_last": 0.3, "wait_skip": 0.3}
-"""The weights that evolution changes, and a step in each that is worth trying: the last layers."""
+"""Weights that evolution changes, those of the last layers, and their units of a step."""
 
 WAIT_RANK, WAIT_FREE, WAIT_CONSTANT = 10.0, -2.0, -9.0
-"""The wish to wait at the beginning: for jobs larger than nine in ten of the mix, less while much is free."""
+"""Initial weights of waiting: for jobs larger than 90 % of the mix, less so with much free capacity."""
 
 
 def first_weights(width: int, heads: int, seed: int) -> PilotWeights:
-    """Begin with Seaway's own score, a plain rule to wait, and random layers whose answers count for nothing."""
+    """Return initial weights: the score of `seaway`, a simple rule for waiting, and random layers without influence."""
     random = np.random.default_rng(seed)
 
     def drawn(rows: int, columns: int) -> Float32:
@@ -142,7 +143,7 @@ def first_weights(width: int, heads: int, seed: int) -> PilotWeights:
 
 
 def never_waiting(weights: PilotWeights) -> PilotWeights:
-    """Return the same network without a wish to wait."""
+    """Return the network with waiting disabled."""
     wait_skip = np.zeros_like(weights.wait_skip)
     wait_skip[-1] = -1.0
     return weights._replace(wait_last=np.zeros_like(weights.wait_last), wait_skip=wait_skip)
@@ -155,14 +156,14 @@ def changing(weights: PilotWeights) -> Float64:
 
 
 def moving(weights: PilotWeights, *, scores: bool) -> Mask:
-    """Tell which weights evolution moves: all, or without scores those for waiting and for `OF_CLUSTERS`."""
+    """Return a mask of the weights to change: all, or without scores those of waiting and of `OF_CLUSTERS`."""
     parts = {name: np.full(getattr(weights, name).shape, scores or name not in SCORES) for name in UNITS}
     parts["skip"][list(OF_CLUSTERS)] = True
     return np.concatenate(list(parts.values()))
 
 
 def changed(weights: PilotWeights, vector: Float64) -> PilotWeights:
-    """Return the network with such a vector in it."""
+    """Return the network with the weights of a vector."""
     parts: dict[str, Float32] = {}
     at = 0
     for name, unit in UNITS.items():

@@ -1,4 +1,4 @@
-"""How `pilot` learns in a run: in generations, on instances of which some are kept apart to judge by."""
+"""Training of `pilot`: evolution in generations, with some instances reserved for evaluation."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from seaway.scheduling.policies.pilot.kernel import PilotWeights
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 COOLING = 60.0
-"""Generations after which the weights move half as far as at the beginning."""
+"""Number of generations after which the learning rate is half of the initial one."""
 
 Played = Callable[[Float64, int], float]
-"""Plays an instance, named by its number, with some weights and returns what that is worth."""
+"""Function that plays an instance by number with some weights, and returns the result."""
 
 
 class Evolution:
-    """Weights on their way.
+    """State of an evolution of weights.
 
     Parameters
     ----------
     start
-        The weights at first, in units that are worth a step.
+        Initial weights, in units of a step.
     pairs, spread, rate, average
         As in `seaway.learning.settings.PilotSettings`.
     seed
-        Seed of the candidates; they depend on it and on the number of the generation alone.
+        Seed of the candidates, which depend on it and on the number of the generation only.
     moving
-        Which weights move, shape as `start`; the others stay.
+        Mask of the weights to change, shape as `start`.
 
     Attributes
     ----------
     centre
-        Around which candidates are drawn.
+        Centre of the candidates.
     mean
-        Running mean of the centre: less of the noise.
+        Running mean of the centre, with less noise.
     generation
-        How many there were.
+        Number of completed generations.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Evolution:
         self._moving = moving
 
     def step(self, instances: Sequence[int], play: Played) -> None:
-        """Play a generation on some instances."""
+        """Run a generation on some instances."""
         random = np.random.default_rng((self._seed, self.generation))
         steps = random.standard_normal((self._pairs, len(self.centre))) * self._moving
         steps = np.concatenate([steps, -steps])
@@ -81,12 +81,12 @@ class Evolution:
 
 
 def utilities(gains: Float64) -> Float64:
-    """Return what each candidate is worth: its gains on each instance against those of the others, shape (P,).
+    """Return the utility of each candidate, shape (P,): its rank in gain on each instance among the candidates.
 
     Parameters
     ----------
     gains
-        Shape (P, B), of P candidates on B instances.
+        Gains of P candidates on B instances, shape (P, B).
     """
     deviation = gains.std(axis=0)
     telling = deviation > 0
@@ -101,12 +101,12 @@ TRIALS = 6
 
 
 def make(run: Run, instances: Sequence[Instance]) -> PilotLearner:
-    """Make what learns in a run.
+    """Return the learner of a run.
 
     Raises
     ------
     RejectedError
-        When its settings are of another algorithm, or jobs have several replicas.
+        When its settings are those of another algorithm, or jobs have several replicas.
     """
     if not isinstance(run.learner, PilotSettings):
         raise RejectedError(f"pilot does not have these settings: {run.learner}")
@@ -114,20 +114,21 @@ def make(run: Run, instances: Sequence[Instance]) -> PilotLearner:
 
 
 class PilotLearner:
-    """Learns to place on nodes, see `seaway.learning.training.learner.Learner`.
+    """Learner at the level of nodes, see `seaway.learning.training.learner.Learner`.
 
-    On each instance it plays in two ways: jobs may wait and their number counts, or none may and GPU in use counts.
-    Where scores are not learned there is only the first.
+    It plays each instance in two ways: jobs may wait, and their number counts; or no job may wait, and GPU in use
+    counts.
+    Without learned scores there is only the first way.
 
     Parameters
     ----------
     instances
-        One at least; of more, every `judged`-th is only evaluated on.
+        At least one. Of several, each `judged`-th is only for evaluation.
 
     Raises
     ------
     RejectedError
-        When the first job of none of them fits: nothing could show what the policy file is to answer.
+        When the first job of no instance fits, so that there is no example for the policy file.
     """
 
     def __init__(self, settings: PilotSettings, instances: Sequence[Instance], seed: int) -> None:
@@ -156,7 +157,7 @@ class PilotLearner:
         )
 
     def prepare(self, listener: Listener) -> None:
-        """Have the kernels compiled, and learn from packings."""
+        """Compile the kernels, and imitate packings."""
         listener.doing("compiling")
         self._environments[0].play(self._weights, waiting=True)
         if not self._taught_by:
@@ -166,14 +167,14 @@ class PilotLearner:
             listener.doing(f"packing {instance.name}, {at} of {len(self._taught_by)}")
             taught += lessons(instance, best_packing(instance, self._settings.packing_s, seed=self._seed))
             if listener.stopping:
-                return  # nothing is kept: who goes on starts over
+                return  # nothing is stored, so a resumed run starts over
         listener.doing(f"learning from {len(taught):,} decisions of packings")
         learned = imitate(self._weights, taught, scores=self._settings.scores, seed=self._seed)
         self._weights, vector = learned, changing(learned)
         self._evolution.centre, self._evolution.mean = vector, vector.copy()
 
     def plays(self) -> Iterator[Sequence[Play]]:
-        """Learn generation after generation; the weights as they are then play on its instances."""
+        """Run generation after generation, and yield the episodes of the present weights on its instances."""
         while True:
             random = np.random.default_rng((self._seed, self._evolution.generation, 1))
             ways = len(self._ways)
@@ -184,12 +185,12 @@ class PilotLearner:
             yield [_played(self._ways[number].environment, weights) for number in batch]
 
     def evaluate(self) -> Sequence[Play]:
-        """Play the instances that were kept apart."""
+        """Play the instances that are reserved for evaluation."""
         weights = self._current()
         return [_played(environment, weights) for environment in self._judged]
 
     def state(self) -> State:
-        """Return all that it needs to go on."""
+        """Return the state for a checkpoint."""
         evolution = self._evolution
         return {
             "weights": self.weights(),
@@ -199,18 +200,18 @@ class PilotLearner:
         }
 
     def restore(self, state: State) -> None:
-        """Take such a state up."""
+        """Restore the state of a checkpoint."""
         self.wear(state["weights"])
         evolution = self._evolution
         evolution.centre, evolution.mean = state["centre"].copy(), state["mean"].copy()
         evolution.generation = int(state["generation"])
 
     def weights(self) -> State:
-        """Return the network."""
+        """Return the weights of the network."""
         return dict(self._current()._asdict())
 
     def wear(self, weights: State) -> None:
-        """Take such a network."""
+        """Set the weights of the network."""
         self._weights = PilotWeights(*(np.asarray(weights[name], np.float32) for name in PilotWeights._fields))
         self._evolution.mean = changing(self._weights)
 
@@ -223,28 +224,28 @@ class PilotLearner:
         return changed(self._weights, self._evolution.mean)
 
     def _worth(self, vector: Float64, number: int) -> float:
-        """Play one of the ways."""
+        """Play an instance in one of the ways, and return the result."""
         way = self._ways[number]
         score = way.environment.play(changed(self._weights, vector), waiting=way.waiting)
         return float(score.placed) if way.waiting else score.gpu
 
 
 def _spread(instances: Sequence[Instance], count: int) -> list[Instance]:
-    """Return so many of them, or all, evenly from first to last: where several kinds are drawn, of each kind some."""
+    """Return up to `count` evenly spaced instances, so that each kind is represented."""
     count = min(count, len(instances))
     return [instances[at * len(instances) // count] for at in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A board, and whether jobs may wait there and their number counts, or none may and GPU in use counts."""
+    """An environment, and whether jobs may wait in it."""
 
     environment: BatchEnvironment
     waiting: bool
 
 
 def _played(environment: BatchEnvironment, weights: PilotWeights) -> Play:
-    """Play one episode with what was learned and tell of it."""
+    """Play one episode, and return its record."""
     begun = time.perf_counter()
     score = environment.play(weights, waiting=True)
     seconds = time.perf_counter() - begun
@@ -264,7 +265,7 @@ def _played(environment: BatchEnvironment, weights: PilotWeights) -> Play:
 
 
 def views(instances: Sequence[Instance]) -> list[NodeView]:
-    """Look at the first job of some instances that fits: what the network is really shown."""
+    """Return the observation of the first feasible job of each instance, as examples of real inputs."""
     found = []
     for instance in instances:
         snapshot = Snapshot(instance.fleet)

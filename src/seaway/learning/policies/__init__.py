@@ -1,1 +1,1 @@
-"""Trained policies as they are kept, checked and run; nothing here needs torch."""
+"""Trained policies: storage, checks and execution. This package does not need torch."""

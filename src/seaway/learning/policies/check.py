@@ -1,4 +1,4 @@
-"""Whether a policy file may be used here."""
+"""Checks of a policy file before its use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from seaway.learning.policies.session import Session, Shapes, StoppedError, Tens
 from seaway.learning.policies.signature import signer
 
 LONGEST_TRIAL_S = 5.0
-"""What a trial may take; one of a sound policy takes a millisecond or two."""
+"""Maximum duration of a trial in seconds; a valid policy takes a millisecond or two."""
 
 TRIES = 5
-"""How often a trial is tried for its time: what else the machine does takes some of it."""
+"""Number of tries of a trial for its duration, since other work on the machine delays it."""
 
 LONGEST_AXIS = 20_000
-"""Nodes in one trial."""
+"""Maximum number of nodes in one trial."""
 
 
 def check_policy(file: PolicyFile) -> None:
-    """Check the model without running it, then have it reproduce its trials within bounds of time and memory.
+    """Check the model without running it, then check that it reproduces its trials within limits of time and memory.
 
     Raises
     ------
@@ -47,17 +47,17 @@ def check_policy(file: PolicyFile) -> None:
 
 
 def check_speed(file: PolicyFile, seconds: float) -> None:
-    """Refuse a checked policy that would be stopped at its own trials every time.
+    """Check that a policy can answer its trials within a time limit.
 
     Parameters
     ----------
     seconds
-        After how many it is stopped; 0 for never.
+        Time limit; 0 for none.
 
     Raises
     ------
     RejectedError
-        When it answers a trial in less at none of several tries.
+        When it exceeds the limit in all tries of a trial.
     """
     if not seconds:
         return
@@ -88,7 +88,7 @@ def _check_trial(trial: Trial, shapes: Shapes) -> None:
 
 
 def _fits(tensors: Tensors, wanted: Tensor, lengths: dict[str, int]) -> bool:
-    """Whether a recorded tensor has the wanted shape; letters mean the same length wherever they stand."""
+    """Report whether a recorded tensor has the required shape. A letter stands for the same length everywhere."""
     shape = tensors[wanted.name].shape
     return len(shape) == len(wanted.shape) and all(
         found == (lengths.setdefault(axis, found) if isinstance(axis, str) else axis) <= LONGEST_AXIS
@@ -97,10 +97,10 @@ def _fits(tensors: Tensors, wanted: Tensor, lengths: dict[str, int]) -> bool:
 
 
 LONGEST_S = 60
-"""How long trying may take, with the start of the process."""
+"""Time limit of a check in a process, with its start."""
 
 REFUSED = 3
-"""What the process ends with when it refuses a file; the reason is what it printed."""
+"""Exit code of the process for a rejected file. It prints the reason."""
 
 
 def try_in_subprocess(content: bytes) -> None:
@@ -109,7 +109,7 @@ def try_in_subprocess(content: bytes) -> None:
     Raises
     ------
     RejectedError
-        When it may not be used, or the process did not live through it.
+        When it may not be used, or the process crashed.
     """
     try:
         done = subprocess.run(
@@ -124,7 +124,7 @@ def try_in_subprocess(content: bytes) -> None:
 
 
 def main() -> int:
-    """Check what comes in; say what is wrong with it."""
+    """Check the file on standard input, and print the problem."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -137,13 +137,12 @@ def main() -> int:
 
 
 def read_policy(source: Path | bytes) -> PolicyFile:
-    """Read a policy file and check all of it; nothing of it is run but the trials, within bounds.
+    """Read and check a policy file. Only its trials run, within limits.
 
     Raises
     ------
     RejectedError
-        When it cannot be read, is not a policy file, was damaged or tampered with, or holds a model that policies may
-        not be.
+        When it cannot be read, is no policy file, was damaged or modified, or contains a model that is not allowed.
     """
     where = "" if isinstance(source, bytes) else str(source)
     try:

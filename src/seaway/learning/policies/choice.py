@@ -1,4 +1,4 @@
-"""What trained policies of both levels have in common as plugins of the engine."""
+"""Common parts of trained policies of both levels as plugins of the engine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class FallBack:
-    """A policy of the engine, asked for one decision at a time.
+    """A policy of the engine for single decisions.
 
     Parameters
     ----------
     profile
         The policy.
     graded
-        Whether every node gets a score of its own, as it takes to be weighed against other scores.
+        Whether each node gets its own score, as required to combine it with other scores.
     """
 
     def __init__(self, profile: Profile, *, graded: bool = False) -> None:
@@ -38,7 +38,7 @@ class FallBack:
     def scores(self, cycle: Cycle) -> Scores:
         """Score nodes, shape (N,).
 
-        Unless they are graded, the node that it takes comes before all others, by machine code where there is some.
+        Without `graded`, the chosen node gets the highest score, by compiled code if possible.
         """
         placer = None if self._graded else placer_for(cycle.snapshot, self._profile)
         if isinstance(placer, CompiledPlacer):
@@ -50,33 +50,33 @@ class FallBack:
         return total_score(self._profile, cycle)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the devices of a node, the lowest first."""
+        """Return sort keys of the devices of a node, lowest first."""
         return device_keys(self._profile, cycle, node)
 
 
 class Model(Protocol):
-    """What answers: a loaded model."""
+    """A loaded model."""
 
     def run(self, inputs: Tensors) -> Tensors:
         """Return outputs by name."""
 
 
 class Stoppable(Model, Protocol):
-    """One that can be stopped."""
+    """A model that can be stopped."""
 
     def run_within(self, inputs: Tensors, seconds: float) -> Tensors:
-        """Return them, or raise `StoppedError` about when so many seconds have passed."""
+        """Return outputs by name; raise `StoppedError` after about so many seconds."""
 
 
 class Stopped:
-    """A model that is stopped when it takes far too long, so that no one waits for it.
+    """A model with a time limit.
 
     Parameters
     ----------
     model
-        Which.
+        The model.
     seconds
-        What it gets for an answer.
+        Time limit of an answer.
     """
 
     def __init__(self, model: Stoppable, seconds: float) -> None:
@@ -89,7 +89,7 @@ class Stopped:
         Raises
         ------
         NoAnswerError
-            When it was stopped.
+            When the time limit was exceeded.
         """
         try:
             return self._model.run_within(inputs, self._seconds)
@@ -99,14 +99,14 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a trained policy says of a decision.
+    """Answer of a trained policy.
 
     Attributes
     ----------
     scores
-        Of nodes, shape (N,).
+        Scores of nodes, shape (N,).
     waits
-        Whether it would rather have the job wait.
+        Whether it prefers that the job waits.
     """
 
     scores: Scores
@@ -117,39 +117,39 @@ class Policy(Protocol):
     """A trained policy of one level."""
 
     def ready(self, snapshot: Snapshot) -> None:
-        """Work out what hangs on the fleet alone, where it is not known yet."""
+        """Prepare data that depends on the fleet only."""
 
     def answer(self, cycle: Cycle) -> Answer:
-        """Score the nodes of a decision, some of which fit.
+        """Score the nodes of a decision with at least one feasible node.
 
         Raises
         ------
         NoAnswerError
-            When nothing that counts can be said.
+            When there is no valid answer.
         """
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the devices of a node that it chose."""
+        """Return sort keys of the devices of a node, lowest first."""
 
 
 class Learned:
-    """A trained policy as a plugin: a score, a choice of devices and, of jobs of one replica, whether to wait.
+    """A trained policy as a plugin: scores, a choice of devices and, for jobs with one replica, deferral.
 
-    It is asked once for a decision, with what fits known. Where it has no answer, the heuristic decides; in a profile
-    that it shares with other plugins, the heuristic scores in its place, and the profile decides all the same.
+    It is called once per decision, after the filters. Without a valid answer, the heuristic decides. In a profile with
+    other plugins, the scores of the heuristic replace its scores.
 
     Parameters
     ----------
     name
-        The policy's.
+        Name of the policy.
     policy
-        What answers.
+        The policy.
     guard
-        Asks it.
+        Limits of its calls.
     fallback
-        What decides otherwise.
+        The heuristic.
     profile
-        The profile that it shares with others; empty where it is alone.
+        Profile with other plugins; empty for a policy of its own.
     """
 
     def __init__(self, name: str, policy: Policy, guard: Guard, fallback: FallBack, *, profile: str = "") -> None:
@@ -160,24 +160,24 @@ class Learned:
         self._profile = profile
 
     def pre_score(self, cycle: Cycle) -> Status:
-        """Ask the policy; hold the job back where it says so."""
+        """Call the policy; defer the job if it requests that."""
         found = self._asked(cycle)
         if isinstance(found, Answer) and found.waits:
             return Status(Verdict.WAIT, f"{self.name} waits for a better place")
         return PASS
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,)."""
+        """Score all nodes, shape (N,)."""
         found = self._asked(cycle)
         return found.scores if isinstance(found, Answer) else self._fall_back.scores(cycle)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the node's devices."""
+        """Return sort keys of the devices of a node, lowest first."""
         decided = isinstance(self._asked(cycle), Answer)
         return (self._policy if decided else self._fall_back).device_keys(cycle, node)
 
     def _asked(self, cycle: Cycle) -> Answer | str:
-        """Return what the policy says of a decision, or why nothing; it is asked once."""
+        """Return the answer of the policy for a decision, or the reason for its absence; the policy is called once."""
         found: Answer | str | None = cycle.state.get(self.name)
         if found is None:
             found = cycle.state[self.name] = self._guard.ask(
@@ -190,7 +190,6 @@ class Learned:
         return found
 
     def _record_fallback(self, cycle: Cycle, why: str) -> None:
-        """Say that the heuristic steps in."""
         does = "scores" if self._profile else "decides"
         said = f"{self._fall_back.name} {does} instead of {self.name}: {why}"
         cycle.message = "; ".join(filter(None, (cycle.message, said)))
@@ -198,12 +197,15 @@ class Learned:
 
 
 def may_wait(cycle: Cycle) -> bool:
-    """Tell whether a policy may hold a job back: one of several replicas would be torn apart."""
+    """Report whether a policy may defer a job.
+
+    Jobs with several replicas may not be deferred, which would split them.
+    """
     return cycle.may_defer and cycle.job.replicas == 1
 
 
 def finite(total: float) -> None:
-    """Refuse 32-bit figures by their sum as a 64-bit one, which is finite just where all of them are.
+    """Check that 32-bit figures are finite, by their sum in 64 bits.
 
     Raises
     ------

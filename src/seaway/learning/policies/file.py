@@ -1,4 +1,4 @@
-"""Policy files: a zip archive of `policy.json`, `model.onnx` and, where a user signed it, `signature.json`."""
+"""Policy files: a zip archive of `policy.json`, `model.onnx` and optionally `signature.json`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from seaway.domain.tenancy import NAME
 
 
 class Level(StrEnum):
-    """What a trained policy chooses among."""
+    """Level of the choices of a trained policy."""
 
     CLUSTER = "cluster"
-    """It is shown free shares of a fixed number of clusters and answers with one number (the published form)."""
+    """Clusters. The input has free shares of a fixed number of clusters, and the output is one number, as published."""
     NODE = "node"
-    """It is shown any number of nodes and scores each."""
+    """Nodes. The input has any number of nodes, and the output a score for each."""
 
 
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a policy did without noise after so many episodes of its training.
+    """Evaluation of a policy without noise during its training.
 
     Attributes
     ----------
     placed, refused
-        Jobs, over all instances that it was evaluated on; refused are those that nothing could have held.
+        Number of placed and of infeasible jobs over all evaluated instances.
     gpu_load_variance, reward
         Means over the instances.
     """
@@ -49,38 +49,38 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a policy file says of its model, as it stands there.
+    """Manifest of a policy file.
 
     Attributes
     ----------
     name
-        What users call the policy: a name as in Kubernetes.
+        Name of the policy, valid in Kubernetes.
     algo
-        What trained it: ``eade-ddpg``, ``ddpg``, ``td3``, ``sac``, ``ppo`` or ``pilot``.
+        Algorithm: ``eade-ddpg``, ``ddpg``, ``td3``, ``sac``, ``ppo`` or ``pilot``.
     level
-        What it chooses among.
+        Level of its choices.
     features
-        Version of the figures that the model is shown, see `seaway.learning.observing`; others are refused.
+        Version of the inputs of the model, see `seaway.learning.observing`. Other versions are rejected.
     clusters
-        How many clusters it was trained for; None for a model that takes any number.
+        Number of clusters that it was trained for; None for any number.
     network
-        Whether link figures and network demands are among what it is shown.
+        Whether the inputs contain figures of links and network demands.
     fitting
-        Of level cluster: whether of what clusters have free it is shown only what is on nodes that fit the job.
+        At cluster level: whether the inputs count only free resources on nodes that fit the job.
     model_sha256
         Digest of the ONNX model, 64 hexadecimal digits.
     says
-        What it does, one clause.
+        Description, one clause.
     made_by
-        The command that made it.
+        Command that created it.
     created
-        When, ISO 8601 with a zone.
+        Time of its creation, ISO 8601 with a zone.
     config
-        Settings of the training, and digests of the folders that it learned on.
+        Settings of the training, and digests of its folders.
     figures
-        What it achieved where it was measured, by name.
+        Results of its evaluation, by name.
     curve
-        How it came to that, in the order of episodes; empty where no one wrote it down.
+        Evaluations in the order of episodes; empty if they were not recorded.
     """
 
     name: str
@@ -103,7 +103,7 @@ Tensors = Mapping[str, NDArray[np.float32]]
 """Inputs or outputs of a model, by name."""
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-4
-"""How far an answer may be off: processors add up in different orders."""
+"""Tolerances of an answer, because processors add up in different orders."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ class Trial:
     outputs: Tensors
 
     def reproduced_by(self, outputs: Tensors) -> bool:
-        """Whether a model that was given the inputs gave the recorded outputs, as nearly as machines agree."""
+        """Report whether outputs equal the recorded ones within the tolerances."""
         return set(outputs) == set(self.outputs) and all(
             each.shape == outputs[name].shape and np.allclose(each, outputs[name], rtol=RELATIVE, atol=ABSOLUTE)
             for name, each in self.outputs.items()
@@ -147,18 +147,18 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def encode_head(manifest: Manifest, trials: Sequence[Trial]) -> bytes:
-    """Write both as JSON: the same bytes for the same values."""
+    """Encode both as JSON; equal values give equal bytes."""
     head = _Head(FORMAT, manifest, [_Trial(_arrays(each.inputs), _arrays(each.outputs)) for each in trials])
     return msgspec.json.format(msgspec.json.encode(head, order="sorted"), indent=1)
 
 
 def decode_head(data: bytes) -> tuple[Manifest, tuple[Trial, ...]]:
-    """Read what `encode_head` wrote.
+    """Decode the output of `encode_head`.
 
     Raises
     ------
     RejectedError
-        When it is anything else.
+        When the data is invalid.
     """
     try:
         head = msgspec.json.decode(data, type=_Head)
@@ -173,7 +173,7 @@ def decode_head(data: bytes) -> tuple[Manifest, tuple[Trial, ...]]:
 
 
 def check_manifest(manifest: Manifest) -> None:
-    """Refuse names that are none, and texts that would do something to a terminal."""
+    """Check names, and reject texts with control characters."""
     if len(manifest.name) > LONGEST_NAME or not NAME.fullmatch(manifest.name):
         raise RejectedError(f"{manifest.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.', 63 at most")
     if not _DIGEST.fullmatch(manifest.model_sha256):
@@ -183,7 +183,7 @@ def check_manifest(manifest: Manifest) -> None:
 
 
 def _check_texts(where: str, value: object, depth: int) -> None:
-    """Look at every text within a value."""
+    """Check all texts within a value."""
     if isinstance(value, str) and (len(value) > LONGEST_TEXT or _CONTROL.search(value)):
         raise RejectedError(f"{where} holds control characters, or more than {LONGEST_TEXT} letters")
     if depth > 8:
@@ -205,7 +205,7 @@ def _arrays(tensors: Tensors) -> dict[str, _Array]:
 
 
 def _tensors(arrays: Mapping[str, _Array]) -> Tensors:
-    """Make arrays of what was read; lengths that do not fit, and numbers too large for 32 bits, are refused."""
+    """Convert decoded arrays; reject wrong lengths, and numbers that exceed 32 bits."""
     tensors = {}
     for name, each in arrays.items():
         with np.errstate(over="ignore"):
@@ -222,7 +222,7 @@ def _tensors(arrays: Mapping[str, _Array]) -> Tensors:
 SUFFIX = ".policy"
 HEAD, MODEL, SIGNATURE = "policy.json", "model.onnx", "signature.json"
 LARGEST = {HEAD: 1 << 20, MODEL: 8 << 20, SIGNATURE: 1 << 12}
-"""Number of bytes each part may have."""
+"""Maximum size of each part, bytes."""
 
 LARGEST_FILE = sum(LARGEST.values()) + 4096
 """Maximum size, bytes, including the overhead of the archive."""
@@ -233,20 +233,20 @@ _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, OverflowE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyFile:
-    """A trained policy as it is kept and passed on.
+    """A trained policy as a file.
 
     Attributes
     ----------
     manifest
-        What it says of itself.
+        Manifest of the policy.
     model
         The ONNX model.
     trials
-        What the model has to reproduce.
+        Recorded calls that the model must reproduce.
     signature
-        `signature.json` as it stands there; empty where no one signed.
+        Content of `signature.json`; empty for an unsigned policy.
     head
-        `policy.json` as it stands there: what is digested and signed.
+        Content of `policy.json`, which is digested and signed.
     """
 
     manifest: Manifest
@@ -261,22 +261,22 @@ class PolicyFile:
 
     @property
     def size_bytes(self) -> int:
-        """How much its parts take."""
+        """Total size of its parts."""
         return len(self.head) + len(self.model) + len(self.signature)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of `policy.json`, and by the digest in it of the model: two files with one digest decide alike."""
+        """SHA-256 of `policy.json`, which contains the digest of the model. Files with equal digests decide alike."""
         return sha256(self.head).hexdigest()
 
 
 def unpack(data: bytes) -> PolicyFile:
-    """Take the parts out of the archive; whether the model may run is `check_policy`'s question.
+    """Read the parts of an archive. `check_policy` checks the model.
 
     Raises
     ------
     RejectedError
-        When it is not such an archive, or the model is not the one that the manifest tells of.
+        When it is no such archive, or the digest of the model differs.
     """
     parts = _parts(data)
     manifest, trials = decode_head(parts[HEAD])
@@ -286,7 +286,7 @@ def unpack(data: bytes) -> PolicyFile:
 
 
 def pack(file: PolicyFile) -> bytes:
-    """Write the archive: the same bytes for the same policy."""
+    """Return the archive; equal policies give equal bytes."""
     parts = {HEAD: file.head, MODEL: file.model} | ({SIGNATURE: file.signature} if file.signature else {})
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -301,13 +301,13 @@ def pack(file: PolicyFile) -> bytes:
 
 
 def write_policy(path: Path, file: PolicyFile) -> None:
-    """Write a policy file; whoever reads it meanwhile sees the old one or the new one."""
+    """Write a policy file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_beside(path, pack(file))
 
 
 def write_beside(path: Path, content: bytes) -> None:
-    """Write a file beside the one that it replaces, which is there until the new one is whole."""
+    """Write a file atomically: to a temporary file that replaces the old one."""
     beside = path.with_name(f".{path.name}.part")
     try:
         beside.write_bytes(content)
@@ -317,12 +317,12 @@ def write_beside(path: Path, content: bytes) -> None:
 
 
 def read_content(path: Path) -> bytes:
-    """Return what a file holds, if that is not more than a policy file can.
+    """Read a file up to the maximum size of a policy file.
 
     Raises
     ------
     RejectedError
-        When it is more, or cannot be read.
+        When it is larger, or cannot be read.
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -333,7 +333,7 @@ def read_content(path: Path) -> bytes:
 
 
 def _parts(data: bytes) -> dict[str, bytes]:
-    """Return the members by name, after a look at all that the archive says of them."""
+    """Return the members of an archive by name, after a check of its directory."""
     if len(data) > LARGEST_FILE:
         raise RejectedError(f"larger than a policy file can be, {LARGEST_FILE} bytes")
     try:
@@ -346,7 +346,7 @@ def _parts(data: bytes) -> dict[str, bytes]:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse members that do not belong there, and sizes that could not be."""
+    """Reject unknown members and impossible sizes."""
     names = [each.filename for each in entries]
     if sorted(names) not in (sorted([HEAD, MODEL]), sorted([HEAD, MODEL, SIGNATURE])):
         found = ", ".join(map(ascii, names[:5])) or "nothing"

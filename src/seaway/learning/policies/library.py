@@ -1,4 +1,4 @@
-"""Where policies are looked up by name."""
+"""Libraries of policies by name."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Library(Protocol):
     """Policies by name."""
 
     def names(self) -> list[str]:
-        """Return the names of all, sorted."""
+        """Return all names, sorted."""
         ...
 
     def load(self, name: str) -> PolicyFile:
-        """Read and check one.
+        """Read and check a policy.
 
         Raises
         ------
         UnknownError
-            When it has none of that name.
+            When there is no policy of that name.
         RejectedError
-            When what it has of that name may not be used.
+            When the policy may not be used.
         """
         ...
 
@@ -38,18 +38,18 @@ class FolderLibrary:
     Parameters
     ----------
     folder
-        Which one; it need not be there.
+        Path of the folder, which need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def names(self) -> list[str]:
-        """Return the names of all files that end as policy files do."""
+        """Return the names of all policy files, sorted."""
         return sorted(each.name.removesuffix(SUFFIX) for each in self._folder.glob(f"[!.]*{SUFFIX}"))
 
     def load(self, name: str) -> PolicyFile:
-        """Read and check the file of that name."""
+        """Read and check the file of a policy."""
         if name not in self.names():
             raise _unknown(name, self)
         path = self.path(name)
@@ -59,45 +59,45 @@ class FolderLibrary:
         return file
 
     def path(self, name: str) -> Path:
-        """Return where the file of that name is."""
+        """Return the path of a policy's file."""
         return self._folder / f"{name}{SUFFIX}"
 
     def content(self, name: str) -> bytes:
-        """Return the file as it stands there, unchecked."""
+        """Return the content of a policy's file, unchecked."""
         return read_content(self.path(name))
 
 
 class ShippedLibrary:
-    """The policies that come with the package."""
+    """Policies in the package."""
 
     def names(self) -> list[str]:
-        """Return the names of all."""
+        """Return all names, sorted."""
         names = (each.name for each in _shipped().iterdir())
         return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
 
     def load(self, name: str) -> PolicyFile:
-        """Read and check one."""
+        """Read and check a policy."""
         if name not in self.names():
             raise _unknown(name, self)
         return read_policy(self.content(name))
 
     def content(self, name: str) -> bytes:
-        """Return its file, unchecked."""
+        """Return the content of a policy's file, unchecked."""
         return _shipped().joinpath(f"{name}{SUFFIX}").read_bytes()
 
 
 class JoinedLibrary:
-    """Several libraries as one; the first that has a name is asked for it."""
+    """Several libraries as one. The first one with a name takes precedence."""
 
     def __init__(self, libraries: Sequence[Library]) -> None:
         self._libraries = tuple(libraries)
 
     def names(self) -> list[str]:
-        """Return the names that any of them has."""
+        """Return all names, sorted."""
         return sorted({name for each in self._libraries for name in each.names()})
 
     def load(self, name: str) -> PolicyFile:
-        """Ask the first that has it."""
+        """Read and check a policy from the first library that has it."""
         for each in self._libraries:
             if name in each.names():
                 return each.load(name)

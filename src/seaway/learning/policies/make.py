@@ -38,18 +38,18 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class ClusterChoice:
-    """Scores the nodes of the cluster that the model chooses 1, so that the first that fits is taken, others 0.
+    """Choice of a cluster: nodes of the chosen cluster score 1, others 0, so that the first feasible one is used.
 
     Parameters
     ----------
     model
-        Takes what `observe` shows as ``observation``, shape (1, O), and gives ``action``, shape (1, 1).
+        Model with the input ``observation`` of `observe`, shape (1, O), and the output ``action``, shape (1, 1).
     clusters
-        How many clusters it was trained for.
+        Number of clusters that it was trained for.
     network
-        Whether it is shown links.
+        Whether the input contains links.
     fitting
-        Whether of what is free it is shown only what is on nodes that fit the job.
+        Whether the input counts only free resources on nodes that fit the job.
     """
 
     def __init__(self, model: Model, clusters: int, *, network: bool, fitting: bool) -> None:
@@ -58,16 +58,15 @@ class ClusterChoice:
         self._observe = observer(network=network, fitting=fitting)
 
     def ready(self, snapshot: Snapshot) -> None:
-        """Nothing is worked out beforehand."""
+        """Do nothing: there is no data to prepare."""
 
     def answer(self, cycle: Cycle) -> Answer:
-        """Score every node by the cluster that is chosen.
+        """Score all nodes by the chosen cluster.
 
         Raises
         ------
         NoAnswerError
-            When the fleet has another number of clusters, nothing fits in the one that is chosen, or the job may not
-            wait.
+            When the number of clusters differs, the chosen cluster has no feasible node, or the job may not wait.
         """
         count = len(cycle.snapshot.clusters)
         if count != self._clusters:
@@ -87,30 +86,31 @@ class ClusterChoice:
         return Answer(chosen.astype(np.int64))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices alike: the first that fit are taken."""
+        """Return equal keys: the first feasible devices are used."""
         nodes = cycle.snapshot.arrays.nodes
         return np.zeros(int(nodes[NODE_DEVICE_END, node] - nodes[NODE_DEVICE_FIRST, node]), np.int64)
 
 
 STEPS = 1e6
-"""Steps of a score in one of the model's."""
+"""Integer steps per unit of the model's score."""
 
 FARTHEST = 1e3
-"""Scores so far below the best one count as one."""
+"""Maximum distance of a score from the best one."""
 
 
 class NodeChoice:
-    """Scores nodes that fit as the model does.
+    """Scores of feasible nodes by a model.
 
     Parameters
     ----------
     model
-        Takes ``nodes``, shape (M, F), and ``job``, shape (G,); gives ``scores``, shape (M,), and ``wait``, shape (1,).
-        It would rather wait where that is above all scores.
+        Model with the inputs ``nodes``, shape (M, F), and ``job``, shape (G,), and the outputs ``scores``, shape (M,),
+        and
+        ``wait``, shape (1,). It defers the job if ``wait`` exceeds all scores.
     observer
-        Shows it some nodes that fit, the job and the fleet.
+        Returns the inputs: some feasible nodes, the job and the fleet.
     devices
-        Ranks devices of the node that was chosen.
+        Ranks the devices of the chosen node.
     """
 
     def __init__(self, model: Model, observer: NodeObserver, devices: DeviceScore) -> None:
@@ -119,16 +119,16 @@ class NodeChoice:
         self._devices = devices
 
     def ready(self, snapshot: Snapshot) -> None:
-        """Table what nodes are worth, which takes as long as some decisions."""
+        """Compute the table of node values, which takes as long as some decisions."""
         self._observer.ready(snapshot)
 
     def answer(self, cycle: Cycle) -> Answer:
-        """Score every node; those that the model is not shown come just after the worst of those that it is.
+        """Score all nodes. Nodes that are not in the input score just below the worst node in it.
 
         Raises
         ------
         NoAnswerError
-            When it is shown none, or answers of other nodes.
+            When the input has no node, or the output is for other nodes.
         """
         shown = self._observer.observe(cycle.snapshot, cycle.demand_index, cycle.feasible)
         if not len(shown.nodes):
@@ -143,37 +143,34 @@ class NodeChoice:
         return Answer(scores, waits=wait > best and may_wait(cycle))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the node's devices."""
+        """Return sort keys of the devices of a node, lowest first."""
         return self._devices.device_keys(cycle, node)
 
 
 VERSION_DIGITS = 12
-"""Digits of a model's digest by which people tell it from others."""
+"""Digits of a model's digest in its version."""
 
 
 def make_learned(
     file: PolicyFile, options: PolicyOptions, limits: Limits, watch: Watch, *, model: Stoppable | None = None
 ) -> Profile:
-    """Make a trained policy that the engine can decide by.
-
-    The rules of fit come first, so that what it chooses fits; see `Learned` for the rest.
+    """Return a trained policy as a profile of the engine, with the filters in front; see `Learned`.
 
     Parameters
     ----------
     file
-        The policy, read and checked.
+        The policy, checked.
     options
-        What policies are told; the level is the file's own.
+        Options of policies; the level is that of the file.
     limits, watch
-        What it may take, and who is told when it takes more.
+        Limits of its calls, and receiver of its failures.
     model
-        Its model, where that is loaded already.
+        Its model if it is loaded already.
 
     Raises
     ------
     RejectedError
-        When it was trained on other figures than this version shows, onnxruntime is missing, or there is no such
-        heuristic to fall back to.
+        When it was trained on another version of inputs, onnxruntime is missing, or the fallback policy does not exist.
     """
     plugin = make_plugin(file, options, limits, watch, model=model)
     return profile_of(plugin.name, options, plugin).with_version(version_of(file))
@@ -188,13 +185,12 @@ def make_plugin(
     model: Stoppable | None = None,
     profile: str = "",
 ) -> Learned:
-    """Make a trained policy as a plugin, to be weighed against others.
+    """Return a trained policy as a plugin of a profile; parameters and errors as in `make_learned`.
 
     Parameters
     ----------
     profile
-        The profile that it joins; empty for one that it is alone in. The others are as for `make_learned`, and so is
-        what is raised.
+        Name of the profile with other plugins; empty for a policy of its own.
     """
     manifest = file.manifest
     _check_figures(manifest)
@@ -206,22 +202,22 @@ def make_plugin(
 
 
 class Unusable:
-    """Stands in the place of a policy that cannot be used.
+    """Replacement of a policy that cannot be used.
 
     Parameters
     ----------
     why
-        One clause.
+        Reason, one clause.
     """
 
     def __init__(self, why: str) -> None:
         self._why = why
 
     def ready(self, snapshot: Snapshot) -> None:
-        """Nothing is worked out beforehand."""
+        """Do nothing: there is no data to prepare."""
 
     def answer(self, cycle: Cycle) -> Answer:
-        """Say that there is none.
+        """Raise the reason.
 
         Raises
         ------
@@ -231,28 +227,28 @@ class Unusable:
         raise NoAnswerError(Reason.UNUSABLE, self._why)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank the devices of a node; raises as `answer`."""
+        """Raise the reason; see `answer`."""
         raise NoAnswerError(Reason.UNUSABLE, self._why)
 
 
 def make_unusable(name: str, why: str, options: PolicyOptions, limits: Limits, watch: Watch) -> Profile:
-    """Make what decides in place of a policy that cannot be used, and says so of each decision."""
+    """Return a profile in which the fallback decides, and reports the reason with each decision."""
     plugin = Learned(name, Unusable(why), Guard(name, limits, watch), FallBack(_behind(options, limits)))
     return profile_of(name, options, plugin)
 
 
 def version_of(file: PolicyFile) -> str:
-    """Return what tells a policy from others of its name."""
+    """Return the version of a policy, which distinguishes policies of the same name."""
     return file.manifest.model_sha256[:VERSION_DIGITS]
 
 
 def joined_version(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str:
-    """Return what tells a profile from others of its name: its plugins, weights and settings, and trained policies.
+    """Return the version of a profile: a digest of its plugins, weights, settings and trained policies.
 
     Parameters
     ----------
     files
-        Its trained policies, by the names that it has for them.
+        Its trained policies by name.
     """
     models = {name: file.manifest.model_sha256 for name, file in files.items()}
     parts = [(each.name, each.weight, each.settings, models.get(each.policy)) for each in outline.plugins]
@@ -260,7 +256,7 @@ def joined_version(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str
 
 
 def _behind(options: PolicyOptions, limits: Limits) -> Profile:
-    """Make the heuristic that decides where a trained policy does not."""
+    """Return the fallback policy."""
     return make_profile(limits.fallback, PolicyOptions(seed=options.seed, mix=options.mix))
 
 

@@ -1,4 +1,4 @@
-"""Which models may run: small graphs of plain operators over their own weights, and nothing else."""
+"""Allowed models: small graphs of simple operators over their own weights."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ MOVING = frozenset(
 OPERATORS = TO_BOOL | ARITHMETIC | MOVING
 
 FLOATS_ONLY = frozenset({"Div", "Pow", "Reciprocal"})
-"""Operators that may not see integers: a division of integers by zero ends the process."""
+"""Operators that accept no integers, because an integer division by zero ends the process."""
 
 
 OPSETS = range(17, 24)
-"""Versions of ONNX's own operators that are understood."""
+"""Supported versions of ONNX operators."""
 
 MAX_NODES = 2_000
 MAX_AXES = 8
@@ -101,7 +101,7 @@ _NUMBERS, _TENSOR = {1, 2, 3, 6, 7}, 4
 
 
 def check_model(data: bytes, shapes: Shapes) -> None:
-    """Refuse a model that policies may not be, without running any of it.
+    """Check a model without running it.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def check_model(data: bytes, shapes: Shapes) -> None:
 
 
 def _check_node(node: Any, types: dict[str, int]) -> None:  # noqa: ANN401
-    """Check one operator, and note of which type its outputs are."""
+    """Check one operator, and record the types of its outputs."""
     kind = node.op_type
     if node.domain not in ("", "ai.onnx") or node.overload or kind not in OPERATORS:
         raise RejectedError(f"the model uses the operator {_shown(node.domain, kind)}, which policies may not use")
@@ -150,7 +150,7 @@ def _check_node(node: Any, types: dict[str, int]) -> None:  # noqa: ANN401
 
 
 def _type_out(kind: str, node: Any, taken: list[int]) -> int:  # noqa: ANN401
-    """Return the type of what an operator makes."""
+    """Return the type of an operator's output."""
     if kind in TO_BOOL:
         return _BOOL
     if kind == "Shape":
@@ -168,7 +168,7 @@ def _type_out(kind: str, node: Any, taken: list[int]) -> int:  # noqa: ANN401
 
 
 def _type_of_constant(attributes: Iterable[Any]) -> int:
-    """Return the type of a constant: of the tensor that it is given as, or as which number."""
+    """Return the type of a constant: of its tensor or number."""
     for each in attributes:
         if each.type == _TENSOR:
             return int(each.t.data_type)
@@ -189,7 +189,7 @@ def _check_attribute(kind: str, attribute: Any) -> None:  # noqa: ANN401
 
 
 def _check_weight(weight: Any) -> None:  # noqa: ANN401
-    """Refuse weights that lie elsewhere, are of the wrong length, or are no numbers."""
+    """Reject external weights, and weights of the wrong length or type."""
     named = f"weight {weight.name[:80]!r}"
     if weight.external_data or weight.data_location:
         raise RejectedError(f"{named} lies in another file; a policy file holds all of its weights")
@@ -207,7 +207,7 @@ def _check_weight(weight: Any) -> None:  # noqa: ANN401
 
 
 def _check_values(what: str, values: Any, wanted: tuple[Tensor, ...]) -> dict[str, int]:  # noqa: ANN401
-    """Compare inputs or outputs with what a policy of the level has; return their types by name."""
+    """Compare inputs or outputs with those of the level; return their types by name."""
     found = tuple(Tensor(each.name, _lengths(each.type.tensor_type.shape)) for each in values)
     kinds = {each.type.tensor_type.elem_type for each in values}
     if kinds != {_FLOAT} or len(found) != len(wanted) or not all(map(_matches, found, wanted)):
@@ -218,7 +218,7 @@ def _check_values(what: str, values: Any, wanted: tuple[Tensor, ...]) -> dict[st
 
 
 def _lengths(shape: Any) -> tuple[Length, ...]:  # noqa: ANN401
-    """Return the axes of a shape: a number, or a name; 0 where the model says neither."""
+    """Return the axes of a shape: a number or a name; 0 for an undefined axis."""
     return tuple(each.dim_param or each.dim_value for each in shape.dim)
 
 
@@ -234,7 +234,7 @@ def _matches(found: Tensor, wanted: Tensor) -> bool:
 
 
 def _written(tensors: tuple[Tensor, ...]) -> str:
-    """Write names and shapes as people do, on one short line whatever they hold."""
+    """Format names and shapes on one short line."""
     text = ", ".join(f"{each.name[:80]}({', '.join(str(axis)[:20] for axis in each.shape)})" for each in tensors[:5])
     return ascii(text)[1:-1] or "none"
 

@@ -1,4 +1,4 @@
-"""Who is told how trained policies do: when they decide, and when something else has to decide for them."""
+"""Monitoring of trained policies: their decisions, their fallbacks, and their limits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Protocol, TypeVar
 log = logging.getLogger(__name__)
 
 REPEAT_NS = 600_000_000_000
-"""After how long it is logged again that a policy falls back for the same reason."""
+"""Minimum time between two log entries about the same fallback."""
 
 BOUNDS_S = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1.0)
-"""Bounds of the times of decisions that are counted apart, seconds."""
+"""Bounds of the histogram of decision times, seconds."""
 
 NS_PER_S = 1_000_000_000
 
@@ -26,48 +26,48 @@ _BOUNDS_NS = tuple(bound_s * NS_PER_S for bound_s in BOUNDS_S)
 
 
 class Reason(StrEnum):
-    """Why a trained policy did not decide."""
+    """Reason for a fallback."""
 
     SLOW = "slow"
-    """Its answer took longer than it may."""
+    """The answer exceeded the time limit."""
     FAILED = "failed"
-    """It answered with an error, or with something else than was asked for."""
+    """The model raised an error, or returned an invalid output."""
     NOT_FINITE = "not_finite"
-    """It answered with figures that are none."""
+    """The output contains NaN or infinity."""
     UNSUITABLE = "unsuitable"
-    """It was trained for another number of clusters, or is shown no node that fits."""
+    """The policy was trained for another number of clusters, or no node in its input is feasible."""
     ILLEGAL = "illegal"
-    """It chose a cluster in which nothing fits."""
+    """The chosen cluster has no feasible node."""
     WAITED = "waited"
-    """It would hold a job back that may not be held back, or not any longer."""
+    """The policy deferred a job that must not be deferred, or not any longer."""
     UNUSABLE = "unusable"
-    """It is not there, or may not be used here, as when it is not signed by a key that is trusted."""
+    """The policy is missing or not allowed, for example without a trusted signature."""
     SET_ASIDE = "set_aside"
-    """It is not asked for a while, after it was slow or failed several times in a row."""
+    """The policy is paused after several slow or failed decisions in a row."""
 
 
 class Watch(Protocol):
-    """Is told of each decision; by any thread."""
+    """Receiver of decisions and fallbacks; thread-safe."""
 
     def decided(self, policy: str, took_ns: int) -> None:
-        """Note that a policy decided."""
+        """Record a decision of a policy."""
 
     def fell_back(self, policy: str, reason: Reason, why: str) -> None:
-        """Note that something else decided in its place; `why` is one clause."""
+        """Record a fallback, with a reason in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCount:
-    """What one policy did since the start.
+    """Counters of a policy since the start.
 
     Attributes
     ----------
     decided
-        Decisions that took up to each of `BOUNDS_S`, and longer, in this order; none is in two.
+        Number of decisions in each interval of `BOUNDS_S`, and above.
     took_ns
-        How long all of them took.
+        Sum of decision times.
     fallbacks
-        Decisions that something else made in its place, by reason.
+        Number of fallbacks by reason.
     """
 
     decided: tuple[int, ...]
@@ -83,7 +83,7 @@ class _Tally:
 
 
 class Counts:
-    """Counts, and logs once in a while what went wrong.
+    """Counters of decisions, and logging of fallbacks.
 
     Parameters
     ----------
@@ -98,14 +98,14 @@ class Counts:
         self._reported: dict[tuple[str, Reason], int] = {}
 
     def decided(self, policy: str, took_ns: int) -> None:
-        """Note that a policy decided."""
+        """Record a decision of a policy."""
         with self._lock:
             tally = self._tallies.setdefault(policy, _Tally())
             tally.decided[bisect_left(_BOUNDS_NS, took_ns)] += 1
             tally.took_ns += took_ns
 
     def fell_back(self, policy: str, reason: Reason, why: str) -> None:
-        """Note that something else decided in its place."""
+        """Record a fallback."""
         now_ns = self._now_ns()
         with self._lock:
             self._tallies.setdefault(policy, _Tally()).fallbacks[reason] += 1
@@ -116,7 +116,7 @@ class Counts:
         log.warning("policy %s did not decide (%s): %s", policy, reason.value, why)
 
     def counted(self) -> dict[str, PolicyCount]:
-        """Return what was counted, by policy."""
+        """Return the counters by policy."""
         with self._lock:
             return {
                 name: PolicyCount(tuple(each.decided), each.took_ns, dict(each.fallbacks))
@@ -125,7 +125,7 @@ class Counts:
 
 
 class Unwatched:
-    """Takes no note."""
+    """Receiver that ignores everything."""
 
     def decided(self, policy: str, took_ns: int) -> None:
         """Do nothing."""
@@ -137,27 +137,27 @@ class Unwatched:
 Answer = TypeVar("Answer")
 
 STRIKING = frozenset({Reason.SLOW, Reason.FAILED, Reason.NOT_FINITE})
-"""Reasons that count towards being set aside: the others say nothing of the next decision."""
+"""Reasons that count towards a pause, because they are likely to recur."""
 
 
 STOPPED_AT = 4
-"""After so many times its budget a model is stopped; before, it ends, and its answer does not count."""
+"""Multiple of the time limit at which a model is stopped. An answer between the two is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What trained policies may take.
+    """Limits of trained policies.
 
     Attributes
     ----------
     fallback
-        The policy of the engine that decides where a trained one does not.
+        Policy of the engine that decides instead.
     budget_ms
-        How long it may take for a decision; 0 for any time, so that what is decided depends on no clock.
+        Time limit of a decision; 0 for none, so that decisions do not depend on a clock.
     failure_threshold
-        After so many slow or failed decisions in a row it is set aside.
+        Number of slow or failed decisions in a row that pause the policy.
     cooldown_s
-        For so long.
+        Duration of the pause, seconds.
     now_ns
         Monotonic clock.
     """
@@ -170,19 +170,19 @@ class Limits:
 
     @property
     def stop_s(self) -> float:
-        """After how many seconds a model is stopped; 0 for never."""
+        """Seconds after which a model is stopped; 0 for never."""
         return STOPPED_AT * self.budget_ms / 1e3
 
 
 class NoAnswerError(Exception):
-    """A trained policy has no answer that counts.
+    """A trained policy has no valid answer.
 
     Parameters
     ----------
     reason
-        Which kind of.
+        Kind of reason.
     why
-        One clause.
+        Reason in one clause.
     """
 
     def __init__(self, reason: Reason, why: str) -> None:
@@ -192,16 +192,16 @@ class NoAnswerError(Exception):
 
 
 class Guard:
-    """Asks a trained policy within its limits: whatever it does, a user decides.
+    """Limits of the calls of a trained policy: a slow or failing policy never blocks a decision.
 
     Parameters
     ----------
     policy
-        Its name.
+        Name of the policy.
     limits
-        What it may take.
+        Its limits.
     watch
-        Who is told.
+        Receiver of decisions and fallbacks.
     """
 
     def __init__(self, policy: str, limits: Limits, watch: Watch) -> None:
@@ -212,12 +212,12 @@ class Guard:
         self._until_ns: int | None = None
 
     def ask(self, answer: Callable[[], Answer], ready: Callable[[], None]) -> Answer | str:
-        """Return an answer; or, as a text of one clause, why there is none that counts.
+        """Return an answer, or the reason for its absence in one clause.
 
         Parameters
         ----------
         ready
-            Makes what is worked out once for a fleet, and takes no part of the time that an answer may take.
+            Prepares data for the fleet; its time does not count.
         """
         now_ns = self._limits.now_ns
         if self._until_ns is not None and now_ns() < self._until_ns:
@@ -233,7 +233,7 @@ class Guard:
         took_ns = now_ns() - begun_ns
         budget_ms = self._limits.budget_ms
         if budget_ms and took_ns > budget_ms * 1e6:
-            # The time is left out: the text stands in logs and by jobs, where each would be another.
+            # Without the time, so that equal reasons have equal texts in logs and at jobs.
             return self._without(Reason.SLOW, f"slower than {budget_ms:g} ms")
         self._strikes = 0
         self._watch.decided(self._policy, took_ns)

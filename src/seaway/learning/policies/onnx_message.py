@@ -1,8 +1,7 @@
-"""Looking into an ONNX model without the package onnx: the parts of the format that policies may have.
+"""Parser of ONNX models without the package onnx, limited to the allowed parts of the format.
 
-Fields that stand in no table here are unknown to this reader, and a model with any of them is refused, so that nothing
-reaches the runtime that was not looked at. Some that the format has and policies may not use stand here under their
-own names, to be refused by them.
+A model with a field that is in no table is rejected, so that only checked parts reach the runtime. Some fields that
+policies must not use have names here, so that errors can mention them.
 
 References
 ----------
@@ -74,19 +73,19 @@ MESSAGES: dict[str, dict[int, str]] = {
     "Shape": {1: "dim Dimension*"},
     "Dimension": {1: "dim_value int64", 2: "dim_param string"},
 }
-"""Messages and their fields by number: a name and a type, with a star where there may be many."""
+"""Messages and their fields by number: name and type, with a star for repeated fields."""
 
 _SCALARS = {"int64": 3, "float": 2, "int32": 5, "string": 9, "bytes": 12}
 _MESSAGE, _OPTIONAL, _REPEATED = 11, 1, 3
 
 
 def parse_model(data: bytes) -> Any:  # noqa: ANN401
-    """Return the message `Model` that `data` holds.
+    """Parse the message `Model`.
 
     Raises
     ------
     RejectedError
-        When it holds none, or one with parts that stand in no table here.
+        When the data is invalid, or contains a field that is in no table.
     """
     model = model_class()()
     from google.protobuf.message import DecodeError
@@ -104,7 +103,7 @@ def parse_model(data: bytes) -> Any:  # noqa: ANN401
 
 @lru_cache(1)
 def model_class() -> Any:  # noqa: ANN401
-    """Return the class of the message `Model`, from a pool of its own: the names of the package onnx stay free.
+    """Return the class of the message `Model`, from a separate descriptor pool, so that it does not conflict with onnx.
 
     Raises
     ------

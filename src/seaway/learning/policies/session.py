@@ -17,16 +17,17 @@ from seaway.learning.policies.onnx_message import MISSING
 
 
 class Run(Protocol):
-    """What can be told to stop, as onnxruntime's ``RunOptions``; of one run only."""
+    """An interruptible run, such as onnxruntime's ``RunOptions``."""
 
     terminate: bool
 
 
 class Watchdog:
-    """Tells runs to stop when their time is over.
+    """Watchdog that interrupts runs at their time limit.
 
-    Its thread starts with the first run. It is not woken for a run that ends later than it looks again anyway, so that
-    runs that follow one another cost no switch of threads; without a run it sleeps.
+    Its thread starts with the first run. A run that ends after the next check does not wake it, so that consecutive
+    runs
+    cause no thread switches. Without runs it sleeps.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class Watchdog:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all runs and the thread: a process that was forked has neither."""
+        """Drop all runs and the thread, after a fork of the process."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._runs: dict[int, tuple[float, Run]] = {}
@@ -48,7 +49,7 @@ class Watchdog:
 
     @contextmanager
     def over(self, run: Run, seconds: float) -> Iterator[None]:
-        """Watch over a run, which is told to stop when so many seconds have passed before the end; by any thread."""
+        """Watch a run, and interrupt it at its time limit; thread-safe."""
         until_s = self._now_s() + seconds
         with self._lock:
             if self._thread is None:
@@ -78,35 +79,35 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
-"""Of this process."""
+"""Watchdog of this process."""
 
 os.register_at_fork(after_in_child=WATCHDOG.restart)
 
 
 LARGEST_MEMORY = 256 << 20
-"""Bytes that all models of this process may hold together."""
+"""Maximum memory of all models of this process, bytes."""
 
 
 class StoppedError(RejectedError):
-    """A model took longer than it was given."""
+    """A model exceeded its time limit."""
 
 
 class Session:
-    """A model, loaded.
+    """A loaded model.
 
-    Calls from several threads are fine; each computes on the thread that asks.
+    Several threads can call it; each computes in its own thread.
 
     Parameters
     ----------
     file
-        Whose model; one that `read_policy` gave, which has looked at all of it.
+        Policy file from `read_policy`, which has checked it.
     optimised
-        Whether to simplify the graph first. That runs what is constant in it, without a limit of time.
+        Whether to simplify the graph first, which evaluates constant parts without a time limit.
 
     Raises
     ------
     RejectedError
-        When onnxruntime is not installed, or does not take the model.
+        When onnxruntime is not installed, or rejects the model.
     """
 
     def __init__(self, file: PolicyFile, *, optimised: bool = True) -> None:
@@ -127,7 +128,7 @@ class Session:
         self._names = [each.name for each in self._session.get_outputs()]
 
     def run(self, inputs: Tensors) -> Tensors:
-        """Return what the model answers, by name.
+        """Return the outputs of the model by name.
 
         Parameters
         ----------
@@ -137,17 +138,17 @@ class Session:
         Raises
         ------
         RejectedError
-            When the inputs are not what the model takes, or it fails at them.
+            When the inputs are invalid, or the model fails.
         """
         return self._run(inputs, None)
 
     def run_within(self, inputs: Tensors, seconds: float) -> Tensors:
-        """Do as `run` does, and stop between two operators once that many seconds have passed.
+        """Return the outputs as `run` does, with a time limit that is checked between operators.
 
         Raises
         ------
         StoppedError
-            When it was stopped.
+            When the time limit was exceeded.
         """
         options = _runtime().RunOptions()
         try:
@@ -167,7 +168,7 @@ class Session:
 
 @lru_cache(1)
 def failures() -> tuple[type[Exception], ...]:
-    """Return all that onnxruntime raises: classes of its own without a common one."""
+    """Return the exceptions of onnxruntime, which have no common base class."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = (each for each in vars(state).values() if isinstance(each, type) and issubclass(each, Exception))
@@ -176,7 +177,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 @lru_cache(1)
 def _runtime() -> Any:  # noqa: ANN401
-    """Import onnxruntime and bound the memory that its sessions share."""
+    """Import onnxruntime, and limit the memory of its sessions."""
     try:
         import onnxruntime
     except ImportError:
@@ -194,21 +195,21 @@ def _first_line(error: Exception) -> str:
 
 
 FEATURES: dict[Level, int] = {Level.CLUSTER: 1, Level.NODE: 1}
-"""The version of the figures that models are shown now.
+"""Current version of the inputs of models.
 
-This and how many there are stands in `seaway.learning.observing` too, which takes a second to import.
+`seaway.learning.observing`, which takes a second to import, repeats these versions and lengths.
 """
 
 NODE_FIGURES = 20
-"""Figures of one node."""
+"""Number of figures of a node."""
 
 JOB_FIGURES = 16
-"""Figures of the job and the fleet."""
+"""Number of figures of the job and the fleet."""
 
 MAX_CLUSTERS = 4096
 
 Length = int | str
-"""How long an axis is: a number, or a letter for one that differs from call to call."""
+"""Length of an axis: a number, or a letter for a dynamic axis."""
 
 
 class Tensor(NamedTuple):
@@ -226,12 +227,12 @@ class Shapes(NamedTuple):
 
 
 def shapes_of(manifest: Manifest) -> Shapes:
-    """Return what the model of a policy has to take and to give.
+    """Return the inputs and outputs of a policy's model.
 
     Raises
     ------
     RejectedError
-        When the manifest contradicts itself or is meant for figures that this version does not show.
+        When the manifest is contradictory, or for another version of inputs.
     """
     if manifest.features != FEATURES[manifest.level]:
         raise RejectedError(

@@ -1,4 +1,4 @@
-"""Who vouches for a policy: Ed25519 signatures, by keys as OpenSSH has them.
+"""Signatures of policies: Ed25519, with keys in the format of OpenSSH.
 
 References
 ----------
@@ -24,25 +24,25 @@ from seaway.learning.policies.file import PolicyFile
 ALGORITHM = "ed25519"
 KIND = "ssh-ed25519"
 CONTEXT = b"seaway policy 1\n"
-"""Stands before what is signed, so that nothing else that the key signs is a policy."""
+"""Prefix of the signed data, so that no other signature of the key is valid for a policy."""
 
 KEY_BYTES = 32
 _OPENSSH = b"\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20"
-"""What OpenSSH writes before the bytes of such a key."""
+"""Prefix of the bytes of such a key in OpenSSH's format."""
 
 _NO_KEY = "make one: ssh-keygen -t ed25519 -N '' -f FILE"
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key that signatures are checked by.
+    """A key that verifies signatures.
 
     Attributes
     ----------
     raw
         32 bytes.
     name
-        What its line says behind it; empty where it says nothing.
+        Comment in its line; empty for none.
     """
 
     raw: bytes
@@ -50,12 +50,12 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """What people compare, as `ssh-keygen -l` shows it."""
+        """Fingerprint, as printed by `ssh-keygen -l`."""
         return "SHA256:" + b64encode(sha256(_OPENSSH + self.raw).digest()).decode("ascii").rstrip("=")
 
     @property
     def line(self) -> str:
-        """The key as a line of a file of trusted keys."""
+        """Line of a file of trusted keys."""
         return f"{KIND} {b64encode(_OPENSSH + self.raw).decode('ascii')} {self.name}".rstrip()
 
 
@@ -66,17 +66,17 @@ class _Signature(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def sign(file: PolicyFile, key: bytes) -> PolicyFile:
-    """Return a policy file with a signature; one that it had goes.
+    """Return a policy file with a new signature.
 
     Parameters
     ----------
     key
-        A private Ed25519 key without a passphrase, as OpenSSH writes it or as PKCS #8 in PEM.
+        A private Ed25519 key without a passphrase, in OpenSSH's format or as PKCS #8 in PEM.
 
     Raises
     ------
     RejectedError
-        When it is no such key.
+        When the key is invalid.
     """
     private = _private_key(key)
     signature = _Signature(
@@ -88,12 +88,12 @@ def sign(file: PolicyFile, key: bytes) -> PolicyFile:
 
 
 def signer(file: PolicyFile) -> PublicKey | None:
-    """Return the key by which a policy file is signed, known or not; None where no one signed.
+    """Return the key of a policy file's signature, trusted or not; None for an unsigned file.
 
     Raises
     ------
     RejectedError
-        When it has a signature that does not hold.
+        When the signature is invalid.
     """
     if not file.signature:
         return None
@@ -111,12 +111,12 @@ def signer(file: PolicyFile) -> PublicKey | None:
 
 
 def read_trusted(text: str) -> tuple[PublicKey, ...]:
-    """Read a file of keys that are trusted: one a line, as in OpenSSH's `.pub` files; `#` begins a remark.
+    """Read trusted keys: one per line, as in OpenSSH's `.pub` files; `#` begins a comment.
 
     Raises
     ------
     RejectedError
-        When a line is no such key, or there is none at all.
+        When a line is invalid, or there is no key.
     """
     keys = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -137,12 +137,12 @@ def read_trusted(text: str) -> tuple[PublicKey, ...]:
 
 
 def require_trusted(file: PolicyFile, trusted: Sequence[PublicKey]) -> None:
-    """Check that a policy is signed by a key that is trusted; where none is, every policy passes.
+    """Check that a trusted key signed a policy. Without trusted keys, all policies pass.
 
     Raises
     ------
     RejectedError
-        When it is not.
+        When the signature is missing or not trusted.
     """
     if not trusted:
         return

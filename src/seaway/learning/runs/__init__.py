@@ -1,1 +1,1 @@
-"""Runs: an algorithm learns in a folder, from the beginning or from where it was stopped, and leaves a policy."""
+"""Runs: an algorithm learns in a folder, from the beginning or from a checkpoint, and leaves a policy."""

@@ -1,4 +1,4 @@
-"""A run out of what was typed, or of what an earlier one wrote down."""
+"""Assembly of a run from options, or from the configuration of an earlier one."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from seaway.learning.runs.options import changed, names_of, odds_in, unknown
 from seaway.learning.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")
-"""Settings that a run may go on with others of: how long it goes, and how often it is written down."""
+"""Settings that may change when a run is resumed."""
 
 PARTS = ("learner", "episode", "settings")
-"""Parts of a run that have settings."""
+"""Parts of a run with settings."""
 
 Where = Callable[[str], str]
 
 
 def option(name: str) -> str:
-    """Write the name of a setting as an option."""
+    """Return the option of a setting."""
     return f"--{name.replace('_', '-')}"
 
 
 def new_run(
     algo: str, instances: Sequence[str], draw: Sequence[str], given: Mapping[str, object], where: Where = option
 ) -> Run:
-    """Make a run of an algorithm with its defaults, and some settings as given.
+    """Return a run of an algorithm with default settings and given ones.
 
     Parameters
     ----------
     given
-        Of the learner, of episodes and of the run, by name.
+        Given settings of the learner, of episodes and of the run, by name.
     where
-        Says where a setting was given.
+        Returns the place of a setting for errors.
 
     Raises
     ------
     RejectedError
-        When the algorithm or a setting is unknown or wrong, or there is nothing to learn on.
+        When the algorithm or a setting is unknown or invalid, or there are no instances.
     """
     found = algo_of(algo)
     if not instances and not draw:
@@ -56,7 +56,7 @@ def new_run(
 
 
 def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> Run:
-    """Return a run with some settings as given, see `new_run`."""
+    """Return a run with given settings, see `new_run`."""
     parts: dict[str, dict[str, object]] = {part: {} for part in PARTS}
     for name, value in given.items():
         _check_name(run, algo_of(run.algo), name, where)
@@ -68,12 +68,12 @@ def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> 
 
 
 def going_on(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
-    """Return a run that goes on, with what was given again.
+    """Return a resumed run with given settings.
 
     Raises
     ------
     RejectedError
-        When that would make another run of it; tells all of it.
+        When a setting may not change, with all such settings.
     """
     run = with_given(before, given, where)
     wrong = []
@@ -90,7 +90,7 @@ def going_on(before: Run, given: Mapping[str, object], where: Where = option) ->
 
 
 def command_of(run: Run, folder: Path) -> str:
-    """Write the command that makes a run, with all that is not as usual."""
+    """Return the command of a run, with all settings that are not defaults."""
     usual = Run(run.algo, algo_of(run.algo).defaults)
     words = ["seaway", "train", "--algo", run.algo]
     words += ["--instances", *run.instances] if run.instances else []
@@ -107,17 +107,17 @@ def command_of(run: Run, folder: Path) -> str:
 
 
 def record_of(run: Run) -> dict[str, Any]:
-    """Write a run as JSON has it."""
+    """Return a run in the form of JSON."""
     return asdict(run)
 
 
 def run_of(record: Mapping[str, Any]) -> Run:
-    """Read a run that `record_of` wrote.
+    """Read a run from the form of `record_of`.
 
     Raises
     ------
     RejectedError
-        When another version wrote it, whose settings are others.
+        When another version with other settings wrote it.
     """
     algo = str(record["algo"])
     run = Run(algo, algo_of(algo).defaults, tuple(record["instances"]), tuple(record["draw"]))
@@ -140,7 +140,7 @@ def _check_name(run: Run, algo: Algo, name: str, where: Where) -> None:
 
 
 def _check_together(run: Run, given: Mapping[str, object], where: Where) -> None:
-    """Reject settings by which nothing can be learned, by the name of one that was given."""
+    """Reject combinations of settings that cannot learn, with the name of a given one."""
     wrong = []
     for odds in odds_in(run.learner):
         names = [name for name in odds.names if name in given]

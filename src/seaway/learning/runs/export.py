@@ -1,4 +1,4 @@
-"""The best of a run as a policy file."""
+"""Export of the best policy of a run as a policy file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from seaway.learning.training.listener import Evaluated
 LONGEST_NAME = 63
 
 MAX_POINTS = 200
-"""Of its curve, in a policy file."""
+"""Maximum number of points of the training curve in a policy file."""
 
 MAX_DIGESTS = 500
-"""Folders that a policy file names with their digests at most, some 50 kB; of more it does not say."""
+"""Maximum number of folders with digests in a policy file, about 50 kB; with more, it contains none."""
 
 
 def export(
@@ -34,21 +34,21 @@ def export(
     found: Evaluated,
     curve: tuple[Point, ...],
 ) -> None:
-    """Write what decides as a policy file, and what it achieved where it learned.
+    """Write a policy file with the results of its training.
 
     Parameters
     ----------
     digests
-        Of all that it learned on, by what it is called.
+        Digests of all instances by name.
     curve
-        How it did after so many episodes.
+        Results by number of episodes.
 
     Raises
     ------
     RejectedError
-        When it cannot be written as one.
+        When it cannot be exported.
     """
-    from seaway.learning.exporting import export_actor  # it needs torch, and who has none is told so first
+    from seaway.learning.exporting import export_actor  # it needs torch, whose absence is reported before
 
     manifest = Manifest(
         name=policy_name(path.parent.resolve().name, run.algo),
@@ -70,12 +70,12 @@ def export(
 
 
 def curve_of(rows: Sequence[Mapping[str, str]]) -> tuple[Point, ...]:
-    """Pick the evaluations out of the table of a run; of many some, evenly spread, with the first and the last.
+    """Return the evaluations in the table of a run, evenly thinned out, with the first and the last.
 
     Parameters
     ----------
     rows
-        Lines of `EpisodeTable`, in order; those that hold no numbers are passed over.
+        Rows of `EpisodeTable`, in order; rows without numbers are ignored.
     """
     points = list(_points(rows))
     if len(points) <= MAX_POINTS:
@@ -99,19 +99,19 @@ def _points(rows: Sequence[Mapping[str, str]]) -> Iterator[Point]:
 
 
 def learned_on(run: Run, digests: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Pick the digests of the folders that a run learned on; drawn instances follow from its settings."""
+    """Return the digests of the folders of a run; generated instances follow from its settings."""
     families = tuple(family_of(kind, run.settings.draw_seed) for kind in run.draw)
     folders = {name: digest for name, digest in digests.items() if not name.startswith((MIX, *families))}
     return {"digests": folders} if len(folders) <= MAX_DIGESTS else {}
 
 
 def policy_name(folder: str, algo: str) -> str:
-    """Make a name for a policy out of its run's folder: small letters, digits and dashes."""
+    """Return a policy name from the folder of a run: lower-case letters, digits and dashes."""
     plain = re.sub(r"[^a-z0-9]+", "-", folder.lower())[:LONGEST_NAME].strip("-")
     return plain or algo
 
 
 def figures_of(found: Evaluated, *, apart: bool) -> Mapping[str, float]:
-    """Name what it achieved: on what it learned on, or on instances that were kept apart from that."""
+    """Return the results by name, on the training instances or on reserved ones."""
     where = "kept_apart" if apart else "trained_on"
     return {f"{where}_{name}": float(value) for name, value in asdict(found).items()}

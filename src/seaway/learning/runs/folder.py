@@ -1,4 +1,4 @@
-"""The folder of a run: what it depends on, what it learned, how it went."""
+"""The folder of a run: configuration, checkpoint, best weights, episodes and policy."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from seaway.learning.settings import Run
 from seaway.learning.training.learner import State
 
 FORMAT = 1
-"""Of `config.json`; others are refused."""
+"""Format of `config.json`; others are rejected."""
 
 PACKAGES = ("seaway", "numpy", "torch", "stable-baselines3", "gymnasium")
-"""Whose versions are written down."""
+"""Packages whose versions are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where a run keeps what.
+    """Files of a run.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class RunFolder:
 
     @property
     def config(self) -> Path:
-        """What the run depends on, as JSON."""
+        """Configuration of the run, as JSON."""
         return self.path / "config.json"
 
     @property
     def checkpoint(self) -> Path:
-        """All that is needed to go on."""
+        """State to resume from."""
         return self.path / "checkpoint.pt"
 
     @property
@@ -60,22 +60,22 @@ class RunFolder:
 
     @property
     def episodes(self) -> Path:
-        """One line an episode, as CSV."""
+        """Table of episodes, as CSV."""
         return self.path / "episodes.csv"
 
     @property
     def policy(self) -> Path:
-        """The best policy, to be used."""
+        """The best policy as a policy file."""
         return self.path / "best.policy"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder where there is none, and keep other processes from it.
+        """Create the folder if necessary, and lock it against other processes.
 
         Raises
         ------
         RejectedError
-            When another process has it, or it cannot be made.
+            When another process has the lock, or the folder cannot be created.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -94,22 +94,22 @@ class RunFolder:
 
     @property
     def has_run(self) -> bool:
-        """True if a run began here."""
+        """True if the folder has a run."""
         return self.config.exists()
 
     def write_config(self, run: Run, digests: Mapping[str, str]) -> None:
-        """Write down what a run depends on."""
+        """Write the configuration of a run."""
         beside = self.config.with_name(f"{self.config.name}.new")
         beside.write_text(json.dumps(config_of(run, digests, self.path), indent=2) + "\n", encoding="utf-8")
         beside.replace(self.config)
 
     def read_config(self) -> tuple[Run, dict[str, str]]:
-        """Read what the run here depends on: its settings, and digests of its instances by name.
+        """Read the configuration: settings, and digests of instances by name.
 
         Raises
         ------
         RejectedError
-            When no run began here, another version wrote it down, or it cannot be read.
+            When there is no run, another version wrote it, or it cannot be read.
         """
         try:
             record = json.loads(self.config.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ class RunFolder:
 
 
 def config_of(run: Run, digests: Mapping[str, str], path: Path) -> dict[str, Any]:
-    """Write down what a run depends on, as JSON."""
+    """Return the configuration of a run in the form of JSON."""
     return {
         "format": FORMAT,
         "command": command_of(run, path),
@@ -150,7 +150,7 @@ FOREIGN = "is of another run, or of another version: put the run's own back from
 
 
 def check_nothing_lost(folder: RunFolder) -> None:
-    """See that nothing was learned yet where what tells how to go on is not there: a run starts over over the rest.
+    """Check that a new run would overwrite no results of an incomplete folder.
 
     Raises
     ------
@@ -167,23 +167,23 @@ def check_nothing_lost(folder: RunFolder) -> None:
 
 
 def read_saved(folder: RunFolder, episodes: int, where: str) -> State | None:
-    """Read the checkpoint of a run that is to go on, and see that all else is there that its end will need.
+    """Read the checkpoint of a run to resume, and check that all other files are present.
 
     Parameters
     ----------
     episodes
-        How many there are to be in all.
+        Number of episodes of the whole run.
     where
-        Where that was given.
+        Place of this number for errors.
 
     Returns
     -------
-    None where the run starts over.
+    None for a new run.
 
     Raises
     ------
     RejectedError
-        When something is missing or spoilt, or more episodes were played.
+        When a file is missing or damaged, or the run already has more episodes.
     """
     check_nothing_lost(folder)
     if not folder.checkpoint.exists():
@@ -204,12 +204,12 @@ def read_saved(folder: RunFolder, episodes: int, where: str) -> State | None:
 
 
 def read_best(folder: RunFolder) -> State:
-    """Read the weights of a run's best policy, and after which episode it had them.
+    """Read the weights of the best policy and the number of its episode.
 
     Raises
     ------
     RejectedError
-        When they are not there, or damaged.
+        When they are missing or damaged.
     """
     retained = read(folder.best)
     if retained.keys() != {"episode", "weights"}:
@@ -227,24 +227,24 @@ def _check_none(there: list[str], missing: Path) -> None:
 
 
 ARRAY = "__array__"
-"""Key under which an array stands as a tensor: what is read without running anything knows no arrays."""
+"""Key of an array that is stored as a tensor, because safe loading does not support arrays."""
 
 DAMAGED = "is cut off or damaged: put it back from a copy, or begin a new run"
 MORE = "contains more than numbers, so Seaway did not write it: start a new run"
 
 
 def write(path: Path, state: dict[str, Any]) -> None:
-    """Write a state, so that a kill leaves the old file or the new one.
+    """Write a state atomically.
 
     Parameters
     ----------
     state
-        Numbers, texts, truth, None, tensors and arrays, in dicts, lists and tuples.
+        Numbers, texts, booleans, None, tensors and arrays, in dicts, lists and tuples.
 
     Raises
     ------
     UnavailableError
-        When it cannot be written, like on a full disk.
+        When it cannot be written, for example on a full disk.
     """
     import torch
 
@@ -266,7 +266,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     RejectedError
-        When it is not there, is cut off or damaged, or has something in it that is no state.
+        When it is missing, incomplete, damaged, or contains other objects.
     """
     try:
         state = _unpacked(_loaded(path)) if _is_whole(path) else None
@@ -284,12 +284,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Tell whether it is an archive of which every part has its checksum, which torch does not look at.
+    """Report whether all parts of an archive have their checksums, which torch does not check.
 
     Raises
     ------
     UnpicklingError
-        When it is a pickle without an archive: nothing that `write` wrote.
+        When it is a pickle without an archive, which `write` never writes.
     """
     with path.open("rb") as file:
         if file.read(1) == pickle.PROTO:

@@ -1,4 +1,4 @@
-"""Instances that a run learns on: read from folders, and drawn."""
+"""Instances of a run, from folders and generated."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from seaway.learning.settings import Run
 
 
 def read_all(run: Run) -> Sequence[Instance]:
-    """Read and draw the instances of a run, those from folders first.
+    """Read and generate the instances of a run, those from folders first.
 
     Raises
     ------
     RejectedError
-        When a folder has none, a file is wrong, or instances of a kind cannot be drawn.
+        When a folder has no instances, a file is invalid, or instances of a kind cannot be generated.
     """
     found = read_instances([Path(path) for path in run.instances])
     for kind in run.draw:
@@ -32,16 +32,19 @@ def read_all(run: Run) -> Sequence[Instance]:
 
 
 MIX = "job mix of "
-"""Begins what the past jobs of an instance are called, behind which stands its name."""
+"""Prefix of the name of an instance's past jobs."""
 
 
 def digest_of(instance: Instance) -> str:
-    """Digest of fleet and jobs: 64 hexadecimal digits, the same for equal instances in any process."""
+    """Return the digest of fleet and jobs, 64 hexadecimal digits.
+
+    Equal instances have equal digests in all processes.
+    """
     return _digest((instance.fleet, instance.jobs))
 
 
 def digest_of_mix(instance: Instance) -> str:
-    """Digest of the past jobs that an instance has."""
+    """Return the digest of the past jobs of an instance."""
     return _digest(tuple(instance.mix))
 
 

@@ -1,4 +1,4 @@
-"""Settings as they are typed and written: read by name, by the type of each, within what makes sense."""
+"""Settings from options and files: parsed by name and type, and checked."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ S = TypeVar("S")
 
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SIZES = "-"
-"""Stands between the sizes of layers: 128-64."""
+"""Separator of the sizes of layers, as in 128-64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a figure may be.
+    """Valid range of a figure.
 
     Attributes
     ----------
     least, most
-        Ends; they belong to it unless `above` is true of the lower one.
+        Ends, inclusive unless `above` is true.
     above
-        Whether it must be more than `least`.
+        Whether the lower end is exclusive.
     """
 
     least: float
@@ -36,7 +36,7 @@ class Range:
     above: bool = False
 
     def holds(self, value: float) -> bool:
-        """Tell whether a figure is within, and no infinite one."""
+        """Report whether a figure is finite and in the range."""
         return isfinite(value) and (value > self.least if self.above else value >= self.least) and value <= self.most
 
     def __str__(self) -> str:
@@ -67,16 +67,16 @@ RANGES: Mapping[str, Range] = {
     "packing_s": Range(0, 3600, above=True),
     **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
 }
-"""Of every figure, in whatever settings it stands."""
+"""Ranges of all figures, by name."""
 
 
 def read_pairs(texts: Sequence[str], where: str) -> dict[str, str]:
-    """Take `name=value` apart; a name may be written with dashes.
+    """Parse `name=value` pairs; names can have dashes.
 
     Raises
     ------
     RejectedError
-        When one is no such pair, or a name is duplicated.
+        When a text is no such pair, or a name is duplicated.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -91,31 +91,31 @@ def read_pairs(texts: Sequence[str], where: str) -> dict[str, str]:
 
 
 def names_of(settings: object) -> tuple[str, ...]:
-    """List the settings of a dataclass, in order."""
+    """Return the names of the settings of a dataclass, in order."""
     return tuple(each.name for each in fields(settings))  # type: ignore[arg-type]  # a dataclass
 
 
 def unknown(name: str, known: Sequence[str], whose: str, where: str) -> RejectedError:
-    """Make the error for a name that is not known, with the one that was probably meant."""
+    """Return the error for an unknown name, with a suggestion."""
     near = get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known)}"
     return RejectedError(f"{whose} has no {name!r}; {hint}", where=where)
 
 
 def changed(settings: S, given: Mapping[str, object], where: Callable[[str], str]) -> S:
-    """Return settings with some of them as given.
+    """Return settings with given values.
 
     Parameters
     ----------
     given
-        By name, each known: text as it was typed, or a value as JSON has it.
+        Values by known name: text from an option, or a value from JSON.
     where
-        Says where a name was given.
+        Returns the place of a name for errors.
 
     Raises
     ------
     RejectedError
-        When a value is of another type or out of range; tells all of them.
+        When values have the wrong type or are out of range, with all of them.
     """
     kinds = get_type_hints(type(settings))
     values: dict[str, Any] = {}
@@ -132,12 +132,12 @@ def changed(settings: S, given: Mapping[str, object], where: Callable[[str], str
 
 
 def read_as(kind: object, value: object) -> object:
-    """Read a value as a setting's type.
+    """Convert a value to the type of a setting.
 
     Raises
     ------
     ValueError
-        When it is none; says what it must be.
+        When it is invalid, with the expected form.
     """
     read = READERS.get(kind)
     if read is None:
@@ -178,7 +178,7 @@ def _text(value: object) -> str:
 
 
 def _sizes(value: object) -> tuple[int, ...]:
-    """Read ``128-64``; a list, as JSON has it; what is neither raises."""
+    """Parse sizes such as ``128-64``, or a list from JSON."""
     parts = value.split(SIZES) if isinstance(value, str) else value
     return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # what is not a list raises
 
@@ -200,22 +200,22 @@ LIKE: Mapping[object, str] = {
 
 
 MIN_OF_PPO = 2
-"""Steps of a part, and of all, that advantages can be compared within."""
+"""Minimum number of steps of a batch, and of all, to compare advantages."""
 
 ONLY_LATER = ("soft_update", "target_noise", "target_clip", "trace_decay")
-"""What is about the value of what comes later, which counts for nothing without a discount."""
+"""Settings about future rewards, which have no effect without a discount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """Settings by which nothing can be learned.
+    """A combination of settings that cannot learn.
 
     Attributes
     ----------
     names
-        Which of them could be changed.
+        Settings to change.
     says
-        What is wrong, and what would be right.
+        Problem and remedy.
     """
 
     names: tuple[str, ...]
@@ -223,7 +223,7 @@ class Odds:
 
 
 def odds_in(settings: object) -> Iterator[Odds]:
-    """Find what cannot be in the settings of an algorithm, or of anything else, where there is nothing."""
+    """Yield the invalid combinations in the settings of an algorithm; nothing for other settings."""
     if isinstance(settings, DdpgSettings) and settings.live_pool < settings.warm_up:
         pool, first = settings.live_pool, settings.warm_up
         says = f"live_pool keeps {pool} transitions, and learning begins when it holds {first} (warm_up): "
@@ -235,7 +235,7 @@ def odds_in(settings: object) -> Iterator[Odds]:
 
 
 def unused(settings: object, given: Collection[str]) -> dict[str, str]:
-    """Return which of the settings that were given change nothing, each with what would make it count, a clause."""
+    """Return the given settings without effect, each with the setting that they require."""
     found: dict[str, str] = {}
     if not getattr(settings, "discount", 1.0):
         found |= dict.fromkeys(ONLY_LATER, "it counts with a discount above 0")

@@ -25,12 +25,14 @@ from seaway.learning.training.listener import Evaluated, Listener, NullListener,
 
 
 class Events(NullListener):
-    """Writes figures of each episode as events; what an earlier part of the run wrote after its checkpoint is hidden.
+    """Writer of the figures of each episode as TensorBoard events.
+
+    Events after the checkpoint of a resumed run are hidden.
 
     Parameters
     ----------
     folder
-        Where `tensorboard --logdir` is to look.
+        Log directory for `tensorboard --logdir`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +46,7 @@ class Events(NullListener):
         self._writer = SummaryWriter(str(self._folder), purge_step=plan.done + 1)
 
     def played(self, row: Row) -> None:
-        """Write what there is of an episode."""
+        """Write the figures of an episode."""
         play, evaluated = row.play, row.evaluated
         figures = {
             "episode/reward": play.reward,
@@ -64,7 +66,7 @@ class Events(NullListener):
                 self._writer.add_scalar(name, value, row.episode)
 
     def saved(self, episode: int) -> None:
-        """Have on the disk what a checkpoint says is done."""
+        """Flush the events before a checkpoint."""
         self._writer.flush()
 
     def ends(self, reached: Reached) -> None:
@@ -73,7 +75,7 @@ class Events(NullListener):
 
 
 def evaluated(plays: Sequence[Play]) -> Evaluated:
-    """Sum up how a policy did on several instances, one play of each."""
+    """Summarise one play of each instance."""
     return Evaluated(
         jobs=sum(each.jobs for each in plays),
         placed=sum(each.placed for each in plays),
@@ -84,19 +86,19 @@ def evaluated(plays: Sequence[Play]) -> Evaluated:
 
 
 class Selection:
-    """Remembers the best: most jobs placed, of those the lowest GPU load variance, of those the first.
+    """Selection of the best evaluation: most placed jobs, then lowest GPU load variance, then the first.
 
     Parameters
     ----------
     patience
-        After how many evaluations without a better one it is tired; 0 for never.
+        Number of evaluations without an improvement after which the run ends; 0 for no such end.
 
     Attributes
     ----------
     best
-        None before anything was evaluated.
+        Best evaluation; None before the first.
     episode
-        After which episode it was evaluated.
+        Number of its episode.
     """
 
     def __init__(self, patience: int) -> None:
@@ -107,11 +109,11 @@ class Selection:
 
     @property
     def tired(self) -> bool:
-        """True if there is nothing better to come, as far as patience goes."""
+        """True if the patience is exhausted."""
         return 0 < self._patience <= self._since
 
     def take(self, found: Evaluated, episode: int) -> bool:
-        """Look at what was evaluated after an episode; True when it is the best until now."""
+        """Record an evaluation; return whether it is the best so far."""
         if self.best is None or _rank(found) > _rank(self.best):
             self.best, self.episode, self._since = found, episode, 0
             return True
@@ -119,11 +121,11 @@ class Selection:
         return False
 
     def state(self) -> dict[str, Any]:
-        """Return what it needs to go on."""
+        """Return the state for a checkpoint."""
         return {"best": asdict(self.best) if self.best else None, "episode": self.episode, "since": self._since}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take such a state up."""
+        """Restore the state of a checkpoint."""
         self.best = Evaluated(**state["best"]) if state["best"] else None
         self.episode, self._since = state["episode"], state["since"]
 
@@ -136,26 +138,26 @@ SETTING_UP = "setting up what learns"
 PLAYED, TIRED, STOPPED = "all episodes played", "no better for {} evaluations", "stopped"
 
 MISFIT = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
-"""What learners raise that are given what another kept."""
+"""Errors of learners that restore the state of another learner."""
 
 
 def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
-    """Learn from the beginning.
+    """Start a run.
 
     Parameters
     ----------
     run
-        All that it depends on.
+        Inputs of the run.
     path
-        Where it writes; made where it is not there.
+        Output folder, created if necessary.
     listener
-        Who watches; None for nobody.
+        Receiver of progress; None for none.
 
     Raises
     ------
     RejectedError
-        When there is a run already, nothing can be written there, something is not installed, or it cannot learn on
-        these instances.
+        When the folder has a run or is not writable, a package is missing, or the algorithm cannot learn on these
+        instances.
     UnavailableError
         When the disk is full.
     """
@@ -182,28 +184,28 @@ def resume(
     listener: Listener | None = None,
     where: Where = option,
 ) -> Reached:
-    """Learn on from where a run was stopped, as if it had never been; with one thread, to the bit.
+    """Resume a run from its checkpoint. With one thread, the result equals that of an uninterrupted run to the bit.
 
     A run that was stopped before its first episode starts over.
 
     Parameters
     ----------
     path
-        Its folder. Only what stands there is believed: nothing in it is run, so no checkpoint can do harm.
+        Folder of the run. Its files are parsed without running code, so a checkpoint cannot do harm.
     given
-        Settings to change, by name, of those that a run may go on with others of, see `assemble.MAY_CHANGE`.
+        Settings to change, by name; see `assemble.MAY_CHANGE`.
     instances
-        Where its instances are now; empty for where they were.
+        New folders of its instances; empty for the recorded ones.
     listener
-        Who watches; None for nobody.
+        Receiver of progress; None for none.
     where
-        Says where a setting was given.
+        Returns the place of a setting for errors.
 
     Raises
     ------
     RejectedError
-        When there is no run, something of it is missing or cannot be read, its instances are others now, or other
-        settings were given, or fewer episodes than were played.
+        When there is no run, a file is missing or unreadable, the instances changed, other settings are given, or fewer
+        episodes than were played.
     """
     watching = listener or NullListener()
     folder = RunFolder(path)
@@ -222,7 +224,7 @@ def resume(
 
 
 class _Training:
-    """A run as it goes."""
+    """A run in progress."""
 
     def __init__(
         self, run: Run, folder: RunFolder, digests: Mapping[str, str], learner: Learner, listener: Listener
@@ -235,7 +237,7 @@ class _Training:
         self._saved_at_s = -inf  # the first episode has a checkpoint: from then on a kill does not lose all
 
     def go(self, retained: State | None = None) -> Reached:
-        """Learn until the end, from a checkpoint where there is one."""
+        """Train until the end, from a checkpoint if there is one."""
         if retained is not None:
             self._restore(retained)
         else:
@@ -266,7 +268,7 @@ class _Training:
         return why
 
     def _over(self) -> str:
-        """Say why the run is over; empty while it is not."""
+        """Return the reason why the run ends; empty if it continues."""
         if self._done >= self._settings.episodes:
             return PLAYED
         if self._selection.tired:
@@ -274,7 +276,7 @@ class _Training:
         return STOPPED if self._listener.stopping else ""
 
     def _note(self, plays: Sequence[Play]) -> None:
-        """Count episodes, and have the policy evaluated where it is time."""
+        """Count episodes, and evaluate the policy when due."""
         before, self._done = self._done, self._done + len(plays)
         every = self._settings.evaluate_every
         found, best = None, False
@@ -312,7 +314,7 @@ class _Training:
             raise RejectedError(FOREIGN, where=str(self._folder.checkpoint)) from None
 
     def _policy(self, *, unfinished: bool) -> Path | None:
-        """Write the best as a policy file; where there is none, or a stop found none of its weights, return None."""
+        """Write the best policy file; return None if no best policy was stored."""
         best = self._selection.best
         if best is None:
             return None
@@ -340,7 +342,7 @@ class _Training:
 
 @contextmanager
 def repeatable(run: Run) -> Iterator[None]:
-    """Have torch do the same each time, as far as it costs nothing, and as before when it is over."""
+    """Make torch deterministic as far as that is free, and restore its settings at the end."""
     import torch
 
     threads, exact = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
@@ -358,7 +360,7 @@ def repeatable(run: Run) -> Iterator[None]:
 
 
 def _check_none(folder: RunFolder) -> None:
-    """Reject a folder where a run began, or that still has what one learned."""
+    """Reject a folder with a run or with results of one."""
     if folder.has_run:
         raise RejectedError(
             "has a run already: add --resume to continue it, or choose another folder", where=str(folder.path)
@@ -367,7 +369,7 @@ def _check_none(folder: RunFolder) -> None:
 
 
 def _digests(run: Run, instances: Sequence[Instance]) -> dict[str, str]:
-    """Digest all that a run learns on, by what it is called."""
+    """Return the digests of all training data by name."""
     found = {instance.name: digest_of(instance) for instance in instances}
     if algo_of(run.algo).mixed:
         found |= {f"{MIX}{instance.name}": digest_of_mix(instance) for instance in instances}

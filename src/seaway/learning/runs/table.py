@@ -1,4 +1,4 @@
-"""A run's episodes as CSV."""
+"""Table of a run's episodes as CSV."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ COLUMNS = (
     "evaluated_reward",
     "best",
 )
-"""What each holds, `Play`, `Evaluated` and `Row` say; the last are empty where the policy was not evaluated."""
+"""Columns, see `Play`, `Evaluated` and `Row`; the last ones are empty without an evaluation."""
 
 
 class EpisodeTable(NullListener):
-    """Writes a line an episode, at once; of a run that goes on, lines after its checkpoint go first.
+    """Writer of one row per episode. In a resumed run, rows after its checkpoint are removed first.
 
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def begins(self, plan: Plan) -> None:
-        """Have the heading, and what is known to stay, in the file."""
+        """Write the header, and retain valid rows."""
         retained = stored_rows(self._path, plan.done)
         beside = self._path.with_name(f"{self._path.name}.new")
         with beside.open("w", encoding="utf-8", newline="") as file:
@@ -50,13 +50,13 @@ class EpisodeTable(NullListener):
         beside.replace(self._path)
 
     def played(self, row: Row) -> None:
-        """Write the line of an episode."""
+        """Write the row of an episode."""
         with self._path.open("a", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(_cells(row))
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """Read the lines that are whole, in order; none where there is no file."""
+    """Read the complete rows, in order; none without a file."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -65,14 +65,14 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def stored_rows(path: Path, done: int) -> list[dict[str, str]]:
-    """Read the lines up to an episode, of a run that goes on after it: every one is there and says what it should.
+    """Read and check the rows up to an episode of a resumed run.
 
-    None where there is no file, or nothing in it; whoever took it away has it begin later.
+    An absent or empty file has no rows; the table then begins later.
 
     Raises
     ------
     RejectedError
-        When a line is spoilt or missing; says which.
+        When a row is invalid or missing, with its number.
     """
     retained: list[dict[str, str]] = []
     if not path.exists() or not done:
@@ -100,7 +100,7 @@ def stored_rows(path: Path, done: int) -> list[dict[str, str]]:
 
 
 def _is_row(cells: list[str]) -> bool:
-    """Tell whether a line holds the name of an instance and, where it holds anything else, numbers."""
+    """Report whether a row has the name of an instance, and only numbers otherwise."""
     if len(cells) != len(COLUMNS) or not cells[0].isdecimal() or "\ufffd" in cells[1]:
         return False
     try:

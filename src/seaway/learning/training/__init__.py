@@ -1,1 +1,1 @@
-"""Training: what learns, behind one protocol, and what it tells on the way."""
+"""Training: learners behind one protocol, and their progress."""

@@ -1,4 +1,4 @@
-"""What all have in common that learn to choose among clusters: their environments, and how they are evaluated."""
+"""Common parts of learners at the level of clusters: environments and evaluation."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from seaway.scheduling.arrays import Float32
 from seaway.simulation.outcome import Outcome
 
 Choose = Callable[[Float32], float]
-"""Chooses an action from -1 to 1 for an observation."""
+"""Function from an observation to an action from -1 to 1."""
 
 MAX_TRIALS = 8
 
 
 class Clusters:
-    """Episodes on some instances, one after the other, each of them as often as the others.
+    """Episodes on some instances in rotation.
 
     Parameters
     ----------
     run
-        How episodes go.
+        Settings of episodes.
     instances
-        All with the same number of clusters.
+        Instances with the same number of clusters.
 
     Attributes
     ----------
     clusters
-        How many.
+        Number of clusters.
     network
-        Whether links are shown: where an instance has any.
+        Whether observations contain links: if an instance has any.
     size
-        Figures of an observation.
+        Length of an observation.
 
     Raises
     ------
@@ -66,12 +66,12 @@ class Clusters:
         self._measuring: dict[int, ClusterEnv] = {}
 
     def begin(self, episode: int) -> tuple[ClusterEnv, Float32]:
-        """Begin an episode by its number, from 0; what was begun before ends."""
+        """Begin an episode by number, from 0; the previous one ends."""
         env = self._env(self._learning, episode % len(self._instances))
         return env, env.reset()[0]
 
     def each(self) -> Sequence[ClusterEnv]:
-        """Return an environment for each instance that no episode of `begin` uses; to be reset first."""
+        """Return a separate environment for each instance, not yet reset."""
         return [self._env(self._measuring, at) for at in range(len(self._instances))]
 
     def evaluate(self, choose: Choose) -> list[Play]:
@@ -79,7 +79,7 @@ class Clusters:
         return [_play(env, choose) for env in self.each()]
 
     def decider(self, actor: Any, choose: Choose) -> Decider:  # noqa: ANN401  # a module of torch
-        """Describe an actor, with some of what it is shown when it decides the first instance."""
+        """Return an actor with examples of its observations on the first instance."""
         seen: list[Float32] = []
 
         def look(observation: Float32) -> float:
@@ -104,7 +104,7 @@ class Clusters:
 
 
 def play_of(name: str, reward: float, outcome: Outcome, seconds: float, figures: Mapping[str, float]) -> Play:
-    """Say what an episode came to."""
+    """Return the record of an episode."""
     counts, use = outcome.counts, outcome.use
     return Play(
         instance=name,

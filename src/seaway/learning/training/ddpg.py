@@ -1,4 +1,4 @@
-"""EADE-DDPG, and DDPG, as they learn in a run."""
+"""Learner of EADE-DDPG and DDPG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seaway.learning.training.listener import Listener, Play
 
 
 def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:
-    """Give the standard deviation of the noise on actions in an episode, counted from 0: a line from first to last."""
+    """Return the standard deviation of the action noise in an episode, from 0; it changes linearly."""
     if episodes < 2:
         return settings.noise
     share = min(episode / (episodes - 1), 1.0)
@@ -28,12 +28,12 @@ def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:
 
 
 def make(run: Run, instances: Sequence[Instance]) -> DdpgLearner:
-    """Make what learns, see `algos`."""
+    """Return the learner of a run; see `algos`."""
     return DdpgLearner(run, Clusters(run, instances))
 
 
 class DdpgLearner:
-    """An agent, taught by the expert's history and by what it does itself."""
+    """Agent that learns from the expert's history and from its own actions."""
 
     def __init__(self, run: Run, clusters: Clusters) -> None:
         figures = NETWORK_FIGURES if clusters.network else FIGURES
@@ -44,38 +44,38 @@ class DdpgLearner:
         self.agent = EadeDdpg(self._settings, clusters.size, run.settings.seed)
 
     def prepare(self, listener: Listener) -> None:
-        """Do nothing: the expert is asked as episodes go."""
+        """Do nothing: the expert decides during episodes."""
 
     def plays(self) -> Iterator[Sequence[Play]]:
-        """Learn, an episode an item."""
+        """Train, and yield one episode per item."""
         while True:
             play = self._play()
             self._episode += 1
             yield (play,)
 
     def evaluate(self) -> Sequence[Play]:
-        """Play every instance once, without noise."""
+        """Play each instance once, without noise."""
         return self._clusters.evaluate(self.agent.act)
 
     def state(self) -> State:
-        """Return agent and episode."""
+        """Return the state of the agent and the episode."""
         return {"episode": self._episode, "agent": self.agent.state()}
 
     def restore(self, state: State) -> None:
-        """Take up agent and episode."""
+        """Restore the state of the agent and the episode."""
         self._episode = state["episode"]
         self.agent.restore(state["agent"])
 
     def weights(self) -> State:
-        """Return those of what decides."""
+        """Return the weights of the deciding networks."""
         return dict(self.agent.chooser.state_dict())
 
     def wear(self, weights: State) -> None:
-        """Take over those of what decided."""
+        """Set the weights of the deciding networks."""
         self.agent.chooser.load_state_dict(weights)
 
     def decider(self) -> Decider:
-        """Return what decides."""
+        """Return the deciding network."""
         return self._clusters.decider(self.agent.chooser, self.agent.act)
 
     def _play(self) -> Play:
@@ -100,6 +100,6 @@ class DdpgLearner:
 
 
 def _means(losses: Sequence[Losses]) -> dict[str, float]:
-    """Return the mean of each loss that there is, by what it is called in curves."""
+    """Return the mean of each loss by name."""
     columns = zip(Losses._fields, zip(*losses, strict=True), strict=False)
     return {f"{name}_loss": fmean(column) for name, column in columns if None not in column}

@@ -1,4 +1,4 @@
-"""What a run needs of an algorithm."""
+"""Interface of an algorithm to a run."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from seaway.learning.policies.file import Level
 from seaway.learning.training.listener import Listener, Play
 
 State = dict[str, Any]
-"""Numbers, texts, tensors and arrays, in dicts, lists and tuples: what a checkpoint can hold, see `checkpoint`."""
+"""State for a checkpoint: numbers, texts, tensors and arrays, in dicts, lists and tuples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """What decides, to be written as a policy file; see `Manifest` for what is not said here.
+    """Deciding network, for export to a policy file; see `Manifest` for the other fields.
 
     Attributes
     ----------
     actor
-        A module of torch that takes the inputs of its level and returns its outputs.
+        Module of torch with the inputs and outputs of its level.
     level, features, clusters, network, fitting
-        As the manifest has them.
+        As in the manifest.
     trials
-        Inputs that it may really be shown, 1 to 16.
+        Examples of real inputs, 1 to 16.
     apart
-        Whether it was evaluated on instances that it did not learn on.
+        Whether it was evaluated on instances that were not used for training.
     """
 
     actor: Any
@@ -42,56 +42,57 @@ class Decider:
 
 
 class Learner(Protocol):
-    """An algorithm that learns in episodes, and whose whole state can be kept between them.
+    """An algorithm that learns in episodes, with a state that can be stored between them.
 
-    A learner of the same settings that is given the state goes on as the first would have, to the bit with one thread.
+    A learner with equal settings and the restored state continues exactly as the first would, to the bit with one
+    thread.
     """
 
     def prepare(self, listener: Listener) -> None:
-        """Do what comes before the first episode, like filling an expert's pool; not called where a run goes on."""
+        """Prepare the first episode, for example fill the expert's pool. It is not called for a resumed run."""
 
     def plays(self) -> Iterator[Sequence[Play]]:
-        """Learn, without end: each item is the episodes that ended since the last one, at least one.
+        """Train without end; each item has the episodes that ended since the last one, at least one.
 
-        Between items any other method may be called.
+        Between items, all other methods can be called.
         """
 
     def evaluate(self) -> Sequence[Play]:
-        """Play every instance once by what was learned until now, without noise; this changes no state."""
+        """Play each instance once with the present policy, without noise. The state does not change."""
 
     def state(self) -> State:
-        """Return all that it needs to go on."""
+        """Return the state for a checkpoint."""
 
     def restore(self, state: State) -> None:
-        """Take such a state up."""
+        """Restore the state of a checkpoint."""
 
     def weights(self) -> State:
-        """Return what decides, without what only learning needs."""
+        """Return the weights that decisions need."""
 
     def wear(self, weights: State) -> None:
-        """Decide by such weights from now on; it is not asked to learn after that."""
+        """Set the weights for decisions. Training is not possible after that."""
 
     def decider(self) -> Decider:
-        """Return what decides now."""
+        """Return the deciding network."""
 
 
 LOWER_RATES = "give it lower learning rates"
 
 
 def check_finite(figure: float, remedy: str = LOWER_RATES) -> None:
-    """Reject a figure that is not a number any more.
+    """Check that a figure is finite.
 
     Parameters
     ----------
     figure
         An action, or a sum of weights.
     remedy
-        What helps.
+        Remedy for the error message.
 
     Raises
     ------
     RejectedError
-        When weights have grown beyond all bounds.
+        When it is not, because weights diverged.
     """
     if not isfinite(figure):
         raise RejectedError(f"the weights have diverged: {remedy}")

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it, and how they end it."""
+"""Progress of a run, its listeners, and its result."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What an episode came to.
+    """Result of an episode.
 
     Attributes
     ----------
     instance
-        Name of the instance that was played.
+        Name of the instance.
     reward
-        Sum over the episode.
+        Sum of rewards.
     jobs, placed, refused, failed
-        How many came; how many were placed; not placed when nothing could have held them; not placed although
-        something could have.
+        Number of jobs that arrived, were placed, could not be placed, and were not placed although a place existed.
     fragmentation, gpu_load_variance
-        At the end, as `seaway.simulation.outcome` has them; None for a fleet without such resources.
+        Values at the end, see `seaway.simulation.outcome`; None for a fleet without such resources.
     seconds
-        How long it took, learning included.
+        Duration, including training.
     figures
-        Means over the episode of what the algorithm tells of itself, like losses, by name.
+        Means over the episode of figures of the algorithm, such as losses, by name.
     """
 
     instance: str
@@ -43,7 +42,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """How the policy did without noise on all instances that it learns on.
+    """Result of the policy without noise on all training instances.
 
     Attributes
     ----------
@@ -67,11 +66,11 @@ class Row:
     Attributes
     ----------
     episode
-        Its number, from 1.
+        Number, from 1.
     evaluated
-        How the policy did after it; None where it was not evaluated.
+        Evaluation after the episode; None without one.
     best
-        Whether that is the best of the run until now.
+        Whether this is the best evaluation so far.
     """
 
     episode: int
@@ -82,20 +81,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is about to do.
+    """Plan of a run before its first episode.
 
     Attributes
     ----------
     folder
-        Where it writes.
+        Output folder.
     algo
-        Its algorithm.
+        Name of the algorithm.
     episodes
-        How many there will be at most.
+        Maximum number of episodes.
     done
-        How many there were before, of a run that goes on.
+        Number of completed episodes of a resumed run.
     best
-        The best until now, of a run that goes on.
+        Best evaluation of a resumed run.
     """
 
     folder: Path
@@ -107,22 +106,22 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a run came to.
+    """Result of a run.
 
     Attributes
     ----------
     episodes
-        How many there were in all.
+        Number of all episodes.
     best
-        The best that was evaluated; None where nothing was.
+        Best evaluation; None without one.
     best_episode
-        After which episode.
+        Number of its episode.
     why
-        Why it ended, a clause: ``all episodes played``, ``no better for 20 evaluations``, ``stopped``.
+        Reason of the end, one clause: ``all episodes played``, ``no better for 20 evaluations``, ``stopped``.
     unfinished
-        Whether it was stopped and can go on.
+        Whether it was stopped and can be resumed.
     policy
-        The policy file that was written; None for none.
+        Path of the policy file; None for none.
     """
 
     episodes: int
@@ -134,30 +133,30 @@ class Reached:
 
 
 class Listener(Protocol):
-    """Whoever watches a run: a progress bar, a table, curves."""
+    """Receiver of the progress of a run: a progress bar, a table, curves."""
 
     @property
     def stopping(self) -> bool:
-        """True if the run is to end where its state can next be kept."""
+        """True to end the run at the next checkpoint."""
 
     def doing(self, text: str) -> None:
-        """Learn what the run is about to do that is not an episode, a clause: ``reading instances``."""
+        """Receive a step besides episodes, one clause: ``reading instances``."""
 
     def begins(self, plan: Plan) -> None:
-        """Learn what comes; once, before the first episode."""
+        """Receive the plan, before the first episode."""
 
     def played(self, row: Row) -> None:
-        """Learn of an episode."""
+        """Receive an episode."""
 
     def saved(self, episode: int) -> None:
-        """Learn that a kill would now lose only what comes after this episode."""
+        """Receive the number of the last episode in a checkpoint."""
 
     def ends(self, reached: Reached) -> None:
-        """Learn what the run came to; once, unless it failed."""
+        """Receive the result, unless the run failed."""
 
 
 class NullListener:
-    """A listener that does not listen."""
+    """Listener that ignores everything."""
 
     stopping = False
 
@@ -178,37 +177,37 @@ class NullListener:
 
 
 class Together:
-    """Several listeners as one; any of them ends the run."""
+    """Several listeners as one. Any of them can end the run."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._all = tuple(listeners)
 
     @property
     def stopping(self) -> bool:
-        """True if one of them wants the run to end."""
+        """True if a listener wants to end the run."""
         return any(each.stopping for each in self._all)
 
     def doing(self, text: str) -> None:
-        """Tell each."""
+        """Forward the step."""
         for each in self._all:
             each.doing(text)
 
     def begins(self, plan: Plan) -> None:
-        """Tell each."""
+        """Forward the plan."""
         for each in self._all:
             each.begins(plan)
 
     def played(self, row: Row) -> None:
-        """Tell each."""
+        """Forward the episode."""
         for each in self._all:
             each.played(row)
 
     def saved(self, episode: int) -> None:
-        """Tell each."""
+        """Forward the checkpoint."""
         for each in self._all:
             each.saved(episode)
 
     def ends(self, reached: Reached) -> None:
-        """Tell each."""
+        """Forward the result."""
         for each in self._all:
             each.ends(reached)

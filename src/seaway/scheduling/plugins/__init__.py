@@ -1,4 +1,4 @@
-"""Built-in plugins, one file each; they do not know each other."""
+"""Built-in plugins, which are independent of each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seaway.scheduling.plugins.nodes import Avoidance, DeviceFit, NodeLabels, No
 
 
 def rules_of_fit() -> tuple[Filter, ...]:
-    """Return the filters that together are the engine's rules of fit, in order: links first."""
+    """Return the built-in filters that decide whether a replica fits a node, in order."""
     return (
         Network(),
         ClusterRules(),
@@ -23,4 +23,4 @@ def rules_of_fit() -> tuple[Filter, ...]:
 
 
 RULES_OF_FIT = tuple(rule.name for rule in rules_of_fit())
-"""Names of the rules of fit, in order: a profile with just these filters can be compiled."""
+"""Names of the built-in filters, in order. A profile with exactly these filters can be compiled."""

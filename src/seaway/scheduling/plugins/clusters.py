@@ -1,4 +1,4 @@
-"""Cluster rules: the clusters, regions and hardware that a job asks for."""
+"""Plugins for clusters: a filter for clusters, regions and hardware, and a score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class ClusterRules:
-    """Refuses the nodes of clusters that the job does not allow."""
+    """Filter that excludes the nodes of clusters that the job does not allow."""
 
     name = "ClusterRules"
     reasons = (
@@ -33,7 +33,7 @@ class ClusterRules:
         self._clusters = RuleCache(cluster_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         rules = cycle.demand.nodes
         asked = NodeRules(clusters=rules.clusters, regions=rules.regions, hardware=rules.hardware)
         codes = self._clusters(cycle.snapshot, asked)
@@ -42,7 +42,7 @@ class ClusterRules:
 
 
 def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
-    """Return the code of the first rule that refuses each cluster, 0 without one, shape (C,)."""
+    """Return the code of the first rule that excludes each cluster, 0 without one, shape (C,)."""
     parts = (
         NodeRules(clusters=rules.clusters),
         NodeRules(regions=rules.regions),
@@ -56,10 +56,10 @@ def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 MAX_WEIGHT = 1_000_000
-"""The largest weight of one side."""
+"""Maximum weight of a part of the score."""
 
 REGION_LABEL = "region"
-"""Label of a job that names the region it would like best."""
+"""Label of a job with its preferred region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ClusterWeights:
     price: int = 1
 
     def __post_init__(self) -> None:
-        """Reject weights that are no whole numbers, or weigh nothing."""
+        """Reject weights that are not valid integers, and weights that are all 0."""
         if not all(type(weight) is int and weight <= MAX_WEIGHT for weight in astuple(self)):
             raise RejectedError(f"weights of the cluster score are whole numbers, at most {MAX_WEIGHT:,}")
         if min(astuple(self)) < 0 or not any(astuple(self)):
@@ -95,15 +95,15 @@ class ClusterWeights:
 
 
 class ClusterScore:
-    """Scores the nodes of a cluster alike, 0-100: the weighted mean of five sides of the cluster.
+    """Score of the nodes of a cluster, 0-100: the weighted mean of five parts of the cluster's score.
 
-    Each side is 0-100 by itself; prices and latencies are scaled between the clusters in which the
-    replica fits, the lowest being 100. A side that says nothing of a job scores 100 everywhere.
+    Each part is 0-100. Prices and latencies are scaled over the clusters in which the replica fits; the lowest has 100.
+    A part that does not apply to a job is 100 for all clusters.
 
     Parameters
     ----------
     weights
-        How much each side counts.
+        Weights of the parts.
     """
 
     name = "ClusterScore"
@@ -112,7 +112,7 @@ class ClusterScore:
         self._weights = weights
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), 0-100."""
+        """Return the score of each node, shape (N,), 0-100."""
         cluster_of = cycle.snapshot.arrays.nodes[NODE_CLUSTER]
         among = np.zeros(len(cycle.snapshot.clusters), np.bool_)
         among[cluster_of[cycle.feasible]] = True
@@ -138,7 +138,7 @@ def free_score(snapshot: Snapshot) -> Scores:
 def location_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
     """Score clusters by region and by latency from the user, shape (C,).
 
-    The mean of both where the job has a gateway and names a region in its label ``region``.
+    If the job has a user gateway and a label ``region``, this is the mean of both.
     """
     sides = []
     region = job.labels.get(REGION_LABEL)
@@ -153,7 +153,7 @@ def location_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
 
 
 def topology_score(snapshot: Snapshot, placed: tuple[int, ...], among: Mask) -> Scores:
-    """Score clusters by their longest latency to those of the nodes `placed`, shape (C,)."""
+    """Score clusters by their maximum latency to the clusters of the nodes `placed`, shape (C,)."""
     if not placed:
         return everywhere(snapshot)
     homes = np.unique(snapshot.arrays.nodes[NODE_CLUSTER, list(placed)])
@@ -161,14 +161,14 @@ def topology_score(snapshot: Snapshot, placed: tuple[int, ...], among: Mask) -> 
 
 
 def hardware_score(snapshot: Snapshot, job: Job) -> Scores:
-    """Score clusters by how little special hardware they have that the job does not ask for, shape (C,)."""
+    """Score clusters by special hardware that the job does not request, less is better, shape (C,)."""
     spare = [len(cluster.hardware - job.demand.nodes.hardware) for cluster in snapshot.clusters]
     most = max(spare, default=0)
     return np.array([FULL - FULL * each // max(most, 1) for each in spare], np.int64)
 
 
 def price_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
-    """Score clusters by price, shape (C,); a job without GPUs pays for none."""
+    """Score clusters by price, shape (C,). For a job without GPUs, all have 100."""
     if not job.demand.request.gpus:
         return everywhere(snapshot)
     prices = [cluster.microprice_per_gpu_hour for cluster in snapshot.clusters]
@@ -176,7 +176,7 @@ def price_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
 
 
 def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:
-    """Return the latency from a user's gateway to each cluster, shape (C,); `UNKNOWN_NS` for none."""
+    """Return the latency from a user's gateway to each cluster, shape (C,); `UNKNOWN_NS` if unknown."""
     links: dict[str, Link] = {link.target: link for link in snapshot.links if link.source == gateway}
     figures = []
     for cluster in snapshot.clusters:
@@ -187,5 +187,5 @@ def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:
 
 
 def everywhere(snapshot: Snapshot) -> Scores:
-    """Score every cluster 100, shape (C,)."""
+    """Return the score 100 for all clusters, shape (C,)."""
     return np.full(len(snapshot.clusters), FULL, np.int64)

@@ -1,4 +1,4 @@
-"""The network: the link from the user's gateway to the cluster."""
+"""Plugins for the network: a filter and a score for the link from the user's gateway to the cluster."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ CLOSED, NO_GATEWAY, NOT_MEASURED, UNREACHABLE, LATENCY, JITTER, LOSS, BANDWIDTH,
 
 
 class Network:
-    """Refuses the nodes of clusters that may not be chosen, and of those whose link is not good enough.
+    """Filter that excludes the nodes of closed clusters, and of clusters whose link violates the job's bounds.
 
-    A job that sets no bound is refused by no link, and no link is crossed to a cluster behind the
-    user's own gateway. A job takes its bandwidth to a cluster once, however many replicas go there.
+    Links are not checked for jobs without bounds, and not for clusters behind the user's own gateway. A job reserves
+    its bandwidth to a cluster once, regardless of the number of replicas there.
     """
 
     name = "Network"
@@ -49,7 +49,7 @@ class Network:
         self._links = RuleCache(link_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         codes = np.zeros(len(cycle.snapshot.clusters), np.uint8)
         if cycle.demand.network.any:
             codes[:] = self._links(cycle.snapshot, (cycle.demand.gateway, cycle.demand.network))
@@ -61,7 +61,7 @@ class Network:
 
 
 def bandwidth_reason_codes(cycle: Cycle) -> Codes:
-    """Return why clusters cannot be promised the bandwidth that the job would take, 0 where they can, shape (C,)."""
+    """Return a code for each cluster to which the job cannot reserve its bandwidth, else 0, shape (C,)."""
     arrays = cycle.snapshot.arrays
     line = cycle.snapshot.demands.arrays.amounts[cycle.demand_index]
     targets = arrays.clusters[CLUSTER_GATEWAY]
@@ -74,7 +74,7 @@ def bandwidth_reason_codes(cycle: Cycle) -> Codes:
 
 
 def link_reason_codes(snapshot: Snapshot, asked: tuple[str, NetworkNeed]) -> Codes:
-    """Return why the link from a gateway to each cluster is refused, 0 where it is not, shape (C,)."""
+    """Return a code for each cluster whose link from a gateway violates the bounds, else 0, shape (C,)."""
     source, need = asked
     links = {link.target: link for link in snapshot.links if link.source == source}
     codes = np.zeros(len(snapshot.clusters), np.uint8)
@@ -85,7 +85,7 @@ def link_reason_codes(snapshot: Snapshot, asked: tuple[str, NetworkNeed]) -> Cod
 
 
 def link_reason_code(gateway: str, need: NetworkNeed, link: Link | None) -> int:
-    """Return why `link`, which leads to a cluster's `gateway`, is refused; 0 when it is not."""
+    """Return the code of the bound that `link` to a cluster's `gateway` violates; 0 if it meets all."""
     if not gateway:
         return NO_GATEWAY
     if link is None:
@@ -101,7 +101,7 @@ def link_reason_code(gateway: str, need: NetworkNeed, link: Link | None) -> int:
 
 
 MAX_WEIGHT = 1_000_000
-"""The largest weight of one side."""
+"""Maximum weight of a part of the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class NetworkWeights:
     Attributes
     ----------
     latency, jitter, loss
-        Measured figures, less is better.
+        Measurements; less is better.
     bandwidth
         Bandwidth that can be reserved, on the link and on the interfaces at its ends.
     """
@@ -122,7 +122,7 @@ class NetworkWeights:
     bandwidth: int = 1
 
     def __post_init__(self) -> None:
-        """Reject weights that are no whole numbers, or weigh nothing."""
+        """Reject weights that are not valid integers, and weights that are all 0."""
         if not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in astuple(self)):
             raise RejectedError(f"weights of the network score are whole numbers from 0 up, at most {MAX_WEIGHT:,}")
         if not any(astuple(self)):
@@ -130,16 +130,16 @@ class NetworkWeights:
 
 
 class NetworkScore:
-    """Scores the nodes of a cluster alike, 0-100: the weighted mean of four sides of the user's link to it.
+    """Score of the nodes of a cluster, 0-100: the weighted mean of four properties of the user's link to it.
 
-    Each side is scaled between the clusters in which the replica fits, the best being 100. A cluster behind the user's
-    own gateway has the best of each; one whose link is unknown, or does not answer, scores 0. A job without a gateway
-    scores 100 everywhere.
+    Each property is scaled over the clusters in which the replica fits; the best has 100. Clusters behind the user's
+    own gateway have 100. Clusters with an unknown link, or a link that does not respond, have 0. For a job without a
+    user gateway, all have 100.
 
     Parameters
     ----------
     weights
-        How much each side counts.
+        Weights of the properties.
     """
 
     name = "NetworkScore"
@@ -148,7 +148,7 @@ class NetworkScore:
         self._weights = weights
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), 0-100."""
+        """Return the score of each node, shape (N,), 0-100."""
         snapshot = cycle.snapshot
         cluster_of = snapshot.arrays.nodes[NODE_CLUSTER]
         if not cycle.job.demand.gateway:
@@ -163,14 +163,14 @@ class NetworkScore:
 
 
 def bandwidth_score(cycle: Cycle, known: Mask, among: Mask) -> Scores:
-    """Score clusters by the bandwidth that can still be promised to them from the user's gateway, shape (C,), 0-100.
+    """Score clusters by the bandwidth that can be reserved from the user's gateway, shape (C,), 0-100.
 
     Parameters
     ----------
     known
-        To which clusters a link is known, shape (C,); the others score 0.
+        Clusters with a known link, shape (C,). The others have 0.
     among
-        Which clusters set the scale, shape (C,).
+        Clusters that determine the scale, shape (C,).
     """
     snapshot = cycle.snapshot
     source = int(snapshot.demands.arrays.amounts[cycle.demand_index][DEMAND_GATEWAY])

@@ -1,4 +1,4 @@
-"""Filters of nodes: readiness, labels, taints, resources, devices, and places to avoid."""
+"""Filters for nodes: readiness, labels, taints, resources, devices, and excluded nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class NodeLabels:
-    """Refuses nodes that do not carry the labels that the job asks for."""
+    """Filter that excludes nodes without the labels that the job requires."""
 
     name = "NodeLabels"
     reasons = ("label missing or different",)
@@ -33,7 +33,7 @@ class NodeLabels:
         self._refused = RuleCache(label_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(node_labels=cycle.demand.nodes.node_labels))
 
 
@@ -45,38 +45,38 @@ def label_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 class NodeReady:
-    """Refuses nodes that are closed to new work."""
+    """Filter that excludes nodes that are not ready or cordoned."""
 
     name = "NodeReady"
     reasons = ("node not ready or cordoned",)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         codes: Codes = (cycle.snapshot.arrays.nodes[NODE_OPEN] == 0).astype(np.uint8)
         return codes
 
 
 class NodeResources:
-    """Refuses nodes that have not enough CPU or memory left, or no room for another pod."""
+    """Filter that excludes nodes with insufficient free CPU or memory, or without capacity for another pod."""
 
     name = "NodeResources"
     reasons = ("not enough free CPU", "not enough free memory", "no room for another pod")
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         nodes = cycle.snapshot.arrays.nodes
         amounts = cycle.snapshot.demands.arrays.amounts[cycle.demand_index]
         codes = np.zeros(nodes.shape[1], np.uint8)
         codes[nodes[NODE_MEMORY_FREE] < amounts[DEMAND_MEMORY]] = 2
         codes[nodes[NODE_CPU_FREE] < amounts[DEMAND_CPU]] = 1
-        codes[nodes[NODE_PODS_FREE] < 1] = 3  # that no smaller job mends
+        codes[nodes[NODE_PODS_FREE] < 1] = 3  # last, because a smaller request does not help
         return codes
 
 
 class TaintToleration:
-    """Refuses nodes with a taint that the job does not tolerate.
+    """Filter that excludes nodes with a taint that the job does not tolerate.
 
-    Taints with the effect ``PreferNoSchedule`` refuse nothing.
+    Taints with the effect ``PreferNoSchedule`` exclude no nodes.
     """
 
     name = "TaintToleration"
@@ -86,7 +86,7 @@ class TaintToleration:
         self._refused = RuleCache(taint_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(tolerations=cycle.demand.nodes.tolerations))
 
 
@@ -96,7 +96,7 @@ def taint_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 class Avoidance:
-    """Refuses nodes that a job is kept from."""
+    """Filter that excludes nodes that rejected the job."""
 
     name = "Avoidance"
     reasons = ("the job was refused there",)
@@ -105,12 +105,12 @@ class Avoidance:
         self._refused = RuleCache(avoidance_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         return self._refused(cycle.snapshot, NodeRules(avoid=cycle.demand.nodes.avoid))
 
 
 def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
-    """Return 1 for each node that is avoided, shape (N,)."""
+    """Return 1 for each node that the rules avoid, shape (N,)."""
     codes = np.zeros(len(snapshot.nodes), np.uint8)
     if rules.avoid:
         for (cluster, node), n in snapshot.node_index.items():
@@ -119,23 +119,23 @@ def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 class DeviceFit:
-    """Refuses nodes whose devices cannot take the replica: the rules by which HAMi v2.10 judges it.
+    """Filter that excludes nodes whose devices do not fit the replica, with the rules of HAMi v2.10.
 
-    The reason of a node is the rule that refuses most of its devices, the first among equals. In
-    HAMi's words the reasons are, in order:
+    The reason of a node is the rule that excludes most of its devices, the first among equals. The corresponding
+    reasons of HAMi are, in order:
 
-    - NodeInsufficientDevice: the node has none, or fewer than asked for;
+    - NodeInsufficientDevice: the node has no devices, or fewer than requested;
     - CardNotHealth and CardCordoned;
     - CardTypeMismatch: model, vendor or mode;
     - CardUuidMismatch;
-    - CardTimeSlicingExhausted: as many containers hold the device as may;
-    - ExclusiveDeviceAllocateConflict: the job wants an idle device (policy mutex);
+    - CardTimeSlicingExhausted: the device has its maximum number of containers;
+    - ExclusiveDeviceAllocateConflict: the job requires an idle device (policy mutex);
     - CardInsufficientMemory;
     - CardInsufficientCore;
-    - ExclusiveDeviceAllocateConflict: the job wants all cores, and the device is in use;
-    - CardComputeUnitsExhausted: another container holds all cores;
+    - ExclusiveDeviceAllocateConflict: the job requests all cores, and the device is in use;
+    - CardComputeUnitsExhausted: another container has all cores;
     - CardMigTopologyInfeasible;
-    - NumaNotFit: enough devices would do, but not on one NUMA node.
+    - NumaNotFit: enough devices fit, but not on one NUMA node.
     """
 
     name = "DeviceFit"
@@ -159,7 +159,7 @@ class DeviceFit:
         self._kinds = RuleCache(kinds_allowed)
 
     def filter(self, cycle: Cycle) -> Codes:
-        """Return 0 for each node that passes and else the code of the reason, shape (N,)."""
+        """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         snapshot, rules = cycle.snapshot, cycle.demand.devices
         kinds = replace(rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False)
         kind_ok = self._kinds(snapshot, kinds)
@@ -167,5 +167,5 @@ class DeviceFit:
 
 
 def kinds_allowed(snapshot: Snapshot, rules: DeviceRules) -> UInt8:
-    """Mark the devices that `rules` allow, shape (D,)."""
+    """Return 1 for each device that `rules` allow, shape (D,)."""
     return allowed_devices(rules, snapshot.devices)

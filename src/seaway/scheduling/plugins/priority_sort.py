@@ -1,4 +1,4 @@
-"""Priority: high priorities first, and early submissions among equals."""
+"""Order of the queue by priority."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seaway.scheduling.job_queue import JobQueue
 
 
 class PrioritySort:
-    """Orders a queue by priority, highest first, then by arrival, then as the jobs joined."""
+    """Order by priority, highest first, then by arrival, then by position in the queue."""
 
     name = "PrioritySort"
 

@@ -1,1 +1,1 @@
-"""Built-in policies. Each has its plugin and its kernel side by side."""
+"""Built-in policies, with their plugins and kernels."""

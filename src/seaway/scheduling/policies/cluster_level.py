@@ -1,7 +1,7 @@
-"""First a cluster, then its first node and devices that fit: the heuristics of the cluster-level studies.
+"""Policies at the level of clusters: first a cluster is chosen, then its first node and devices that fit.
 
-A rule ranks the clusters by their sums alone. Every node then scores as its cluster ranks, so that
-the best node that fits is the first one of the best cluster in which any fits.
+A rule ranks the clusters by their total and free resources only. The score of a node is the rank of its cluster, so
+that the first fitting node of the best possible cluster is chosen.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from seaway.scheduling.policies.utilization import share_ppm
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 OF_CLUSTER = 2
-"""Draws for clusters are others than those for nodes and devices."""
+"""Kind of random numbers for clusters, different from those for nodes and devices."""
 
 
 class ClusterRule(IntEnum):
     """Ranking of clusters."""
 
     FIRST = 0
-    """Their order."""
+    """In the order of the fleet."""
     FULLEST = 1
     """Lowest mean free share first."""
     RANDOM = 2
-    """Random."""
+    """In random order."""
     MATCHING = 3
     """Smallest mean of abs(free - demand)/total first."""
     EMPTIEST = 4
@@ -72,13 +72,13 @@ class ClusterLevelParams(NamedTuple):
     Attributes
     ----------
     rule
-        A `ClusterRule`.
+        Value of `ClusterRule`.
     devices
-        How many devices each cluster has, shape (C,), int64: what a share of one weighs there.
+        Number of devices of each cluster, shape (C,), int64.
     rank
-        What each cluster scores in the decision at hand, no two the same, shape (C,), int64.
+        Rank of each cluster in the current decision, all different, shape (C,), int64.
     best
-        The highest of `rank`, shape (1,), int64.
+        Maximum of `rank`, shape (1,), int64.
     """
 
     rule: int
@@ -89,7 +89,7 @@ class ClusterLevelParams(NamedTuple):
 
 @compiled
 def free_ppm(fleet: FleetArrays, c: int) -> int:
-    """Add up the free shares of cluster `c` over the four resources, parts per million."""
+    """Return the sum of the free shares of cluster `c` over the four resources, parts per million."""
     clusters = fleet.clusters
     return (
         share_ppm(clusters[CLUSTER_CPU_FREE, c], clusters[CLUSTER_CPU, c])
@@ -101,7 +101,7 @@ def free_ppm(fleet: FleetArrays, c: int) -> int:
 
 @compiled
 def cluster_memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, devices: int) -> int:
-    """Device memory that demand `k` takes of cluster `c` with its `devices` devices, MiB."""
+    """Return the device memory that demand `k` requests in cluster `c` with `devices` devices, MiB."""
     amounts = demands.amounts
     each = amounts[k, DEMAND_GPU_MEMORY]
     if each == 0:
@@ -112,7 +112,7 @@ def cluster_memory_asked(fleet: FleetArrays, demands: DemandArrays, k: int, c: i
 
 @compiled
 def cluster_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, devices: int) -> int:
-    """Add up abs(free - demand)/total of cluster `c` over the four resources, parts per million."""
+    """Return the sum of abs(free - demand)/total of cluster `c` over the four resources, parts per million."""
     clusters, amounts = fleet.clusters, demands.amounts
     core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
     memory = cluster_memory_asked(fleet, demands, k, c, devices)
@@ -128,7 +128,7 @@ def cluster_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, 
 def cluster_score(
     params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, c: int, random_bits: int
 ) -> int:
-    """Score cluster `c` by the rule; the highest wins."""
+    """Return the score of cluster `c` by the rule; the highest wins."""
     rule = params.rule
     if rule == ClusterRule.FULLEST:
         return -free_ppm(fleet, c)
@@ -150,7 +150,7 @@ def _search(
 def _prepare(params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     count = params.rank.shape[0]
     for c in range(count):
-        # Equal clusters rank in their order.
+        # Ties are broken by the order of clusters.
         rank = cluster_score(params, fleet, demands, k, c, random_bits) * count + count - 1 - c
         params.rank[c] = rank
         if c == 0 or rank > params.best[0]:
@@ -177,12 +177,12 @@ def _device_key(
 
 
 class ClusterLevel:
-    """Scores a node as its cluster ranks.
+    """Score of a node by the rank of its cluster.
 
     Parameters
     ----------
     rule
-        How clusters are ranked; equal ones rank in their order.
+        Ranking of clusters. Ties are broken by their order.
     """
 
     name = "Clusterwise"
@@ -191,12 +191,12 @@ class ClusterLevel:
         self._rule = rule
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,): all nodes of a cluster alike, no two clusters alike."""
+        """Return the rank of each node's cluster, shape (N,). The ranks of clusters are all different."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(self.params(cycle.snapshot), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices alike."""
+        """Return equal keys for all devices."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(self.params(cycle.snapshot), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

@@ -1,4 +1,4 @@
-"""Greedy: the first node that fits."""
+"""Policy `greedy`: the first node that fits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class GreedyParams(NamedTuple):
-    """Greedy knows no parameters."""
+    """Parameters of `greedy`: none."""
 
 
 @specialises(search, GreedyParams)
@@ -45,7 +45,7 @@ def _node_score(
 
 @specialises(left_bound, GreedyParams)
 def _left_bound(params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
-    return 0  # no node beats another, so that the first which fits ends the search
+    return 0  # all scores are equal, so the search ends at the first node that fits
 
 
 @specialises(device_key, GreedyParams)
@@ -56,17 +56,17 @@ def _device_key(
 
 
 class Greedy:
-    """Scores every node alike, so that the first that fits is taken, and its first devices."""
+    """Equal scores for all nodes and devices, so that the first ones that fit are chosen."""
 
     name = "Greedy"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node 0, shape (N,)."""
+        """Return 0 for each node, shape (N,)."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(GreedyParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices alike."""
+        """Return equal keys for all devices."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(GreedyParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

@@ -1,4 +1,4 @@
-"""The job mix: what the past says is likely to come."""
+"""Job mix: the frequencies of kinds of jobs, from past jobs."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 TYPICAL_SHARE = 0.95
-"""Share of all jobs that the typical ones cover, as published for fgd."""
+"""Share of all jobs that typical jobs cover, as published for fgd."""
 
 UNFIT = WHOLE_MILLI + 1
-"""Stands for a share of a device that no device has."""
+"""Marks a request that does not fit any device."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypicalJob:
-    """A kind of job that came often.
+    """A frequent kind of job.
 
     Attributes
     ----------
     demand
-        What it asks for, without memory.
+        Demand of its jobs. Host memory may differ.
     count
-        How often it came.
+        Number of replicas.
     """
 
     demand: Demand
@@ -49,10 +49,9 @@ class TypicalJob:
 
 
 def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[TypicalJob]:
-    """Return the most frequent kinds of job that together make up `share` of all.
+    """Return the most frequent kinds of jobs that together cover `share` of all.
 
-    Memory of the node is left out, as published; among equals the one that asks for more comes
-    first.
+    As published, host memory is ignored. Ties are broken by the larger request.
     """
     groups: Counter[tuple[object, ...]] = Counter()
     demands: dict[tuple[object, ...], Demand] = {}
@@ -75,7 +74,7 @@ def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typi
 
 
 def _rules_of(demand: Demand) -> tuple[str, ...]:
-    """Write down where a demand may go, so that it can be compared and sorted."""
+    """Return a sortable key of a demand's rules."""
     devices, nodes = demand.devices, demand.nodes
     names = (devices.models, devices.use_types, devices.avoid_types, devices.vendors, devices.use_uuids)
     places = (nodes.clusters, nodes.regions, nodes.hardware)
@@ -85,7 +84,7 @@ def _rules_of(demand: Demand) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NodeKinds:
-    """Nodes that are alike to every typical job.
+    """Groups of nodes that are equal for all typical jobs.
 
     Attributes
     ----------
@@ -94,8 +93,8 @@ class NodeKinds:
     example
         One node of each kind, shape (kinds,).
     share
-        Thousandths of one device that each typical job asks for on each kind, `UNFIT` where its
-        rules or the device's size do not allow it, shape (kinds, T), int64.
+        Thousandths of a device that each typical job requests on each kind; `UNFIT` if the rules or the device's size
+        do not allow it; shape (kinds, T), int64.
     """
 
     kind: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Utilization: the node whose free shares are nearest to what the replica asks of it."""
+"""Policy `utilization`: the node whose free resources match the replica's request best."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ WHOLE_PPM = 1_000_000
 
 
 class UtilizationParams(NamedTuple):
-    """Utilization knows no parameters."""
+    """Parameters of `utilization`: none."""
 
 
 @compiled
 def share_ppm(amount: int, total: int) -> int:
-    """Part of `total` that `amount` is, parts per million; 0 of what is not there at all."""
+    """Return `amount` as a share of `total`, parts per million; 0 if `total` is 0."""
     return amount * WHOLE_PPM // total if total > 0 else 0
 
 
 @compiled
 def node_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Add up abs(free - demand)/total of node `n` over the four resources, parts per million."""
+    """Return the sum of abs(free - demand)/total of node `n` over the four resources, parts per million."""
     nodes, amounts = fleet.nodes, demands.amounts
     core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
     memory = memory_requested(fleet, demands, k, n)
@@ -94,17 +94,17 @@ def _device_key(
 
 
 class Utilization:
-    """Scores a node by how near the replica's share of each resource is to what is free of it."""
+    """Score by the difference between the replica's request and the free amount of each resource."""
 
     name = "Utilization"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,): minus the sum of abs(free - demand)/total, parts per million."""
+        """Return the negative sum of abs(free - demand)/total for each node, shape (N,), parts per million."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(UtilizationParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices alike."""
+        """Return equal keys for all devices."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(UtilizationParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

@@ -1,8 +1,7 @@
-"""Reference modes: how a federation of clusters places work without looking at nodes and links.
+"""Baselines: a federation of clusters that ignores nodes and links.
 
-They choose clusters by sums of free resources alone, and each cluster then places by itself. What
-they get wrong is what Seaway is measured against: a job counts only if one of its copies fits and
-the links to the clusters it went to meet its demands.
+They choose clusters only by sums of free resources. Each cluster then places the replicas itself. A job counts as
+placed only if one of its duplicates fits and the links to its clusters meet its bounds.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from seaway.scheduling.statement import Statement
 
 @compiled
 def node_free_ppm(fleet: FleetArrays, n: int) -> int:
-    """Add up the free shares of node `n` over the four resources, parts per million."""
+    """Return the sum of the free shares of node `n` over the four resources, parts per million."""
     nodes = fleet.nodes
     return (
         share_ppm(nodes[NODE_CPU_FREE, n], nodes[NODE_CPU, n])
@@ -60,9 +59,9 @@ def node_free_ppm(fleet: FleetArrays, n: int) -> int:
 
 @compiled
 def least_allocated(fleet: FleetArrays, demands: DemandArrays, k: int, c: int) -> int:
-    """Find the node of cluster `c` with the highest free share that fits demand `k`; -1 for none.
+    """Return the node of cluster `c` with the highest free share that fits demand `k`; -1 for none.
 
-    Links are not looked at. Of equal nodes the first wins.
+    Links are ignored. Ties go to the first node.
     """
     lent, asked = borrowed(fleet), borrowed(demands)
     best, best_free = -1, -1
@@ -85,7 +84,7 @@ class VolcanoDivided:
     name = "volcano-divided"
 
     def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
-        """Decide every job of the queue and bring the snapshot up to date."""
+        """Decide all jobs of the queue and update the snapshot."""
         statement = Statement(snapshot, queue)
         for j, job in enumerate(queue):
             if not snapshot.clusters:
@@ -104,16 +103,16 @@ class VolcanoDivided:
 
 
 class VolcanoDuplicated:
-    """Copies a whole job to every cluster.
+    """Duplication of a whole job in every cluster.
 
-    A copy goes to each cluster whose free resources altogether are enough. The copies all of whose
-    replicas find a node stay, and hold what they take.
+    Each cluster whose total free resources are sufficient gets a duplicate. Duplicates whose replicas all fit keep
+    their resources.
     """
 
     name = "volcano-duplicated"
 
     def decide(self, snapshot: Snapshot, queue: JobQueue) -> Plan:
-        """Decide every job of the queue and bring the snapshot up to date."""
+        """Decide all jobs of the queue and update the snapshot."""
         statement = Statement(snapshot, queue, duplicates=max(len(snapshot.clusters), 1))
         for j, job in enumerate(queue):
             k = int(queue.rows[j, JOB_DEMAND])
@@ -128,7 +127,7 @@ class VolcanoDuplicated:
 
 
 def place_duplicate(statement: Statement, j: int, cluster: int, duplicate: int) -> bool:
-    """Place a whole job in one cluster as its copy number `duplicate`, or leave nothing behind."""
+    """Place a whole job in one cluster as duplicate number `duplicate`, or roll back. Return whether it was placed."""
     before = statement.checkpoint()
     for replica in range(statement.queue.jobs[j].replicas):
         if not place_in_cluster(statement, j, replica, cluster):
@@ -139,9 +138,9 @@ def place_duplicate(statement: Statement, j: int, cluster: int, duplicate: int) 
 
 
 def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -> bool:
-    """Place a replica on the least allocated node of a cluster; return whether any fits.
+    """Place a replica on the least allocated node of a cluster. Return whether a node fits.
 
-    A replica whose link misses the demand holds its devices, but takes no bandwidth.
+    A replica whose link violates the bounds holds its devices, but reserves no bandwidth.
     """
     row = statement.start(j, replica)
     arrays, demands = statement.snapshot.arrays, statement.snapshot.demands.arrays
@@ -151,7 +150,7 @@ def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -
         return False
     missed = not link_satisfies(statement.snapshot, k, cluster)
     paid = arrays.clusters_open[CLUSTERS_RESERVED]
-    paid[cluster] |= missed  # what is paid for is not taken again
+    paid[cluster] |= missed  # bandwidth of marked clusters is not reserved
     first, end = (int(d) for d in arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n])
     given = DeviceKeys(np.zeros(end - first, np.int64), first)
     line = statement.decisions[row]
@@ -163,7 +162,7 @@ def place_in_cluster(statement: Statement, j: int, replica: int, cluster: int) -
 
 
 def link_satisfies(snapshot: Snapshot, k: int, cluster: int) -> bool:
-    """Tell whether the link from the user to a cluster meets demand `k`, bandwidth included."""
+    """Report whether the link from the user to a cluster meets the bounds of demand `k`, including bandwidth."""
     arrays, demands = snapshot.arrays, snapshot.demands.arrays
     network, mbps = int(demands.amounts[k, DEMAND_NETWORK]), int(demands.amounts[k, DEMAND_BANDWIDTH])
     if network < 0:

@@ -1,1 +1,1 @@
-"""Queue disciplines: the order in which waiting jobs are tried."""
+"""Queue disciplines, which define the order in which waiting jobs are tried."""

@@ -16,8 +16,8 @@ class QueueDiscipline(Protocol):
     """Order in which the control loop tries waiting jobs.
 
     The control loop has one discipline, and calls it under its lock. It keeps the jobs of each tenant sorted by `key`.
-    For each job of a batch it asks `next_tenant`, takes the first job of that tenant, and reports it to `taken`. Jobs
-    that cannot fit now are skipped before the discipline sees them.
+    For each job of a batch, it calls `next_tenant`, selects the first job of that tenant, and passes it to `taken`.
+    Jobs that cannot fit now are skipped before.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class QueueDiscipline(Protocol):
     def key(self, job: Job, submitted_ns: int) -> SortKey:
         """Return the position of a job.
 
-        The key depends on the arguments alone. It is computed when the job starts to wait and when it changes. Keys of
-        all jobs can be compared with each other, also across tenants.
+        The key depends only on the arguments. It is computed when the job starts to wait and when it changes. The keys
+        of all jobs are comparable, also across tenants.
 
         Parameters
         ----------
@@ -46,10 +46,10 @@ class QueueDiscipline(Protocol):
         Parameters
         ----------
         tenants
-            Names of the tenants that have a job to try, sorted; at least one.
+            Names of the tenants with jobs to try, sorted; at least one.
         """
         ...
 
     def taken(self, job: Job) -> None:
-        """Record that a job was taken to be tried."""
+        """Record that a job was selected to be tried."""
         ...

@@ -1,4 +1,4 @@
-"""Queue disciplines by name, built in and from other packages."""
+"""Registry of queue disciplines, built in and from other packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 
 
 class Priority:
-    """Order by priority, then by submission time, then by ID; one job of each tenant in turn."""
+    """Order by priority, then by submission time, then by ID, with tenants in turn."""
 
     name = "priority"
 
@@ -28,12 +28,12 @@ class Priority:
         return tenants[bisect_right(tenants, self._last_tenant) % len(tenants)]
 
     def taken(self, job: Job) -> None:
-        """Continue after the tenant of this job."""
+        """Record the tenant of this job."""
         self._last_tenant = job.tenant
 
 
 ENTRY_POINTS = "seaway.queue_disciplines"
-"""Group of entry points under which other packages offer queue disciplines: classes or functions without arguments."""
+"""Group of entry points for queue disciplines of other packages: classes or functions without arguments."""
 
 BUILT_IN: dict[str, Callable[[], QueueDiscipline]] = {"priority": Priority}
 """Factory of each built-in queue discipline."""
@@ -50,7 +50,7 @@ def make_queue_discipline(name: str) -> QueueDiscipline:
     Raises
     ------
     RejectedError
-        When no queue discipline has that name, or its package cannot be loaded.
+        If the queue discipline does not exist, or its package cannot be loaded.
     """
     factory: Callable[[], QueueDiscipline] | None = BUILT_IN.get(name) or load_entry_point(ENTRY_POINTS, name)
     if factory is None:

@@ -1,1 +1,1 @@
-"""The fleet as arrays: a snapshot of nodes, devices and links, and what is free on them."""
+"""Snapshots of the fleet as arrays: nodes, devices and links, with their free resources."""

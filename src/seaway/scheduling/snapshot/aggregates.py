@@ -1,7 +1,7 @@
-"""Clusters as sums: what they have free, and what a replica asks of them, blind to nodes and devices.
+"""Sums over clusters: total, free and requested resources, regardless of nodes and devices.
 
-Lines of the tables here: CPU in thousandths, memory in MiB, device memory in MiB, device cores in
-thousandths.
+The rows of the tables are CPU (thousandths of a core), memory (MiB), device memory (MiB) and device cores (thousandths
+of a device).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ FREES = [CLUSTER_CPU_FREE, CLUSTER_MEMORY_FREE, CLUSTER_GPU_MEMORY_FREE, CLUSTER
 
 
 def free_sums(snapshot: Snapshot) -> Int64:
-    """Add up what is free in each cluster, shape (4, C)."""
+    """Return the free resources of each cluster, shape (4, C)."""
     return snapshot.arrays.clusters[FREES]
 
 
 def total_sums(snapshot: Snapshot) -> Int64:
-    """Add up what there is in each cluster, shape (4, C)."""
+    """Return the total resources of each cluster, shape (4, C)."""
     return snapshot.arrays.clusters[TOTALS]
 
 
 def asked_sums(snapshot: Snapshot, k: int) -> Int64:
-    """Tell what one replica of demand `k` asks of each cluster, shape (4, C).
+    """Return the request of one replica of demand `k` in each cluster, shape (4, C).
 
-    A share of device memory is taken of the cluster's mean device.
+    A share of device memory refers to the mean device of the cluster.
     """
     amounts = snapshot.demands.arrays.amounts[k]
     clusters = snapshot.arrays.clusters
@@ -65,7 +65,7 @@ def asked_sums(snapshot: Snapshot, k: int) -> Int64:
 
 
 def device_counts(snapshot: Snapshot) -> Int64:
-    """Count the devices of each cluster, shape (C,)."""
+    """Return the number of devices of each cluster, shape (C,)."""
     nodes = snapshot.arrays.nodes
     counts = np.zeros(len(snapshot.clusters), np.int64)
     np.add.at(counts, nodes[NODE_CLUSTER], nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST])
@@ -73,9 +73,9 @@ def device_counts(snapshot: Snapshot) -> Int64:
 
 
 def free_gpu_milli(snapshot: Snapshot) -> Int64:
-    """Tell how many devices' worth each cluster has free, thousandths, shape (C,).
+    """Return the free GPU capacity of each cluster, thousandths of a device, shape (C,).
 
-    The mean of free cores and free memory, with memory in units of the cluster's mean device.
+    This is the mean of free cores and free memory, with memory in units of the cluster's mean device.
     """
     clusters = snapshot.arrays.clusters
     memory = clusters[CLUSTER_GPU_MEMORY_FREE] * clusters[CLUSTER_GPU_CORE]

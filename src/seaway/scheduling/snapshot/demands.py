@@ -1,4 +1,4 @@
-"""The demands that a snapshot knows: equal ones share a line, equal rules share a mask."""
+"""Table of the demands of a snapshot. Equal demands share a row, and equal rules share a mask."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, 
 from seaway.scheduling.snapshot.encode import allowed_devices, allowed_node, encode_demand, link_meets
 
 INITIAL_ROWS = 8
-"""Lines that a table starts with; it doubles when they are used up."""
+"""Initial number of rows of a table, which is doubled when it is full."""
 
 _Rules = tuple[DeviceRules, NodeRules]
 _Network = tuple[str, NetworkNeed]
@@ -29,7 +29,7 @@ Key = TypeVar("Key")
 
 
 def _rules_of(demand: Demand) -> _Rules:
-    """Take from a demand what its mask hangs on: NUMA and exclusive use are judged elsewhere."""
+    """Return the rules of a demand that its mask depends on. NUMA and exclusive use are checked elsewhere."""
     rules = demand.devices
     static = DeviceRules(
         rules.models,
@@ -44,26 +44,25 @@ def _rules_of(demand: Demand) -> _Rules:
 
 
 class FleetVersion:
-    """Tells one fleet from another; a copy is the same."""
+    """Identity of a version of the fleet, shared by copies."""
 
     def __copy__(self) -> FleetVersion:
         return self
 
 
 class DemandTable:
-    """Demands as lines, and for their rules the masks of what they allow in one fleet.
+    """Rows of demands, and masks of the nodes, devices and clusters that their rules allow in a fleet.
 
     Parameters
     ----------
     fleet
-        The fleet that the masks are for, as it was at first; `recheck_node`, `grow` and
-        `use_links` follow its changes.
+        Initial fleet of the masks. `recheck_node`, `grow` and `use_links` apply its changes.
 
     Attributes
     ----------
     fleet_version
-        Stands for the fleet as it is, in this table and its copies, until one of them follows a change:
-        what was remembered of a fleet with another mark is out of date.
+        Version of the fleet in this table and its copies, replaced when a change is applied. Caches for another version
+        are out of date.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -90,14 +89,14 @@ class DemandTable:
         return len(self._indices)
 
     def copy(self) -> DemandTable:
-        """Return a table with the same lines, whose changes stay its own."""
+        """Return an independent copy of the table."""
         twin = object.__new__(DemandTable)
         twin.__dict__.update({name: copy.copy(value) for name, value in self.__dict__.items()})
         twin.arrays = twin._bundle()
         return twin
 
     def retain(self, indices: Collection[int]) -> None:
-        """Forget all but some lines, which keep their numbers; the other numbers are given to what comes."""
+        """Remove all rows except `indices`, which keep their numbers. The other numbers are reused."""
         retained = set(indices)
         kept_amounts = self._amounts[sorted(retained)]
         masks = set(kept_amounts[:, DEMAND_MASK].tolist())
@@ -107,12 +106,12 @@ class DemandTable:
         self._networks, self._free_networks = _retained(self._networks, self._free_networks, networks)
 
     def index(self, demand: Demand) -> int:
-        """Return the line of `demand`, which is written when it is new.
+        """Return the row of `demand`. It is added if it is new.
 
         Raises
         ------
         RejectedError
-            When the demand names a gateway that the fleet does not have, or a figure is too large.
+            If the demand names an unknown gateway, or an amount is too large.
         """
         known = self._indices.get(demand)
         if known is not None:
@@ -133,11 +132,11 @@ class DemandTable:
         return at
 
     def demand(self, line: int) -> Demand:
-        """Return the demand of a line."""
+        """Return the demand of a row."""
         return self._demands[line]
 
     def recheck_node(self, n: int, cluster: Cluster, node: Node, devices: Mapping[int, Device]) -> None:
-        """Work out again what is allowed on node `n` and on its devices, given by row."""
+        """Recompute the masks of node `n` and of its devices, given by row."""
         self.fleet_version = FleetVersion()
         self._nodes[n] = (cluster, node)
         for d, device in devices.items():
@@ -148,7 +147,7 @@ class DemandTable:
             self._device_ok[at, rows] = allowed_devices(device_rules, list(devices.values()))
 
     def grow(self, cluster: Cluster, node: Node) -> None:
-        """Make room for one more node and its devices, and work out what is allowed there."""
+        """Add a node and its devices to the masks."""
         self._nodes.append((cluster, node))
         self._devices.extend(node.devices)
         self._node_ok = _wider(self._node_ok, 1)
@@ -158,7 +157,7 @@ class DemandTable:
         self.recheck_node(len(self._nodes) - 1, cluster, node, dict(enumerate(node.devices, first)))
 
     def use_links(self, links: Iterable[Link]) -> None:
-        """Judge every bound on the network by `links` from now on."""
+        """Recompute the masks of clusters from new links."""
         self.fleet_version = FleetVersion()
         self._links = {(link.source, link.target): link for link in links}
         for network, at in self._networks.items():
@@ -205,18 +204,18 @@ class DemandTable:
 
 
 def _next(known: Sized, free: list[int]) -> int:
-    """Return a number that no one has: one that was given up, or the next."""
+    """Return an unused number: a released one, or the next."""
     return free.pop() if free else len(known)
 
 
 def _retained(known: dict[Key, int], free: list[int], numbers: set[int]) -> tuple[dict[Key, int], list[int]]:
-    """Return who keeps a number, and all numbers that are free then."""
+    """Return the retained entries, and all released numbers."""
     retained = {key: at for key, at in known.items() if at in numbers}
     return retained, [*free, *(at for at in known.values() if at not in numbers)]
 
 
 def _with_capacity(table: Table, at: int) -> Table:
-    """Return `table`, doubled if it has no line `at`."""
+    """Return `table`, doubled if it has no row `at`."""
     if at < table.shape[0]:
         return table
     return np.concatenate([table, np.zeros_like(table)])
@@ -228,22 +227,22 @@ def _wider(table: UInt8, columns: int) -> UInt8:
 
 
 FULL = 100
-"""The best that a cluster can score."""
+"""Maximum score of a cluster."""
 
 
 UNKNOWN = 2**62
-"""Stands for a figure that no one knows: worse than any other."""
+"""Marks an unknown value, larger than all others."""
 
 
 def nearness(figures: Int64, among: NDArray[np.bool_]) -> Int64:
-    """Scale figures of clusters, of which less is better, to 0-100 between the lowest and the highest.
+    """Scale values of clusters to 0-100 between the lowest and the highest; lower values are better.
 
     Parameters
     ----------
     figures
-        Shape (C,); `UNKNOWN` for what no one knows, which scores 0.
+        Values, shape (C,); `UNKNOWN` scores 0.
     among
-        Which clusters set the scale, shape (C,).
+        Clusters that determine the scale, shape (C,).
     """
     known = figures < UNKNOWN
     scale = figures[known & among]
@@ -257,7 +256,7 @@ def nearness(figures: Int64, among: NDArray[np.bool_]) -> Int64:
 def link_figures(links: Iterable[Link], clusters: Sequence[Cluster], gateway: str) -> Int64:
     """Return latency, jitter and loss from a gateway to each cluster, shape (3, C).
 
-    All are 0 behind the gateway itself, and `UNKNOWN` where no link was measured or nothing answers.
+    All are 0 for clusters behind the gateway itself, and `UNKNOWN` if a link is not measured or does not respond.
     """
     found = {link.target: link for link in links if link.source == gateway and link.reachable}
     table = np.full((3, len(clusters)), UNKNOWN, np.int64)
@@ -271,7 +270,7 @@ def link_figures(links: Iterable[Link], clusters: Sequence[Cluster], gateway: st
 
 
 def near(links: Iterable[Link], clusters: Sequence[Cluster], gateway: str) -> Int64:
-    """Score clusters by latency, jitter and loss from a gateway alike, shape (C,), 0-100."""
+    """Score clusters by latency, jitter and loss from a gateway with equal weights, shape (C,), 0-100."""
     everywhere = np.ones(len(clusters), np.bool_)
     sides = [nearness(figures, everywhere) for figures in link_figures(links, clusters, gateway)]
     scores: Int64 = np.sum(sides, axis=0) // len(sides)

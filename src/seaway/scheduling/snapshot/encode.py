@@ -58,33 +58,33 @@ from seaway.scheduling.columns import (
 )
 
 LARGEST = 2**31 - 1
-"""The largest figure a column holds: 2 PiB of memory, two million cores."""
+"""Maximum value of a column: 2 PiB of memory, two million cores."""
 
 NO_RULES = DeviceRules()
 """Rules that allow every device."""
 
 LOG_LENGTH = 4096
-"""Number of changes the fleet's log keeps: a row further behind is worked out again."""
+"""Number of changes that the fleet's log stores. A cache row that is further behind is recomputed."""
 
 SAME_GATEWAY_MBPS = 2**40
-"""Bandwidth from a gateway to itself: no link is crossed, so nothing is used up."""
+"""Bandwidth from a gateway to itself, which needs no link."""
 
 NO_LIMIT_MBPS = 2**40
-"""Capacity of a gateway's interface if unknown: more than all its links."""
+"""Capacity of an unknown interface, larger than that of all its links."""
 
 
 def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) -> FleetArrays:
-    """Write a fleet as columns, with nothing on it.
+    """Encode a fleet without allocations as columns.
 
     Parameters
     ----------
     geometries
-        MIG geometries met so far, by number; written to.
+        Numbers of known MIG geometries; new ones are added.
 
     Raises
     ------
     RejectedError
-        When a figure is too large for a column.
+        If a value is too large for a column.
     """
     nodes = [node for _, node in fleet.nodes]
     cluster_of = [c for c, cluster in enumerate(fleet.clusters) for _ in cluster.nodes]
@@ -129,14 +129,14 @@ def encode_fleet(fleet: Fleet, geometries: dict[tuple[MigProfile, ...], int]) ->
 
 
 def open_clusters(clusters: int) -> UInt8:
-    """Return marks by which every cluster may be chosen, shape (3, C), uint8."""
+    """Return flags that allow every cluster, shape (3, C), uint8."""
     marks = np.zeros((CLUSTERS_ROWS, clusters), np.uint8)
     marks[CLUSTERS_ALLOWED] = 1
     return marks
 
 
 def encode_node(column: Int32, node: Node) -> None:
-    """Write an empty node's own figures into its column."""
+    """Encode a node without allocations into its column."""
     _check(f"node {node.name!r}", node.cpu_milli, node.memory_mib, node.pods or 0)
     column[NODE_OPEN] = node.ready
     column[NODE_MOVED_TO] = -1
@@ -146,7 +146,7 @@ def encode_node(column: Int32, node: Node) -> None:
 
 
 def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfile, ...], int]) -> None:
-    """Write an idle device's figures into its column."""
+    """Encode an idle device into its column."""
     _check(f"device {device.uuid!r}", device.memory_mib, device.core_milli, device.share_limit, device.memory_step_mib)
     column[DEVICE_OPEN] = device.healthy and not device.cordoned
     column[DEVICE_MEMORY] = column[DEVICE_MEMORY_FREE] = device.memory_mib
@@ -162,12 +162,12 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
 
 
 def smallest_first(device: Device) -> tuple[MigProfile, ...]:
-    """Sort a device's MIG profiles as HAMi tries them: by memory, then by compute slices."""
+    """Return a device's MIG profiles in the order in which HAMi tries them: by memory, then by compute slices."""
     return tuple(sorted(device.mig_profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)))
 
 
 def encode_geometries(geometries: dict[tuple[MigProfile, ...], int]) -> tuple[Int32, Int32]:
-    """Write MIG geometries as the profile table and the first profile of each geometry."""
+    """Encode MIG geometries as a table of profiles and the index of the first profile of each geometry."""
     lines = [
         (p.memory_mib, p.core_milli, p.size, sum(1 << start for start in p.starts), p.from_the_top)
         for geometry in geometries
@@ -178,7 +178,7 @@ def encode_geometries(geometries: dict[tuple[MigProfile, ...], int]) -> tuple[In
 
 
 def encode_bandwidth(links: Iterable[Link], gateways: dict[str, int]) -> Int64:
-    """Write the bandwidth that links have to give, shape (G, G), Mbit/s."""
+    """Encode the available bandwidth of links, shape (G, G), Mbit/s."""
     table = np.zeros((len(gateways), len(gateways)), np.int64)
     np.fill_diagonal(table, SAME_GATEWAY_MBPS)
     for link in links:
@@ -187,7 +187,7 @@ def encode_bandwidth(links: Iterable[Link], gateways: dict[str, int]) -> Int64:
 
 
 def encode_gateways(gateways: Iterable[Gateway]) -> Int64:
-    """Write what the interfaces of gateways have to give, shape (GATEWAY_ROWS, G), Mbit/s."""
+    """Encode the available bandwidth of the interfaces of gateways, shape (GATEWAY_ROWS, G), Mbit/s."""
     lines = [
         (each.speed_mbps - each.used_in_mbps, each.speed_mbps - each.used_out_mbps)
         if each.speed_mbps
@@ -198,7 +198,7 @@ def encode_gateways(gateways: Iterable[Gateway]) -> Int64:
 
 
 def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: int) -> Int64:
-    """Write a demand as a line, shape (DEMAND_ROWS,), with the lines of its masks."""
+    """Encode a demand as a row, shape (DEMAND_ROWS,), with the rows of its masks."""
     request = demand.request.filled()
     line = (
         request.cpu_milli,
@@ -221,7 +221,7 @@ def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: i
 
 
 def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
-    """Mark the devices that `rules` allow, shape (D,), uint8."""
+    """Return 1 for each device that `rules` allow, shape (D,), uint8."""
     allowed = np.ones(len(devices), np.uint8)
     if rules == NO_RULES:
         return allowed
@@ -239,7 +239,7 @@ def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
 
 
 def kind_allowed(rules: DeviceRules, device: Device) -> bool:
-    """Tell whether `rules` allow devices of this model, vendor and mode."""
+    """Report whether `rules` allow devices with the model, vendor and mode of `device`."""
     model = device.model.casefold()
     return (
         (not rules.models or model in {name.casefold() for name in rules.models})
@@ -251,7 +251,7 @@ def kind_allowed(rules: DeviceRules, device: Device) -> bool:
 
 
 def allowed_node(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
-    """Tell whether `rules` allow a node: its cluster, itself, its labels and its taints."""
+    """Report whether `rules` allow a node: its cluster, name, labels and taints."""
     return (
         cluster_allowed(rules, cluster)
         and not avoided(rules, cluster.name, node.name)
@@ -261,7 +261,7 @@ def allowed_node(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
 
 
 def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
-    """Tell whether `rules` allow a cluster."""
+    """Report whether `rules` allow a cluster."""
     return (
         (not rules.clusters or cluster.name in rules.clusters)
         and (not rules.regions or cluster.region in rules.regions)
@@ -270,22 +270,22 @@ def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
 
 
 def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
-    """Tell whether `rules` refuse a node by its name, or all of its cluster."""
+    """Report whether `rules` exclude a node by name, or its whole cluster."""
     return bool(rules.avoid) and ((cluster, "") in rules.avoid or (cluster, node) in rules.avoid)
 
 
 def labels_allow(rules: NodeRules, node: Node) -> bool:
-    """Tell whether a node carries the labels that `rules` ask for."""
+    """Report whether a node has the labels that `rules` require."""
     return all(node.labels.get(key) == value for key, value in rules.node_labels)
 
 
 def tolerated(rules: NodeRules, taint: Taint) -> bool:
-    """Tell whether `rules` bear a taint."""
+    """Report whether `rules` tolerate a taint."""
     return not taint.effect.refuses or any(toleration.tolerates(taint) for toleration in rules.tolerations)
 
 
 def link_meets(need: NetworkNeed, link: Link | None) -> bool:
-    """Tell whether a link keeps the bounds on latency, jitter and loss; one that is unknown or silent never does."""
+    """Report whether a link meets the bounds on latency, jitter and loss. Unknown and unreachable links do not."""
     if link is None or link.latency_ns is None:
         return False
     return (

@@ -1,4 +1,4 @@
-"""The network between clusters as tables: what lies between any two of them."""
+"""Tables of the network between clusters."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from seaway.scheduling.snapshot.encode import link_meets
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 Index = int | np.int64 | Int64
-"""One gateway, or several."""
+"""Index of one gateway, or indices of several."""
 
 UNKNOWN_NS = 2**62
-"""Latency of a link that no one measured, or over which nothing answered: longer than any other."""
+"""Latency of links that are not measured or do not respond, larger than all others."""
 
 NO_LINK_MBPS = 2**40
-"""Bandwidth where no link must be crossed: more than any link has."""
+"""Bandwidth between clusters that need no link, larger than that of any link."""
 
 
 class ClusterLinks:
-    """Links between the clusters of a snapshot, in both directions alike.
+    """Symmetric table of links between the clusters of a snapshot.
 
-    Where both directions were measured the worse counts. Clusters behind one gateway are as one.
+    If both directions are measured, the worse one counts. No link is needed between clusters behind one gateway.
 
     Parameters
     ----------
     snapshot
-        The fleet; its links are read now, the bandwidth that is free when it is asked for.
+        Snapshot. Its links are read now, its free bandwidth on each call.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -44,18 +44,18 @@ class ClusterLinks:
         )
         self._answers = np.array([link.reachable for link in self._links], np.bool_)
         self._size = len(gateways) + 1
-        self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last line: no gateway, no link
+        self._at = snapshot.arrays.clusters[CLUSTER_GATEWAY]  # -1 is the last row: no gateway, no link
         self._latency_ns = self._latency()
         self._within_bounds: dict[NetworkNeed, NDArray[np.bool_]] = {}
 
     def latency_ns(self) -> Int64:
-        """Return round-trip times, shape (C, C); `UNKNOWN_NS` where no link is known or nothing answers."""
+        """Return round-trip times, shape (C, C); `UNKNOWN_NS` if a link is unknown or does not respond."""
         return self._latency_ns
 
     def free_mbps(self) -> Int64:
-        """Return the bandwidth that can still be promised, shape (C, C); 0 where no link is known.
+        """Return the bandwidth that can be reserved, Mbit/s, shape (C, C); 0 if a link is unknown.
 
-        It is what is free on the link and on the interfaces at its ends, in the worse direction.
+        This is the minimum over the link and the interfaces at its ends, in the worse direction.
         """
         free = self._table(NO_LINK_MBPS, free_bandwidth(self._snapshot.arrays, *self._ends))
         less = np.minimum(free, free.T)
@@ -63,9 +63,9 @@ class ClusterLinks:
         return self._of_clusters(less, NO_LINK_MBPS)
 
     def free_from(self, source: int) -> Int64:
-        """Return the bandwidth that can still be promised from one gateway to each cluster, shape (C,), Mbit/s.
+        """Return the bandwidth that can be reserved from a gateway to each cluster, Mbit/s, shape (C,).
 
-        It is 0 where no link is known, or nothing answers over it.
+        It is 0 if a link is unknown or does not respond.
         """
         free = np.where(self._at >= 0, free_bandwidth(self._snapshot.arrays, source, self._at), 0)
         unreachable = self._ends[1][(self._ends[0] == source) & ~self._answers]
@@ -73,11 +73,11 @@ class ClusterLinks:
         return free
 
     def satisfying(self, need: NetworkNeed) -> NDArray[np.bool_]:
-        """Tell between which clusters the link meets `need`, shape (C, C); an unknown one never does."""
+        """Return the pairs of clusters whose link meets `need`, shape (C, C). Unknown links do not."""
         return self.within_bounds(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
 
     def within_bounds(self, need: NetworkNeed) -> NDArray[np.bool_]:
-        """Tell between which clusters the link keeps the bounds of `need` but for bandwidth, shape (C, C)."""
+        """Return the pairs of clusters whose link meets the bounds of `need` except bandwidth, shape (C, C)."""
         if need not in self._within_bounds:
             verdicts = self._table(1, np.array([link_meets(need, link) for link in self._links], np.int64))
             met = self._of_clusters(np.minimum(verdicts, verdicts.T), 1) == 1
@@ -85,12 +85,12 @@ class ClusterLinks:
         return self._within_bounds[need]
 
     def is_overcommitted(self, gateways: Int64) -> bool:
-        """Tell whether an interface of some gateways, or a measured link between them, promises more than it has.
+        """Report whether reservations exceed the capacity of an interface of some gateways, or of a link between them.
 
         Parameters
         ----------
         gateways
-            Their indices, shape (X,).
+            Indices of the gateways, shape (X,).
         """
         arrays = self._snapshot.arrays
         between = np.isin(self._ends[0], gateways) & np.isin(self._ends[1], gateways)
@@ -104,13 +104,13 @@ class ClusterLinks:
         return self._of_clusters(worse, 0)
 
     def _table(self, unknown: int, figures: Int64) -> Int64:
-        """Table the links' figures from gateway to gateway, with a line more for clusters without one."""
+        """Return a table of a value of the links between gateways, with an extra row for clusters without one."""
         table = np.full((self._size, self._size), unknown, np.int64)
         table[self._ends] = figures
         return table
 
     def _of_clusters(self, table: Int64, same: int) -> Int64:
-        """Look a table of gateways up for clusters; `same` is what holds where no link is crossed."""
+        """Return a table for clusters from a table for gateways. `same` is the value for pairs that need no link."""
         found = table[np.ix_(self._at, self._at)]
         one = (self._at[:, None] == self._at[None, :]) & (self._at >= 0)[None, :]
         found[one | np.eye(len(self._at), dtype=np.bool_)] = same
@@ -118,12 +118,12 @@ class ClusterLinks:
 
 
 def free_bandwidth(arrays: FleetArrays, source: Index, target: Index) -> Int64:
-    """Return what can still be promised from gateways to gateways: on the link and on both interfaces, Mbit/s.
+    """Return the bandwidth that can be reserved between gateways, on the link and on both interfaces, Mbit/s.
 
     Parameters
     ----------
     source, target
-        Indices of gateways, of one shape or broadcast to one; from a gateway to itself there is no limit.
+        Indices of gateways, with shapes that can be broadcast. There is no limit from a gateway to itself.
     """
     gateways = arrays.gateways
     shared = np.minimum(gateways[GATEWAY_OUT, source], gateways[GATEWAY_IN, target])
@@ -132,12 +132,12 @@ def free_bandwidth(arrays: FleetArrays, source: Index, target: Index) -> Int64:
 
 
 def latency_ns(link: Link) -> int:
-    """Return the round-trip time of a link; `UNKNOWN_NS` when nothing answered."""
+    """Return the round-trip time of a link; `UNKNOWN_NS` if it does not respond."""
     return UNKNOWN_NS if link.latency_ns is None else link.latency_ns
 
 
 def links_of(snapshot: Snapshot) -> ClusterLinks:
-    """Return the links of a snapshot; they are kept with it until others are measured."""
+    """Return the links of a snapshot, which are cached until new measurements arrive."""
     known: tuple[list[Link], Any] | None = snapshot.placers.get(ClusterLinks)
     if known is None or known[0] is not snapshot.links:
         known = snapshot.placers[ClusterLinks] = (snapshot.links, ClusterLinks(snapshot))

@@ -1,4 +1,4 @@
-"""Answers that hang on a fleet and on a job's rules alone, worked out once and then remembered."""
+"""Caches of results that depend only on the fleet and the rules of a job."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ Tables = TypeVar("Tables")
 
 
 class FleetCache(Generic[Tables]):
-    """Cache of tables of a fleet, for a snapshot and all its copies, until the fleet changes.
+    """Cache of tables of a fleet, shared by a snapshot and its copies until the fleet changes.
 
-    The key is the mark that copies of a snapshot and of its demands share. The entry is dropped with it.
+    The key is the fleet version, which a snapshot, its demands and their copies share. The entry is removed with its
+    key.
 
     Parameters
     ----------
     make
-        Computes the tables, independent of allocations. Callers must not change them.
+        Computes the tables, independently of allocations. Callers must not change them.
     """
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:
@@ -41,12 +42,12 @@ class FleetCache(Generic[Tables]):
 
 
 class RuleCache(Generic[Rules]):
-    """Remembers a filter's answers, for each fleet.
+    """Cache of the results of a filter, for each fleet.
 
     Parameters
     ----------
     answer
-        Works out an answer from a snapshot's fleet, without a look at what is placed on it.
+        Computes a result from a snapshot's fleet, independently of allocations.
     """
 
     def __init__(self, answer: Callable[[Snapshot, Rules], UInt8]) -> None:
@@ -54,7 +55,7 @@ class RuleCache(Generic[Rules]):
         self._known: FleetCache[dict[Rules, UInt8]] = FleetCache(lambda _: {})
 
     def __call__(self, snapshot: Snapshot, rules: Rules) -> UInt8:
-        """Return the answer for `rules`; callers leave it as it is."""
+        """Return the result for `rules`. Callers must not change it."""
         known = self._known(snapshot)
         found = known.get(rules)
         if found is None:
@@ -63,12 +64,12 @@ class RuleCache(Generic[Rules]):
 
 
 class SnapshotCache(Generic[Tables]):
-    """Keeps tables that one snapshot writes to, and no copy of it, until its fleet changes.
+    """Cache of mutable tables of one snapshot, not shared with copies, until its fleet changes.
 
     Parameters
     ----------
     make
-        Makes them.
+        Creates the tables.
     """
 
     def __init__(self, make: Callable[[Snapshot], Tables]) -> None:

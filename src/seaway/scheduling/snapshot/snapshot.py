@@ -1,4 +1,4 @@
-"""The fleet as the engine sees it: columns of resources, free amounts, and demands."""
+"""Snapshots: the fleet in the engine's form, with resources, free amounts and demands as columns."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Snapshot:
     arrays
         Resources and free amounts, see `seaway.scheduling.arrays.FleetArrays`.
     demands
-        Demands so far.
+        Table of the demands.
     placers
-        State of the engine for each profile between decisions; None for one that is not compiled.
+        State of the engine for each profile between decisions; None for a profile that is not compiled.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -68,7 +68,7 @@ class Snapshot:
         Raises
         ------
         RejectedError
-            When there is none of that name.
+            If the cluster does not exist.
         """
         for c, cluster in enumerate(self.clusters):
             if cluster.name == name:
@@ -77,7 +77,7 @@ class Snapshot:
         raise RejectedError(f"unknown cluster {name!r}; the fleet has: {names}")
 
     def add_node(self, cluster: int, node: Node) -> None:
-        """Note a node that was appended to the columns."""
+        """Record a node that was appended to the columns."""
         self.node_index[self.clusters[cluster].name, node.name] = len(self.nodes)
         self.nodes.append(node)
         for device in node.devices:
@@ -85,10 +85,10 @@ class Snapshot:
             self.devices.append(device)
 
     def copy(self) -> Snapshot:
-        """Return a snapshot of the same fleet in the same state, whose changes stay its own.
+        """Return an independent copy of the snapshot.
 
-        What jobs ask for is shared until one of the two follows a change of the fleet; a queue that
-        was encoded before serves both.
+        The table of demands is shared until the fleet changes in one of the two. A queue that was encoded before is
+        valid for both.
         """
         self._sharing = True
         twin = object.__new__(Snapshot)
@@ -101,31 +101,31 @@ class Snapshot:
         return twin
 
     def unshare_demands(self) -> None:
-        """Stop sharing what jobs ask for with copies of this snapshot."""
+        """Stop sharing the table of demands with copies of this snapshot."""
         if self._sharing:
             self.demands = self.demands.copy()
             self._sharing = False
 
     def retain_demands(self, indices: Collection[int]) -> None:
-        """Forget what was asked for, but for the lines that something booked goes by; copies forget nothing.
+        """Remove all demands except those of allocations. Copies are not affected.
 
         Parameters
         ----------
         indices
-            Of `demands`; queues that were encoded before are worth nothing afterwards.
+            Rows of `demands` to retain. Queues that were encoded before become invalid.
         """
         self.unshare_demands()
         self.demands.retain(indices)
-        self.placers.clear()  # they remember scores by line
+        self.placers.clear()  # they cache scores by row
 
     def release(self, decisions: Int64, slices: Int32, rows: NDArray[np.intp]) -> None:
-        """Give back what some decisions of a plan hold: their pods ended, or were never made.
+        """Release the resources of some decisions of a plan, whose pods have ended or were never created.
 
         Parameters
         ----------
         decisions, slices
-            The plan, as in `seaway.scheduling.plan.Plan`; its lines are marked unplaced.
+            Arrays of the plan, as in `seaway.scheduling.plan.Plan`. The rows are marked as unplaced.
         rows
-            Which lines, shape (X,); lines that hold nothing are passed over.
+            Rows to release, shape (X,); rows without resources are skipped.
         """
         release_rows(self.arrays, self.demands.arrays, decisions, slices, rows)

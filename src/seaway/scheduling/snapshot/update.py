@@ -1,7 +1,7 @@
-"""Following the fleet: what changes in a snapshot when nodes, devices and links do.
+"""Updates of a snapshot when nodes, devices and links change.
 
-Nothing that is placed is forgotten: a node that shrank below what runs on it has less than nothing
-free, and what left it can still be released.
+All allocations are preserved. If a node shrinks below its allocations, its free resources are negative. Allocations on
+removed nodes can still be released.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ CLUSTER_FREE_PAIRS = ((CLUSTER_CPU_FREE, NODE_CPU_FREE), (CLUSTER_MEMORY_FREE, N
 
 
 def put_node(snapshot: Snapshot, cluster: str, node: Node) -> int:
-    """Write a node as it is now: new, or changed in any way. What is placed on it stays.
+    """Add or update a node. Its allocations are preserved.
 
     Returns
     -------
     int
-        The node's index. It changes when devices were added to the node.
+        Index of the node. It changes if devices were added to the node.
 
     Raises
     ------
     RejectedError
-        When there is no such cluster, a figure is too large, or a device of the node stands twice or
-        is on another node; the snapshot is as it was then.
+        If the cluster does not exist, a value is too large, or a device of the node appears twice or is on another
+        node. The snapshot is then unchanged.
     """
     at = snapshot.cluster_index(cluster)
     n = snapshot.node_index.get((cluster, node.name), snapshot.removed.get((cluster, node.name)))
@@ -98,14 +98,14 @@ def put_node(snapshot: Snapshot, cluster: str, node: Node) -> int:
 
 
 def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
-    """Remove a node: it has no free resources any more, and its allocations can still be released.
+    """Remove a node. It has no free resources then, and its allocations can still be released.
 
-    If a node of the same name returns, it has the allocations that were not released in the meantime.
+    If a node of the same name is added again, it has the allocations that were not released.
 
     Raises
     ------
     RejectedError
-        When there is no such node.
+        If the node does not exist.
     """
     n = snapshot.node_index.get((cluster, name))
     if n is None:
@@ -116,12 +116,14 @@ def remove_node(snapshot: Snapshot, cluster: str, name: str) -> None:
 
 
 def put_gateways(snapshot: Snapshot, gateways: Sequence[Gateway]) -> None:
-    """Take over what interfaces of gateways carry now; what is promised to running jobs stays promised.
+    """Update the capacity and traffic of the gateways' interfaces.
+
+    Bandwidth reservations of running jobs are preserved.
 
     Raises
     ------
     RejectedError
-        When they are not the gateways that the snapshot has, in their order.
+        If they are not the gateways of the snapshot, in the same order.
     """
     if [each.name for each in gateways] != [each.name for each in snapshot.fleet.gateways]:
         raise RejectedError("a snapshot keeps the gateways that it was made with")
@@ -131,7 +133,7 @@ def put_gateways(snapshot: Snapshot, gateways: Sequence[Gateway]) -> None:
 
 
 def put_links(snapshot: Snapshot, links: Iterable[Link]) -> None:
-    """Judge the network by new measurements; bandwidth promised to running jobs stays promised."""
+    """Update the links. Bandwidth reservations of running jobs are preserved."""
     known = list(links)
     gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
     for link in known:
@@ -146,7 +148,7 @@ def put_links(snapshot: Snapshot, links: Iterable[Link]) -> None:
 
 
 def _check_node(snapshot: Snapshot, n: int | None, node: Node) -> None:
-    """Reject a node that cannot be written, before anything is."""
+    """Reject an invalid node before the snapshot is changed."""
     encode_node(np.zeros(NODE_ROWS, np.int32), node)
     seen: set[str] = set()
     for device in node.devices:
@@ -160,7 +162,7 @@ def _check_node(snapshot: Snapshot, n: int | None, node: Node) -> None:
 
 
 def _holder(snapshot: Snapshot, uuid: str) -> int | None:
-    """Return the node that has a device now; None for a device that is on none."""
+    """Return the index of the node of a device; None if it is on no node."""
     d = snapshot.device_index.get(uuid)
     if d is None:
         return None
@@ -198,7 +200,7 @@ def _append(snapshot: Snapshot, cluster: int, node: Node) -> int:
 
 
 def _overwrite(snapshot: Snapshot, n: int, node: Node) -> None:
-    """Write a node's figures again where they are; devices that it lost are closed."""
+    """Update a node in place, and close the devices that it no longer has."""
     arrays = snapshot.arrays
     before = snapshot.nodes[n]
     _count_in(snapshot, n, -1)
@@ -226,7 +228,7 @@ def _overwrite(snapshot: Snapshot, n: int, node: Node) -> None:
 
 
 def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
-    """Move a node that got other devices to the end, with all that is placed on it."""
+    """Move a node with new devices to the end, with its allocations."""
     old = {device.uuid: _row_before(snapshot, n, device.uuid) for device in node.devices}
     fresh = _append(snapshot, cluster, node)
     arrays = snapshot.arrays
@@ -251,7 +253,7 @@ def _exchange(snapshot: Snapshot, n: int, cluster: int, node: Node) -> int:
 
 
 def _row_before(snapshot: Snapshot, n: int, uuid: str) -> int | None:
-    """Return the row of a device that node `n` has or had; None without one."""
+    """Return the row of a device that node `n` has or had; None if it never had it."""
     own = _rows_of(snapshot, n).get(uuid)
     if own is not None:
         return own
@@ -265,7 +267,7 @@ def _row_before(snapshot: Snapshot, n: int, uuid: str) -> int | None:
 
 
 def _rows_of(snapshot: Snapshot, n: int) -> dict[str, int]:
-    """Return the rows of node `n` by the devices that they stand for."""
+    """Return the rows of the devices of node `n`, by UUID."""
     return {snapshot.devices[d].uuid: d for d in _devices_of(snapshot, n)}
 
 
@@ -275,7 +277,7 @@ def _devices_of(snapshot: Snapshot, n: int) -> range:
 
 
 def _write_device(snapshot: Snapshot, d: int, device: Device) -> None:
-    """Write a device's figures again, with what is placed on it."""
+    """Update a device. Its allocations are preserved."""
     column = snapshot.arrays.devices[:, d]
     used = _used(column, DEVICE_PAIRS)
     geometries = len(snapshot.geometries)
@@ -296,7 +298,7 @@ def _use(column: Int32, pairs: tuple[tuple[int, int], ...], used: list[int]) -> 
 
 
 def _count_in(snapshot: Snapshot, n: int, sign: int) -> None:
-    """Add (1) or take away (-1) an open node's CPU and memory in its cluster's sums."""
+    """Add an open node's CPU and memory to its cluster's sums (`sign` 1), or subtract them (-1)."""
     arrays = snapshot.arrays
     if not arrays.nodes[NODE_OPEN, n]:
         return

@@ -40,7 +40,7 @@ Held = TypeVar("Held", bound="AllocatedSlice")
 TENANT, JOB = "tenant", "job"
 """Meanings of colours."""
 
-HIDDEN, NO_ONE = "theirs", "nobody"
+HIDDEN, UNMANAGED = "theirs", "unmanaged"
 """CSS classes of slices without a colour: hidden slices of other tenants, and slices of pods that belong to no job."""
 
 BYTES_PER_MIB = 1 << 20
@@ -105,7 +105,7 @@ class Painter:
         if not held.job:
             return HIDDEN
         if not held.job_id or not held.tenant:
-            return NO_ONE
+            return UNMANAGED
         return f"c{self.colours.get(self._name(held), 0)}"
 
     def who(self, held: AllocatedSlice) -> str:

@@ -59,7 +59,7 @@ class Worth:
         return float(self.params.worth[self.params.size[self.n], cell[0] * CELLS + cell[1]])
 
     def served(self, row: int, amount: int, worth: float) -> float:
-        """Return psi: the fraction of a value that an amount of CPU (row 0) or memory (1) serves, linear between steps."""
+        """Return psi: the fraction of a value that CPU (row 0) or memory (1) serves, linear between steps."""
         size = self.params.size[self.n]
         table = self.params.served[2 * size + row]
         at = amount * self.params.served_step[row, size] / worth

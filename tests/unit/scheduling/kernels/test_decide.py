@@ -25,6 +25,7 @@ def test_instances_of_a_replica_share_a_device_while_it_fits(name: str, plain: b
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 def test_replica_gets_different_devices_without_mig(plain: bool) -> None:
+    """Several devices outside MIG mode are different ones."""
     snapshot = Snapshot(fleet(node(gpu(), gpu(), gpu())))
     jobs = [job("pair", gpus=2, gpu_memory_mib=1_000), job("trio", gpus=3, gpu_memory_mib=1_000)]
     plan = decide(snapshot, JobQueue(snapshot, jobs), make_policy("spread", PolicyOptions(plain=plain)))

@@ -22,7 +22,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import fleet, gpu, job, node
 from tests.unit.scheduling.asking import cycle_for
 from tests.unit.scheduling.kernels import fgd_twin
-from tests.unit.scheduling.kernels.fgd_twin import Asked, Machine
+from tests.unit.scheduling.kernels.fgd_twin import Demand, Machine
 from tests.unit.scheduling.kernels.trace_form import Shape, fleet_of, trace_job, trace_jobs, trace_nodes
 
 
@@ -47,7 +47,7 @@ def test_scores_equal_the_published_algorithm(
     nodes: list[Shape], mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
     """A node scores trunc(100 sigmoid(gain / 1000)) on its best devices, and -1 where the job does not fit."""
-    snapshot, request = partly_used(nodes, running), Asked.of(asked[0])
+    snapshot, request = partly_used(nodes, running), Demand.of(asked[0])
     typical = fgd_twin.typical(mix)
     for n, score in enumerate(Fgd(mix).score(cycle_for(snapshot, asked[0]))):
         node = machine(snapshot, n)
@@ -63,7 +63,7 @@ def test_nodes_and_devices_equal_the_published_algorithm(
     nodes: list[Shape], mix: list[Job], running: list[Job], asked: list[Job]
 ) -> None:
     """The result is the first of the best nodes with the first of its best devices, or its lowest idle devices."""
-    snapshot, request = partly_used(nodes, running), Asked.of(asked[0])
+    snapshot, request = partly_used(nodes, running), Demand.of(asked[0])
     typical = fgd_twin.typical(mix)
     fitting = {n: node for n in range(len(nodes)) if (node := machine(snapshot, n)).fits(request)}
     plan = decide(snapshot, JobQueue(snapshot, asked), make_policy("fgd", PolicyOptions(mix=mix)))
@@ -96,7 +96,7 @@ def test_typical_jobs_equal_the_published_algorithm(mix: list[Job]) -> None:
     found = typical_jobs(mix)
     total = sum(each.count for each in found)
     expected = fgd_twin.typical(mix)
-    assert [Asked.of(Job("", each.demand)) for each in found] == [asked for asked, _ in expected]
+    assert [Demand.of(Job("", each.demand)) for each in found] == [asked for asked, _ in expected]
     assert [each.count / total for each in found] == pytest.approx([share for _, share in expected])
 
 
@@ -107,6 +107,7 @@ def test_typical_jobs_ignore_node_memory() -> None:
 
 
 def test_feasible_nodes_score_equally_without_a_mix() -> None:
+    """Without expected jobs there is no fragmentation."""
     snapshot = Snapshot(fleet_of([(4_000, 2, "A"), (4_000, 1, "A"), (4_000, 0, "")]))
     first, second, unfit = Fgd([]).score(cycle_for(snapshot, trace_job()))
     assert first == second > unfit == -1

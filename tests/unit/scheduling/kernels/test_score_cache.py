@@ -69,5 +69,5 @@ def test_later_demands_get_rows(name: str) -> None:
         late = JobQueue(snapshot, [trace_job(milli=milli)])
         twin = snapshot.copy()
         plan = decide(snapshot, late, policy)
-        anew = decide(twin, late, make_policy(name, PolicyOptions(mix=KINDS[:1])))
-        np.testing.assert_array_equal(plan.decisions, anew.decisions)
+        expected = decide(twin, late, make_policy(name, PolicyOptions(mix=KINDS[:1])))
+        np.testing.assert_array_equal(plan.decisions, expected.decisions)

@@ -96,6 +96,7 @@ def test_prices_follow_scarcity(fleet: Fleet, mix: list[Job], running: list[Job]
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), running=jobs())
 def test_prices_are_zero_without_restricted_jobs(fleet: Fleet, running: list[Job]) -> None:
+    """Only jobs with restricted kinds of nodes make a kind scarce."""
     snapshot, _ = partly_used(fleet, running)
     mix = [Job(job.name, Demand(job.demand.request)) for job in running]
     params = Seaway(mix).params(snapshot)

@@ -43,8 +43,8 @@ def trace_nodes(most: int = 5) -> st.SearchStrategy[list[Shape]]:
     return st.lists(st.tuples(cpu, st.integers(0, 4), st.sampled_from(MODELS)), min_size=1, max_size=most)
 
 
-Draw jobs without a device, with a part of one, and with several whole ones.
-    """Jobs without a device, with a share of one, and with several whole ones."""
+def trace_jobs(least: int, most: int, specs: tuple[str, ...] = ("", "", "A", "A|B")) -> st.SearchStrategy[list[Job]]:
+    """Draw jobs without a device, with a part of one, and with several whole ones."""
     shape = st.one_of(
         st.just((0, 0)),
         st.tuples(st.just(1), st.sampled_from((100, 190, 300, 500, 810, 1_000))),

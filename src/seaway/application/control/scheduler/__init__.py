@@ -1,1 +1,1 @@
-"""The scheduling step of the control loop: pending jobs in, placements out."""
+"""The scheduling step of the control loop: from pending jobs to placements."""

@@ -1,4 +1,4 @@
-"""Compile readiness of policies: the first use of a policy compiles it, which must not delay the control loop."""
+"""Compile readiness of policies. The first use of a policy compiles it, which must not delay the control loop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seaway.domain.errors import RejectedError, UnavailableError
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 20
-"""Maximum time to wait for policies, below the timeout of clients."""
+"""Maximum time to wait for policies, seconds; below the timeout of clients."""
 
 
 class CompileReadiness:
-    """Preparation of policies before their first use, one at a time. Any thread can call its methods.
+    """Compilation of policies before their first use, one at a time. Thread-safe.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class CompileReadiness:
     count
         Counter of policies that became ready.
     on_ready
-        Called after each of them.
+        Called whenever a policy became ready.
     """
 
     def __init__(self, warm: Callable[[str], None] | None = None, ready: Iterable[str] = ()) -> None:
@@ -43,7 +43,7 @@ class CompileReadiness:
         self.on_ready: Callable[[], None] = lambda: None
 
     def has(self, name: str) -> bool:
-        """Report whether a policy is ready; no policy (an empty name) always is."""
+        """Report whether a policy is ready; always true for an empty name."""
         return self._warm is None or name in self._ready
 
     def want(self, name: str) -> None:
@@ -59,7 +59,7 @@ class CompileReadiness:
         threading.Thread(target=self._work, name="warm up policies", daemon=True).start()
 
     def forget(self, name: str) -> None:
-        """Mark a policy as outdated, so that it is compiled again when it is requested."""
+        """Mark a policy as outdated, so that the next request compiles it again."""
         with self._news:
             self._ready.discard(name)
             if name in self._wanted:
@@ -68,7 +68,7 @@ class CompileReadiness:
     def wait(self, *names: str, most_s: float | None = None) -> bool:
         """Compile policies, wait up to a limit, and report whether they are ready.
 
-        Do not call it with a lock that other threads need.
+        The caller must not hold a lock that other threads need.
         """
         for name in names:
             self.want(name)
@@ -83,7 +83,7 @@ class CompileReadiness:
         Raises
         ------
         UnavailableError
-            If that takes too long.
+            If that takes longer than `PATIENCE_S`.
         """
         if not self.wait(*names):
             late = ", ".join(repr(name) for name in names if not self.has(name))
@@ -103,9 +103,9 @@ class CompileReadiness:
         try:
             self._warm(name)
         except RejectedError as error:
-            log.warning("policy %s could not be made ready: %s", name, error)
+            log.warning("policy %s could not be compiled: %s", name, error)
         except Exception:  # it may be of another package; the caller that decides with it reports the problem
-            log.exception("policy %s could not be made ready", name)
+            log.exception("policy %s could not be compiled", name)
         with self._news:
             if name in self._outdated:
                 self._outdated.remove(name)

@@ -1,9 +1,9 @@
 """Reservations for the first job of a queue, and deferral of other jobs.
 
-The place where it will fit first is computed from the end of running jobs, and the free capacity there is reserved.
-Other jobs can use the rest, and jobs that end in time can use all of it. If the end of the running jobs is unknown, the
-reservation alternates with a time without it of the same length, so that nothing is blocked for ever. Jobs without an
-end are not considered.
+The earliest possible placement is computed from the expected ends of running jobs, and the free capacity there is
+reserved. Other jobs can use the rest, and jobs that end in time can use all of it. If the ends of the running jobs are
+unknown, the reservation alternates with a pause of the same length, so that it does not block other jobs forever. Jobs
+without an end are not considered.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FOREVER_NS = 2**62
 NS_PER_S = 1_000_000_000
 
 INFEASIBLE_NS = 60_000_000_000
-"""Time during which kinds of jobs without a possible place are not reviewed again."""
+"""Time during which no new search is made for kinds of jobs without a possible placement."""
 
 OVERDUE_NS = 10_000_000_000
 """Maximum delay of a job behind its reservation before another place is searched."""
 
 MAX_LOOKED_AT = 3
-"""Maximum number of jobs per cycle for which a place is searched, which takes far longer than a try."""
+"""Maximum number of searches per cycle. A search takes far longer than a try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Reservations:
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
 
     def current(self) -> bool:
-        """Report whether the reservations are on the present snapshot, which may have been created again."""
+        """Report whether the reservations belong to the current snapshot, which may have been created again."""
         return self._snapshot is self._state.fleet.snapshot
 
     def drop_all(self) -> None:
-        """Drop the reservations on a snapshot that does not exist any more."""
+        """Drop the reservations on a replaced snapshot."""
         self._made.clear()
         self._is_infeasible.clear()
         self._snapshot = self._state.fleet.snapshot
@@ -104,7 +104,7 @@ class Reservations:
         self._looked_at = 0
 
     def review(self) -> None:
-        """Release reservations of jobs that do not wait any more, have no prospects, or are behind another job."""
+        """Release reservations that are expired or invalid, or whose job is behind another job."""
         now_ns = self._state.clock.monotonic_ns()
         self._is_infeasible = {kind: until_ns for kind, until_ns in self._is_infeasible.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
@@ -115,7 +115,7 @@ class Reservations:
                 self._lift(queue)
 
     def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
-        """Report whether a job still waits for its reservation, in time, and the nodes still accept work."""
+        """Report whether the job still waits, the reservation is in time, and its nodes still accept work."""
         retained, snapshot = reservation.entry, self._state.fleet.snapshot
         waits = self._state.waiting.get(retained.record.id)
         return (
@@ -131,7 +131,7 @@ class Reservations:
         return first is not None and first.order < retained.order and first.kind not in self._is_infeasible
 
     def own(self, entry: Entry) -> str:
-        """Return the queue whose reservation is that of a job; empty if it has none."""
+        """Return the queue whose reservation belongs to a job; empty if none does."""
         retained = self._made.get(entry.queue)
         return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
 
@@ -152,14 +152,14 @@ class Reservations:
         return True
 
     def lift_from(self, copy: Snapshot) -> None:
-        """Release all reservations on a copy of the live snapshot, so that it shows only running jobs."""
+        """Release all reservations on a copy of the live snapshot, so that only running jobs have allocations."""
         for reservation in self._made.values():
             if reservation.booking and self.current():
                 reservation.booking.copy().release(copy)
 
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
-        """Release reservations that a job may use, and restore them afterwards."""
+        """Release the reservations that a job may use, and restore them afterwards."""
         passes = self.may_pass(entry)
         lifted = [queue for queue in self._made if passes or queue == self.own(entry)]
         for queue in lifted:
@@ -169,7 +169,7 @@ class Reservations:
             self._made[queue] = self._keep(self._made[queue])
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
-        """Find the first job of a batch that does not fit and is to get a reservation; None without one."""
+        """Return the index of the first job of a batch that does not fit and needs a reservation; None without one."""
         return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
 
     def awaits(self, entry: Entry) -> bool:
@@ -177,7 +177,7 @@ class Reservations:
         return self._state.settings.reservations and entry.queue not in self._made and self._may_fit(entry)
 
     def make(self, entry: Entry) -> None:
-        """Find the place where a job will fit first, and reserve the free capacity there."""
+        """Compute the earliest possible placement of a job, and reserve the free capacity there."""
         copy = self._state.fleet.snapshot.copy()
         self._looked_at += 1
         placements, starts_ns = self._foresee(copy, entry)
@@ -217,8 +217,8 @@ class Reservations:
     def _ends(self) -> list[tuple[int, Key]]:
         """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.
 
-        An attempt that exceeds its expected duration is expected to exceed it by as much again. Jobs without an end are
-        left out.
+        An attempt that exceeded its expected duration is expected to run for as long again as the excess. Jobs without
+        an end are omitted.
         """
         now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
@@ -234,7 +234,7 @@ class Reservations:
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:
-        """Allocate a reservation. MIG instances count by their amounts only, since other jobs still run there."""
+        """Allocate a reservation. MIG instances count only by their amounts, since other jobs still run there."""
         placements = [
             replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
             for each in reservation.placements
@@ -260,22 +260,22 @@ def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:
 
 
 AGAIN_NS = 5_000_000_000
-"""Time after which deferred jobs are tried again without a change, since the reason may have ended."""
+"""Time after which deferred jobs are tried again without a change, since the reason may no longer apply."""
 
 
 class Deferral:
-    """Start of the deferral of each job, by its policy or behind an equal job that is deferred.
+    """Start of the deferral of each job, by its policy or behind an equal deferred job.
 
-    The limit counts from then until the job is placed or leaves the queue. Events in between do not extend it. While a
-    job is overdue, no equal job before it is deferred either, since that would block it. There is one deadline per
-    waiting job, checked every `AGAIN_NS`.
+    The time limit counts from then until the job is placed or leaves the queue. Events in between do not extend it.
+    While a job is overdue, equal jobs before it are not deferred either, since they would block it. There is one
+    deadline per waiting job, checked every `AGAIN_NS`.
 
     Parameters
     ----------
     now_ns
         Monotonic clock.
     longest_s
-        Maximum deferral of a job; 0 disables deferral.
+        Maximum deferral of a job, seconds; 0 disables deferral.
     """
 
     def __init__(self, now_ns: Callable[[], int], longest_s: float) -> None:
@@ -287,7 +287,7 @@ class Deferral:
         self._again_ns: int | None = None
 
     def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
-        """Return the indices of the jobs of a batch that must not be deferred any longer."""
+        """Return the indices of the jobs of a batch that must not be deferred further."""
         if not self._longest_ns:
             return frozenset(range(len(batch)))
         found, met = set(), Counter[Kind]()
@@ -299,7 +299,7 @@ class Deferral:
         return frozenset(found)
 
     def note(self, batch: Sequence[Entry], held: Mapping[int, str]) -> None:
-        """Record which jobs of a batch were deferred, and why."""
+        """Record the deferred jobs of a batch, with the reasons."""
         now_ns = self._now_ns()
         for entry in batch:
             self._why.pop(entry.kind, None)
@@ -310,7 +310,7 @@ class Deferral:
             self._again_ns = now_ns + AGAIN_NS
 
     def placed(self, entry: Entry) -> None:
-        """Record that a job was placed: its deferral ends, and it blocks no other."""
+        """Record that a job was placed, which ends its deferral."""
         self._since_ns.pop(entry.record.id, None)
         self._overdue.get(entry.kind, set()).discard(entry.record.id)
 
@@ -319,7 +319,7 @@ class Deferral:
         return self._why.get(kind, "")
 
     def due(self, waiting: Iterable[Entry]) -> bool:
-        """Report whether deferred jobs are tried again now; drop the state of jobs that do not wait."""
+        """Report whether deferred jobs are due for another try; drop the state of jobs that do not wait."""
         now_ns = self._now_ns()
         if self._again_ns is None or now_ns < self._again_ns:
             return False

@@ -42,22 +42,22 @@ log = logging.getLogger(__name__)
 ACTOR = "scheduler"
 
 ProfileFactory = Callable[[str, Sequence[Job]], Profile]
-"""Factory of a policy by its name, for a mix of past jobs."""
+"""Factory of a profile by policy name, for a mix of past jobs."""
 
 FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
-"""Factory of a fallback, by the name of the policy, the reason why it cannot be used, and a mix of past jobs."""
+"""Factory of a fallback: name of the policy, reason why it cannot be used, and a mix of past jobs."""
 
 NO_PLACE = "no node has room for it now"
 """Reason why most jobs wait."""
 
 DEFAULT_POLICY = "bestfit"
-"""Policy of a queue without one."""
+"""Policy of queues that specify none."""
 
 MIN_TO_LEARN = 20
 """Minimum number of past jobs from which a policy learns. It learns again whenever the number has doubled."""
 
 LONGEST_NS = 25_000_000
-"""Duration in nanoseconds after which other threads can acquire the lock. A batch that was started is completed."""
+"""Nanoseconds of scheduling after which other threads can acquire the lock. A started batch is completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Decision:
     Attributes
     ----------
     profile
-        The policy that decided.
+        Profile of the policy that decided.
     notes, at
-        Source of the score breakdown, if there is one, and the index of the job in it.
+        Source of the score breakdown, if any, and the index of the job in it.
     refusal
-        Reason why a plugin refused to bind it; empty if none did.
+        Reason why a plugin refused to bind the job; empty if none did.
     """
 
     entry: Entry
@@ -96,9 +96,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Learnt:
-    """A policy, its latest lesson, and the number of renewals at that time.
+    """Profile of a policy, its latest training mix, and the number of renewals at that time.
 
-    With `by_rules`, only the rules of fit decide whether a job fits.
+    With `by_rules`, only the filter rules decide whether a job fits.
     """
 
     lesson: int
@@ -115,12 +115,12 @@ class Scheduler:
     live
         The control-plane state.
     make
-        Factory of policies.
+        Factory of profiles.
 
     Attributes
     ----------
     readiness
-        Policies that are compiled. Jobs of other queues wait, since compiling would delay all jobs.
+        Compilation of policies. Jobs of queues with uncompiled policies wait, since compiling would delay all jobs.
     make_stand_in
         Factory of the fallback for policies that cannot be used.
     """
@@ -143,29 +143,29 @@ class Scheduler:
         self._refusals: Counter[str] = Counter()
 
     def made(self, name: str) -> Profile:
-        """Create a policy by name, without past jobs. Any thread can call this.
+        """Create the profile of a policy, without past jobs. Thread-safe.
 
         Raises
         ------
         RejectedError
-            If there is none of that name, or it cannot decide here.
+            If no policy has that name, or it cannot decide here.
         """
         return self._make(name, ())
 
     def profile(self, queue: str) -> Profile:
-        """Return the policy of a queue."""
+        """Return the profile of a queue's policy."""
         return self.policy(self._policy_of(queue))
 
     def ready(self, queue: str) -> Profile | None:
-        """Return the policy of a queue; None while it is not ready."""
+        """Return the profile of a queue's policy; None while it is not ready."""
         return None if self.unready(queue) else self.profile(queue)
 
     def policy(self, name: str) -> Profile:
-        """Return a policy by name, which has learnt from recent jobs."""
+        """Return the profile of a policy by name, adapted to recent jobs."""
         return self._learnt(name).profile
 
     def renew(self, name: str) -> None:
-        """Create the policy of this name again, after it changed. Any thread can call this, one at a time."""
+        """Create the profile of a changed policy again. Calls from any thread are allowed, but not concurrent ones."""
         self._renewals[name] += 1
         self._renewed += 1
         self.readiness.forget(name)
@@ -176,7 +176,7 @@ class Scheduler:
         return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being compiled"
 
     def policy_of(self, queue: str) -> str:
-        """Return the name of the policy of a queue. Any thread can call this."""
+        """Return the name of a queue's policy. Thread-safe."""
         return self._policy_of(queue)
 
     def _policy_of(self, queue: str) -> str:
@@ -195,7 +195,7 @@ class Scheduler:
         return known
 
     def _made_or_fallback(self, name: str) -> Profile:
-        """Create a policy, or the fallback if it cannot be used, so that its queue does not stop the loop."""
+        """Create the profile of a policy, or a fallback if it cannot be used, so that the loop continues."""
         try:
             return self._make(name, tuple(self._state.recent))
         except RejectedError as error:
@@ -206,10 +206,10 @@ class Scheduler:
         self.reservations.begin()
 
     def next(self) -> list[Decision]:
-        """Decide on about one batch of waiting jobs; allocate those that fit, and put the others back.
+        """Decide about one batch of waiting jobs; allocate those that fit, and return the others to the queue.
 
         An empty list means that no tried job fits; the next call continues with the others. If the fleet changes during
-        a pass over all jobs, the pass continues, and the next one starts at the first job. Otherwise the last jobs
+        a pass over all jobs, the pass continues, and the next pass starts at the first job. Otherwise the last jobs
         would never be tried.
         """
         waiting, settings = self._state.waiting, self._state.settings
@@ -241,8 +241,8 @@ class Scheduler:
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Add the best scores to decisions, if they are few; needs no lock.
 
-        The time for this is spent before the decision is stored, so that both are stored together. A failed breakdown
-        is left out, since jobs do not wait for explanations.
+        This precedes the storage of a decision, so that both are stored together. A failed breakdown is omitted, since
+        jobs do not wait for explanations.
         """
         noted = []
         for each in reversed(decisions):
@@ -257,7 +257,7 @@ class Scheduler:
         return noted[::-1]
 
     def _warm_up(self) -> None:
-        """Compile the policies of all queues; try jobs again whose policy became ready."""
+        """Compile the policies of all queues; retry jobs whose policy became ready."""
         for queue in self._state.queues.values():
             self.readiness.want(queue.policy)
             self.readiness.want(queue.shadow)
@@ -267,7 +267,7 @@ class Scheduler:
             self._state.waiting.try_all()
 
     def bind(self, decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
-        """Call the PreBind and Bind plugins of the policy of each decision; needs no lock.
+        """Call the PreBind and Bind plugins of each decision's policy; needs no lock.
 
         Returns
         -------
@@ -326,9 +326,9 @@ class Scheduler:
                 self._state.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
-        """Record that tried jobs have no place, if that is not stored yet; a limited number per call.
+        """Return the changes that record tried jobs as queued, a limited number per call.
 
-        They were accepted, or lost a placement.
+        These jobs were accepted, or lost a placement.
         """
         now_ns = self._state.clock.now_ns()
         changes = []
@@ -350,7 +350,7 @@ class Scheduler:
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Skip jobs that the engine cannot handle, for example because their gateway is gone; they continue to wait."""
+        """Skip jobs that the engine cannot handle, for example after the removal of their gateway; they stay queued."""
         known = []
         for entry in batch:
             try:
@@ -414,8 +414,8 @@ class Scheduler:
     def _is_infeasible(self, entry: Entry) -> bool:
         """Report whether a job certainly does not fit, and need not be tried for any other purpose.
 
-        Only rejections count that saw at least as much free capacity as this job may use, including reserved capacity.
-        Jobs whose policy is not ready are tried again when it is.
+        A cached rejection counts only if it had access to at least as much free capacity as this job, including
+        reserved capacity. Jobs whose policy is not ready are tried again when it is.
         """
         if self.unready(entry.queue):
             return True
@@ -427,7 +427,7 @@ class Scheduler:
         )
 
     def _by_rules(self, entry: Entry) -> bool:
-        """Report whether only the rules of fit of the policy decide whether a job fits."""
+        """Report whether only the filter rules of the policy decide whether a job fits."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
     def _decision(self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile) -> Decision:
@@ -471,7 +471,7 @@ class Scheduler:
         return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), profile)
 
     def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
-        """Return texts on the bandwidth between the clusters of a job and on its data locality; empty for none."""
+        """Return texts on the bandwidth between a job's clusters and on its data locality; empty if not applicable."""
         job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
         data = "" if pulls is None else data_text(plan.snapshot, job.data, pulls, clusters)
         return self._reservation_text(job.between_replicas.min_bandwidth_mbps, clusters), data
@@ -495,7 +495,7 @@ def make_fallback(name: str, why: str, mix: Sequence[Job]) -> Profile:
 
 
 class Refused:
-    """Requests that nothing could hold since capacity last became free.
+    """Requests that did not fit since capacity was last released.
 
     Parameters
     ----------
@@ -525,7 +525,7 @@ class Refused:
         return known.is_infeasible(entry.kind.rules, entry.kind.asked)
 
     def _follow(self) -> None:
-        """Clear the cache if capacity became free."""
+        """Clear the cache if capacity was released."""
         if self._version != self._state.fleet.version:
             self._version = self._state.fleet.version
             self._infeasible.clear()
@@ -535,7 +535,7 @@ class Refused:
 def _sure(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
     """Return the number of leading jobs of a batch whose rejection is certain.
 
-    A job may take capacity before it turns out not to fit. Jobs behind it may have lacked just that.
+    A job that turns out not to fit may hold capacity temporarily. Later jobs may be rejected only for lack of it.
     """
     for at, (fit, booking) in enumerate(zip(fits, allocated, strict=True)):
         if not fit and booking.holds_any:

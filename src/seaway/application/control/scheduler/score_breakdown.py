@@ -13,16 +13,16 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_JOBS = 4
-"""Maximum number of jobs of a batch with a score breakdown. Larger batches are placed without, to save time."""
+"""Maximum batch size for a score breakdown. Larger batches are placed without one, to save time."""
 
 MAX_NODES = 500
-"""Maximum number of nodes of a fleet for a score breakdown; with more, it takes longer than the decision."""
+"""Maximum fleet size for a score breakdown, in nodes. In larger fleets it takes longer than the decision."""
 
 PER_S = 10
-"""Jobs per second with a score breakdown in the long run."""
+"""Long-term rate limit of score breakdowns, jobs per second."""
 
 AT_ONCE = 20
-"""Jobs with a score breakdown in a burst."""
+"""Maximum burst of score breakdowns, jobs."""
 
 BEST = 3
 """Number of candidates in a score breakdown."""
@@ -32,14 +32,14 @@ MAX_NAME = 80
 
 
 class ScoreBreakdown:
-    """Basis of the decisions of a batch.
+    """Score breakdown of the decisions of a batch.
 
     Parameters
     ----------
     snapshot
-        A copy of the fleet with the whole batch placed, for exclusive use.
+        Copy of the fleet with the whole batch placed, for exclusive use.
     allocated
-        Allocations of the jobs of the batch in it.
+        Allocations of the batch's jobs on the copy.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue, allocated: Sequence[Allocation], profile: Profile) -> None:
@@ -70,7 +70,7 @@ class ScoreRecorder:
     def open(
         self, snapshot: Snapshot, queue: JobQueue, allocated: Sequence[Allocation], profile: Profile
     ) -> ScoreBreakdown | None:
-        """Prepare the breakdown of a batch that was just decided; None if it would take too long."""
+        """Prepare the breakdown of a decided batch; None if it would take too long."""
         now_ns = self._clock.monotonic_ns()
         self._left = min(AT_ONCE, self._left + (now_ns - self._counted_ns) * PER_S / 1e9)
         self._counted_ns = now_ns

@@ -1,4 +1,7 @@
-"""Shadow mode: a challenger decides on a copy on the same jobs as the live policy, and both results are compared."""
+"""Shadow mode: a challenger decides the same jobs as the live policy on a copy of the fleet.
+
+The results are compared.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
 
 MAX_STORED = 1000
-"""Maximum number of comparisons that wait for storage. Older ones are dropped if the database is unavailable for long.
-"""
+"""Maximum number of comparisons in memory. Older ones are dropped if the database is unavailable for long."""
 
 
 class Shadows:
@@ -32,11 +34,11 @@ class Shadows:
         self._results: deque[ShadowResult] = deque(maxlen=MAX_STORED)
 
     def before(self, batch: Sequence[Entry]) -> Snapshot | None:
-        """Return a copy of the fleet for the challenger; None if no queue of the batch has one."""
+        """Return a copy of the fleet for the challenger; None if no queue of the batch has a challenger."""
         return self._state.fleet.snapshot.copy() if any(self.challenger(entry) for entry in batch) else None
 
     def challenger(self, entry: Entry) -> str:
-        """Return the name of the challenger of a queue; empty without one."""
+        """Return the name of the queue's challenger; empty if there is none."""
         queue = self._state.queues.get(entry.queue)
         return queue.shadow if queue else ""
 

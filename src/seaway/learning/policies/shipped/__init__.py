@@ -1,1 +1,1 @@
-"""Policy files that come with the package, and nothing else."""
+"""Policy files in the package."""

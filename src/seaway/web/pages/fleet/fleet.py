@@ -166,7 +166,7 @@ def _names(paint: Painter, slices: Sequence[AllocatedSlice]) -> dict[str, Any]:
     return {
         "legend": paint.legend(slices),
         "hidden": any(not each.job for each in slices),
-        "nobody": any(each.job and not (each.job_id and each.tenant) for each in slices),
+        "unmanaged": any(each.job and not (each.job_id and each.tenant) for each in slices),
     }
 
 

@@ -89,8 +89,8 @@ def _states(count: JobCount) -> dict[str, object]:
 def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """Yield the figures at the top of the page."""
     locale, up = words.locale, [each for each in seen.clusters if each.state == "up"]
-    silent = [each.name for each in seen.clusters if each.state != "up"]
-    without = _without(silent, words) if silent else ""
+    unreachable = [each.name for each in seen.clusters if each.state != "up"]
+    without = _without(unreachable, words) if unreachable else ""
     taking = [each for each in up if not each.cordon]
     number = figures.count(len(up), locale)
     yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)))
@@ -115,11 +115,11 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
 
 
-def _without(silent: list[str], words: Words) -> str:
+def _without(unreachable: list[str], words: Words) -> str:
     """Describe the clusters that are excluded from the sums."""
-    if len(silent) > 1:
-        return words("without {n} clusters that do not answer", n=figures.count(len(silent), words.locale))
-    return words("without {cluster}, which does not answer", cluster=silent[0])
+    if len(unreachable) > 1:
+        return words("without {n} clusters that do not answer", n=figures.count(len(unreachable), words.locale))
+    return words("without {cluster}, which does not answer", cluster=unreachable[0])
 
 
 def _tile(
