@@ -87,7 +87,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help="which cases to run; all without one")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to print figures")
-    parser.add_argument("--seed", type=int, default=0, help="what random choices hang on (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random choices (default 0)")
     return parser.parse_args()
 
 

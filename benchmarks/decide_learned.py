@@ -25,7 +25,7 @@ BOUND_US = 1_000.0
 
 WARM_UP_JOBS = 256
 
-COPIES = 500
+SHADOWED = 500
 """Jobs that are each decided on a copy of the fleet, as in a shadow and in a dry run; the copy is not timed."""
 
 
@@ -41,14 +41,14 @@ def decide_learned(seed: int) -> Result:
     replays = replace(servers, budget_ms=0)
     rows = [_times(trace, name, library, options, limits) for name in names for limits in (servers, replays)]
     rows.append(_times(trace, "seaway", library, options, replays))
-    rows += [_times(trace, name, library, options, servers, on_copies=COPIES) for name in names]
+    rows += [_times(trace, name, library, options, servers, shadowed=SHADOWED) for name in names]
     notes = [
         f"{len(trace.fleet.clusters[0].nodes):,} nodes, {trace.fleet.device_count:,} GPUs, {len(trace.jobs):,} jobs",
         "a job a call: what fits, figures, model, booking; wall-clock time of `decide`, and CPU time of the thread",
         "with the budget of servers, which stop a run that takes four times that, and with none as in replays",
         "no policy is set aside; fallbacks: decisions that took longer than the budget",
         "seaway: the heuristic by machine code, beside it",
-        f"copies: the last {COPIES} jobs, each decided on a copy of its own first, as in a shadow",
+        f"as shadow: the last {SHADOWED} jobs, each decided on a copy of the snapshot first",
     ]
     missed = [
         f"{row['policy']} took {row['p99_us']:,} us at the 99th percentile with a budget of {row['budget_ms']:g} ms"
@@ -59,9 +59,9 @@ def decide_learned(seed: int) -> Result:
 
 
 def _times(  # parameters of a run
-    trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits, *, on_copies: int = 0
+    trace: Trace, name: str, library: Library, options: PolicyOptions, limits: Limits, *, shadowed: int = 0
 ) -> dict[str, Any]:
-    """Return the times of all decisions, one by one; with `on_copies`, of the last ones, each on a copy."""
+    """Return the times of all decisions, one by one; with `shadowed`, of the last ones, each on a copy."""
     counts = Counts(time.monotonic_ns)
     policy = Trained(library, limits, counts).make(name, options)
     snapshot = Snapshot(trace.fleet)
@@ -69,21 +69,21 @@ def _times(  # parameters of a run
     decide(snapshot.copy(), queue.part(0, WARM_UP_JOBS), policy)
     decide(snapshot, JobQueue(snapshot), policy)
     took_us, cpu_us, placed, warming = [], [], 0, _fallbacks(counts)
-    first = len(queue) - on_copies if on_copies else 0
+    first = len(queue) - shadowed if shadowed else 0
     if first:
         decide(snapshot, queue.part(0, first), policy)
     for job in range(first, len(queue)):
         alone = queue.part(job, job + 1)
-        stage = snapshot.copy() if on_copies else snapshot
+        stage = snapshot.copy() if shadowed else snapshot
         begun, cpu = time.perf_counter_ns(), time.thread_time_ns()
         plan = decide(stage, alone, policy, overdue={0})
         cpu_us.append((time.thread_time_ns() - cpu) / 1e3)
         took_us.append((time.perf_counter_ns() - begun) / 1e3)
         placed += int(plan.jobs_placed[0])
-        if on_copies:
+        if shadowed:
             decide(snapshot, alone, policy, overdue={0})
     return {
-        "policy": f"{name}, on copies" if on_copies else name,
+        "policy": f"{name}, as shadow" if shadowed else name,
         "budget_ms": limits.budget_ms,
         "p50_us": round(float(np.quantile(took_us, 0.5)), 1),
         "p99_us": round(float(np.quantile(took_us, 0.99)), 1),

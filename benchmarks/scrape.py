@@ -52,7 +52,7 @@ def scrape(seed: int) -> Result:
     notes = [
         f"{CLUSTERS * NODES * GPUS:,} GPUs, {SLICES:,} slices, {WAITING:,} jobs of {KINDS} kinds that wait; "
         "by way of the whole application, packed with gzip as Prometheus asks, in one process, and no socket",
-        "the clock goes on for a minute before each, so that nothing that was worked out before is told again",
+        "the clock advances by a minute before each, so that no cached answer is repeated",
     ]
     return Result("scrape", rows, notes, missed)
 

@@ -13,7 +13,7 @@ HERE = '{cluster=~"$cluster",nodeid=~"$node",deviceuuid=~"$device"}'
 NAMED = "{{cluster}}/{{nodeid}} #{{deviceidx}}"
 
 
-def device_board(language: Language) -> Frame:
+def device_dashboard(language: Language) -> Frame:
     """Return the dashboard of devices."""
     say = language.say
     return Frame(
@@ -80,7 +80,7 @@ def _now(language: Language) -> list[Panel]:
             Show(
                 say("Devices over their limit", "超额设备"),
                 say(
-                    "Devices of which more is held than there is: somebody besides Seaway gives them away.",
+                    "Devices with more allocations than capacity: another scheduler also allocates them.",
                     "占用超过总量的设备：说明有 Seaway 以外的组件在分配它们。",
                 ),
                 width=4,

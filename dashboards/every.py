@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.device import device_board
+from dashboards.device import device_dashboard
 from dashboards.fleet import fleet
 from dashboards.frame import Frame, build
 from dashboards.jobs import jobs
@@ -17,7 +17,7 @@ from dashboards.vgpu import vgpu
 
 DASHBOARDS: Mapping[str, Callable[[Language], Frame]] = {
     "fleet": fleet,
-    "device": device_board,
+    "device": device_dashboard,
     "vgpu": vgpu,
     "network": network,
     "scheduler": scheduler,

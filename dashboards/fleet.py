@@ -58,7 +58,7 @@ def _now(language: Language) -> list[Panel]:
             Show(
                 say("GPU cores allocated", "GPU 算力分配率"),
                 say(
-                    "Share of all cores that is promised to somebody. Below a half, GPUs are paid for and idle; near "
+                    "Share of all cores that are allocated. Below a half, many GPUs are idle; near "
                     "100 %, the next job waits.",
                     "已承诺给用户的算力占比。低于一半说明 GPU 闲置浪费；接近 100 % 时新任务需要排队。",
                 ),
@@ -132,8 +132,8 @@ def _clusters(language: Language) -> list[Panel]:
             Show(
                 say("Clusters", "集群列表"),
                 say(
-                    "One row for each cluster; a click on its name leads to its devices. What is known of one that is "
-                    "silent is as old as the last column says.",
+                    "One row for each cluster; a click on its name opens its devices. Data of a cluster that is "
+                    "unreachable has the age in the last column.",
                     "每行一个集群；点击名称可查看其设备。失联集群的数据时间以最后一列为准。",
                 ),
                 width=16,

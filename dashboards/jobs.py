@@ -194,7 +194,7 @@ def _way(language: Language) -> list[Panel]:
                 say("What became of deployments", "部署结果"),
                 say(
                     "In the time that is shown, before their jobs ran: refused by the cluster, failed to start, struck "
-                    "by a node that failed, not confirmed in time, or removed by somebody.",
+                    "by a node that failed, not confirmed in time, or removed by others.",
                     "所选时间范围内、任务运行之前：被集群拒绝、启动失败、节点故障、确认超时或被人删除。",
                 ),
                 decimals=0,

@@ -26,7 +26,7 @@ FROM_SITE = '{cluster=~"$cluster",site=~"$site",source=~"$source",target=~"$targ
 EVERY_LOSS = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster"}'
 FROM_SOURCE = '{__name__=~"(UserToCluster|ClusterToCluster)PacketLoss",cluster=~"$cluster",source=~"$source"}'
 WAY = "{{source}} → {{target}}"
-KNOWN, UNKNOWN = 'seaway_links{state=~"measured|told"}', 'seaway_links{state=~"stale|unknown"}'
+KNOWN, UNKNOWN = 'seaway_links{state=~"measured|reported"}', 'seaway_links{state=~"stale|unknown"}'
 USED = once("seaway_gateway_used_mbps", "gateway, direction")
 FULL = f"100 * {USED} / on (gateway) group_left {once('seaway_gateway_speed_mbps', 'gateway')}"
 """Utilisation of interfaces, percent."""
@@ -97,7 +97,7 @@ def _now(language: Language) -> list[Panel]:
             Show(
                 say("Most lost", "最高丢包率"),
                 say(
-                    "On the worst link to a gateway that answers somebody; 100 % where that one link is broken.",
+                    "On the worst link to a gateway that is reachable from others; 100 % for a broken link.",
                     "在仍有响应的网关中，最差链路的丢包率；链路完全中断时为 100 %。",
                 ),
                 SHARE,
@@ -258,7 +258,7 @@ def _gateways(language: Language) -> list[Panel]:
             Show(
                 say("Looks at exporters", "读取导出器"),
                 say(
-                    "How often it was looked at what interfaces carry, by what came of it.",
+                    "Number of readings of interfaces, by outcome.",
                     "读取接口流量的次数，按结果区分。",
                 ),
                 PER_SECOND,
@@ -277,7 +277,7 @@ def _agents(language: Language) -> list[Panel]:
             Show(
                 say("Do agents report?", "代理是否上报"),
                 say(
-                    "Green while the agent of a gateway reports. Links that a silent one measures count as unknown.",
+                    "Green while the agent of a gateway reports. Links measured by a lost agent count as unknown.",
                     "绿色表示网关代理正常上报。失联代理测量的链路视为未知。",
                 ),
                 SECONDS,

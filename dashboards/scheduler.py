@@ -17,7 +17,7 @@ def scheduler(language: Language) -> Frame:
         "scheduler",
         say("Scheduler", "调度器"),
         say(
-            "How Seaway itself does: decisions, stages, policies, what clusters are told, the database, requests. "
+            "Seaway itself: decisions, stages, policies, commands to clusters, the database, requests. "
             "Prometheus needs an operator's token for most of it.",
             "Seaway 自身的运行状况：决策、各阶段耗时、策略、下发、数据库与请求。其中大部分需要运维角色的令牌。",
         ),
@@ -83,7 +83,7 @@ def _now(language: Language) -> list[Panel]:
             Show(
                 say("Decisions given back", "退回的决策"),
                 say(
-                    "In the last hour: somebody changed the job while it was decided. A few are no trouble.",
+                    "In the last hour: a user changed the job during the decision. A few are normal.",
                     "最近一小时：决策期间任务被修改。少量属正常。",
                 ),
                 width=4,
@@ -160,7 +160,7 @@ def _decisions(language: Language) -> list[Panel]:
         ),
         lines(
             Show(
-                say("Trained policies: fall-backs", "训练策略的回退"),
+                say("Trained policies: fallbacks", "训练策略的回退"),
                 say(
                     "Decisions that something else made in a policy's place, by why it did not.",
                     "由其他策略代为做出的决策，按原因区分。",
@@ -225,7 +225,7 @@ def _clusters(language: Language) -> list[Panel]:
     return [
         lines(
             Show(
-                say("Still to be told", "待下发"),
+                say("Pending commands", "待下发"),
                 say(
                     "Commands that a cluster has not confirmed. They pile up for one that does not answer.",
                     "集群尚未确认的命令。集群无响应时会堆积。",
@@ -238,7 +238,7 @@ def _clusters(language: Language) -> list[Panel]:
         lines(
             Show(
                 say("Age of the oldest", "最旧命令的等待时长"),
-                say("Of what each cluster is still to be told.", "各集群待下发命令中最旧者。"),
+                say("Oldest pending command of each cluster.", "各集群待下发命令中最旧者。"),
                 SECONDS,
                 8,
             ),
@@ -246,7 +246,7 @@ def _clusters(language: Language) -> list[Panel]:
         ),
         lines(
             Show(
-                say("Told in vain", "未成功的下发"),
+                say("Failed commands", "未成功的下发"),
                 say("What was tried and must be tried again.", "已尝试、需重试的命令。"),
                 width=8,
             ),
@@ -254,9 +254,9 @@ def _clusters(language: Language) -> list[Panel]:
         ),
         lines(
             Show(
-                say("Age of what is known", "已知信息的时长"),
+                say("Age of reports", "已知信息的时长"),
                 say(
-                    "Since each cluster told something, or something there began to fail.",
+                    "Time since the last report of each cluster, or since a source there began to fail.",
                     "距各集群上次有效上报的时间。",
                 ),
                 SECONDS,
@@ -278,7 +278,7 @@ def _clusters(language: Language) -> list[Panel]:
         ),
         lines(
             Show(
-                say("Doubts about what is told", "可疑的上报"),
+                say("Problems in reports", "可疑的上报"),
                 say(
                     "What a cluster says that is broken, unusable, uncertain, or double. The log has each in words.",
                     "集群上报中损坏、不可用、不确定或重复的内容，日志中有详情。",

@@ -32,7 +32,7 @@ def database(language: Language) -> list[Panel]:
             Show(
                 say("Changes that wait", "等待写入的变更"),
                 say(
-                    "To be stored. At 20,000 those who submit are told to come again.",
+                    "Changes to be stored. At 20,000, clients that submit are asked to retry later.",
                     "等待写入存储的变更，达到 20,000 时拒绝新的提交。",
                 ),
                 width=6,
@@ -119,7 +119,7 @@ def pages(language: Language) -> list[Panel]:
         lines(
             Show(
                 say("Requests for pages", "页面请求"),
-                say("By what browsers ask for.", "按浏览器请求的页面。"),
+                say("By requested page.", "按浏览器请求的页面。"),
                 PER_SECOND,
                 8,
             ),

@@ -141,9 +141,9 @@ def _courses(language: Language) -> list[Panel]:
         ),
         ranking(
             Show(
-                say("Least used of what is held", "利用率最低的占用"),
+                say("Least used allocations", "利用率最低的占用"),
                 say(
-                    "Share of its memory that a container uses. Who needs a tenth of that keeps others waiting.",
+                    "Share of its memory that a container uses. A container with a low share keeps others waiting.",
                     "容器对其占用显存的使用比例。只用十分之一的任务在让他人等待。",
                 ),
                 PERCENT,

@@ -17,7 +17,7 @@ from seaway.domain.network import PPM, Ends
 BACKLOG_NS = 100_000_000
 """Maximum backlog of a link with a rate limit, as transmission time: 100 ms, as the buffer of a port."""
 
-KEPT = 2048
+STORED = 2048
 """Number of recent hold times stored per link."""
 
 
@@ -65,7 +65,7 @@ class HeldLink:
 
     conditions: Conditions = field(default_factory=Conditions)
     counts: Counts = field(default_factory=Counts)
-    holds: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    holds: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=STORED))
     _free_ns: int = 0
     _last_ns: int = 0
 

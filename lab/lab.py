@@ -267,9 +267,7 @@ def _there_is_one(name: str) -> ConflictError:
 
 def _no_lab(name: str) -> UnknownError:
     if _namespaces(name) or (FOLDER / name).is_dir():
-        return UnknownError(
-            f"the lab {name!r} is half made: `script/lab down{option(name)}` removes what is there of it"
-        )
+        return UnknownError(f"the lab {name!r} is half made: `script/lab down{option(name)}` removes it")
     there = ", ".join(labs())
     return UnknownError(f"lab {name!r} not found; " + (f"available: {there}" if there else "`script/lab up` makes one"))
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.missing import need_programs
-from tests.turns import FairLock, sort_key
+from tests.order import FairLock, sort_key
 
 TESTS = Path(__file__).resolve().parent
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Wait for the lock."""
-    turns = item.config.stash.get(LOCK, None)
-    with turns.taken(alone=_quiet(item)) if turns else nullcontext():
+    rounds = item.config.stash.get(LOCK, None)
+    with rounds.taken(alone=_quiet(item)) if rounds else nullcontext():
         return (yield)
 
 

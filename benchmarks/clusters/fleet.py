@@ -46,7 +46,7 @@ def fleet(seed: int) -> Result:
         "First full view: from the start of the control plane's process until its API has every node, and shows all as "
         "held that all pods together hold.",
         f"A change: a node is cordoned, or no more, at its API server; until Seaway's API shows it; {CHANGES} times.",
-        "A pod: one that holds a share of a card is gone, or bound again; until Seaway shows what is held; as often.",
+        "A pod with a share of a card is removed, or bound again; until Seaway shows the allocations; as often.",
         "Metrics: all of them, some 600,000 series, as Prometheus reads them, once.",
     ]
     return Result("fleet", rows, notes)

@@ -65,7 +65,7 @@ def agents(_: int) -> Result:
     }
     notes = [
         f"`seaway agent` with {GATEWAYS - 1} gateways to probe, every {HOW.interval_s:g} s; a real control plane to "
-        f"report to, for {AGENTS_S} s once they have settled. Nothing of it hangs on the seed.",
+        f"report to, for {AGENTS_S} s once they have settled. The seed has no effect.",
         "CPU of the whole agent, in the kernel too, on the loopback also for the other end; of 100: times 100, of one "
         "core. Memory: what is its own, with its share of what agents have in common (PSS).",
     ]

@@ -18,7 +18,7 @@ from benchmarks.study.training import Runner, Training
 from seaway.domain.errors import RejectedError
 
 KIND = "placement-16x4"
-KEPT = ROOT / "benchmarks" / "results" / "study"
+RESULTS = ROOT / "benchmarks" / "results" / "study"
 RUNS = ROOT / "runs"
 INTERRUPTED = 130
 
@@ -135,7 +135,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--runs", type=Path, help="where to keep runs and pictures (default runs/study or runs/study-effects)"
     )
-    parser.add_argument("--keep", type=Path, default=KEPT, help="where to keep figures (default %(default)s)")
+    parser.add_argument("--keep", type=Path, default=RESULTS, help="where to keep figures (default %(default)s)")
     parser.add_argument(
         "--known",
         type=Path,

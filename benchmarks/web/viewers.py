@@ -49,9 +49,9 @@ class Viewer:
         self._socket = socketio.AsyncClient(reconnection=False)
         self._socket.on("*", self._take)
 
-    async def look(self, url: str, turns: asyncio.Semaphore) -> None:
+    async def look(self, url: str, slots: asyncio.Semaphore) -> None:
         """Load the page and connect its web socket, as the page's script does."""
-        async with turns, httpx.AsyncClient(headers=self._cookie, timeout=2 * PATIENCE_S) as http:
+        async with slots, httpx.AsyncClient(headers=self._cookie, timeout=2 * PATIENCE_S) as http:
             text = (await http.get(url + self.path)).raise_for_status().text
             found = CLIENT.search(text)
             if found is None:
@@ -82,8 +82,8 @@ async def main() -> None:
     url, many, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     each_way = cycle(product(os.environ["VIEWER_TOKENS"].split(","), paths))
     viewers = [Viewer(path, token) for token, path in islice(each_way, many)]
-    turns = asyncio.Semaphore(AT_ONCE)
-    await asyncio.gather(*(each.look(url, turns) for each in viewers))
+    slots = asyncio.Semaphore(AT_ONCE)
+    await asyncio.gather(*(each.look(url, slots) for each in viewers))
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     print(json.dumps([await each.leave() for each in viewers]), flush=True)

@@ -94,7 +94,7 @@ def test_a_draft_ends_with_the_log_in(look: Look) -> None:
         expect(other.get_by_role("status")).to_have_text("You are logged out.")
 
 
-def test_nobody_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:
+def test_no_one_is_led_to_another_site(look: Look, tokens: dict[str, str]) -> None:
     """A log-in redirects only to this server, whatever a link contains."""
     with look("") as looker:
         page = looker.open("/login?next=//example.org/")

@@ -38,7 +38,7 @@ def write(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
-def test_candidates_appear_while_one_types_and_refusals_stand_at_the_field(look: Look) -> None:
+def test_candidates_appear_while_one_types_and_refusals_are_at_the_field(look: Look) -> None:
     """The form shows the best nodes, the reasons against others, and errors at their fields."""
     name = named("typed")
     with look("user") as looker:
@@ -176,15 +176,15 @@ def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look,
         expect(page.get_by_text("No job is like that.")).to_be_visible()
 
 
-def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Running) -> None:
+def test_what_only_an_address_requests_for_can_be_taken_off(look: Look, demo: Running) -> None:
     """A label and a submitter are shown beside the states; an address of a missing page starts over."""
     name = named("labelled")
     job = demo.submit(name=name, resources={"gpus": 0}, labels={"team": name})
     demo.submit(name=f"{name}-other", resources={"gpus": 0})
     with look("viewer") as looker:
-        page = looker.open(f"/jobs?name={name}&label=team%3D{name}&submitted_by=nobody&after=gone")
+        page = looker.open(f"/jobs?name={name}&label=team%3D{name}&submitted_by=eve&after=gone")
         expect(page.get_by_text("No job is like that.")).to_be_visible()
-        page.get_by_role("button", name="submitted by nobody").click()
+        page.get_by_role("button", name="submitted by eve").click()
         expect(page.locator(".jobs-rows tbody tr")).to_have_count(1)
         expect(page.locator(".jobs-rows")).to_contain_text(job)
         page.get_by_role("button", name=f"label team={name}").click()
@@ -192,7 +192,7 @@ def test_what_only_an_address_asks_for_can_be_taken_off(look: Look, demo: Runnin
         expect(page).to_have_url(re.compile(rf"/jobs\?name={name}$"))
 
 
-def test_a_job_is_stopped_by_who_may_and_after_a_question(look: Look, demo: Running) -> None:
+def test_a_job_is_stopped_by_a_user_who_may_and_after_a_question(look: Look, demo: Running) -> None:
     """A user suspends a job with a reason, which shows immediately; a viewer has no actions."""
     job = demo.submit(name=named("stopped"), run=SERVES)
     demo.await_state(job, "running")
@@ -231,7 +231,7 @@ def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, de
         expect(page.get_by_label("Name")).to_have_value(name)
 
 
-def test_somebody_else_s_change_of_priority_is_told_before_it_is_undone(look: Look, demo: Running) -> None:
+def test_another_user_s_change_of_priority_is_reported_before_it_is_undone(look: Look, demo: Running) -> None:
     """The dialog compares with the priority at its opening; a user who knows of the new one may continue."""
     job = demo.submit(name=named("raised"), run=SERVES)
     demo.await_state(job, "running")
@@ -252,7 +252,7 @@ def test_somebody_else_s_change_of_priority_is_told_before_it_is_undone(look: Lo
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
-def test_what_is_looked_at_of_a_job_is_kept_in_its_address(look: Look, demo: Running) -> None:
+def test_what_is_looked_at_of_a_job_is_stored_in_its_address(look: Look, demo: Running) -> None:
     """A tab and a replica are in the address; the log continues by itself."""
     job = demo.submit(name=named("kept"), replicas=2, run=SERVES)
     demo.await_state(job, "running")

@@ -55,7 +55,7 @@ def tab_to(page: Page, wanted: str) -> None:
     raise AssertionError(f"no {wanted!r} in {said}")
 
 
-def test_what_somebody_holds_stays_where_it_is(look: Look, demo: Running) -> None:
+def test_what_a_user_holds_stays_where_it_is(look: Look, demo: Running) -> None:
     """Focus, selection, scrolling and unfolded parts survive updates."""
     name, job = serve(demo, "held")
     demo.await_state(job, "running")
@@ -113,7 +113,7 @@ def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
         expect(page).to_have_url(there)
 
 
-def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None:
+def test_what_goes_wrong_with_a_press_is_reported(look: Look, demo: Running) -> None:
     """A failed action shows its reason, on any page."""
     _, job = serve(demo, "gone")
     with look("viewer") as looker:
@@ -123,7 +123,7 @@ def test_what_goes_wrong_with_a_press_is_told(look: Look, demo: Running) -> None
         expect(page.locator(".q-notification")).to_contain_text(job)
 
 
-def test_a_page_says_that_its_server_is_gone_and_comes_back_by_itself(look: Look, demo: Running) -> None:
+def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, demo: Running) -> None:
     """An open page reports a restart of the server, and shows new data afterwards, without a reload.
 
     The message is in the user's language, as all messages of the page itself.

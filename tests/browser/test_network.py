@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 INK_IN_THE_DARK = "rgb(228, 237, 242)"
 
 
-def test_what_is_looked_at_is_kept_and_leads_to_a_link_and_back(look: Look) -> None:
+def test_what_is_looked_at_is_stored_and_leads_to_a_link_and_back(look: Look) -> None:
     """View, value and owner of links survive a reload; a cell leads to its link, and that to the other direction."""
     with look("viewer") as looker:
         page = looker.open("/network")
@@ -59,7 +59,7 @@ def test_the_table_says_all_to_everybody(look: Look) -> None:
         assert hindrances(page) == []
 
 
-def test_names_that_there_are_not_are_told_at_the_field_and_in_words(look: Look) -> None:
+def test_names_that_there_are_not_are_reported_at_the_field_and_in_words(look: Look) -> None:
     """A missing gateway leads back to all links; the page of its link reports that, with the typed name."""
     with look("viewer") as looker:
         page = looker.open("/network?gateway=<b>gone")

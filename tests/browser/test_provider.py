@@ -97,7 +97,7 @@ def test_an_answer_to_another_log_in_is_not_taken(browser: Browser, url: str, pr
     provider.role = "operator"
     with looking(browser, url) as looker:
         page = looker.context.new_page()
-        page.goto(f"{url}/login/callback?code=a-code&state=somebody-elses")
+        page.goto(f"{url}/login/callback?code=a-code&state=another-users")
         expect(page).to_have_url(re.compile("/login"))
         expect(page.get_by_role("alert")).to_contain_text("try again")
         assert "seaway_token" not in {each["name"] for each in looker.context.cookies()}

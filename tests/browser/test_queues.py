@@ -39,7 +39,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
     demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-1"})
 
 
-def test_operators_make_and_remove_queues_and_mistakes_stand_at_the_field(look: Look) -> None:
+def test_operators_make_and_remove_queues_and_mistakes_are_at_the_field(look: Look) -> None:
     """Errors of names are shown beside the field; a removed queue is gone, also from a page that shows it."""
     with look("operator") as looker:
         page = looker.open("/queues")

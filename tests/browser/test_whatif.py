@@ -25,7 +25,7 @@ def test_an_answer_is_drawn_and_survives_a_reload(look: Look) -> None:
         assert hindrances(page) == []
 
 
-def test_mistakes_stand_at_their_fields(look: Look) -> None:
+def test_mistakes_are_at_their_fields(look: Look) -> None:
     """A missing name or an invalid amount is reported beside the field; an empty form sends no query."""
     with look() as looker:
         page = looker.open("/whatif")

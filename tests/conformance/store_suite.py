@@ -272,7 +272,7 @@ def _refused(store: Store, change: Change, error: type[InvariantError] = Invaria
     raise AssertionError("a store stored what it has to refuse")
 
 
-def records_come_back_as_they_were(opening: Opening) -> None:
+def records_return_as_they_were(opening: Opening) -> None:
     """Every field of every kind of record is stored, and another process reads it."""
     store, other = led(opening), opening()
     job = make.job_record(
@@ -554,7 +554,7 @@ CASES: tuple[Case, ...] = (
     *QUESTIONS,
     defaults_are_in_place,
     only_the_leader_writes,
-    records_come_back_as_they_were,
+    records_return_as_they_were,
     versions_count_up_by_one,
     conflicts_leave_others_alone,
     missing_rows_cannot_be_updated,

@@ -81,7 +81,7 @@ def test_hami_may_call_its_resources_otherwise(karmada: bool, tmp_path: Path) ->
         assert named == {"example.com/vgpu", "example.com/mem", "example.com/cores"}
 
 
-def test_who_did_not_say_so_is_told_of_it(tmp_path: Path) -> None:
+def test_who_did_not_say_so_is_informed_of_it(tmp_path: Path) -> None:
     """Devices with another resource name cannot be allocated, and the problem names the setting."""
     node = counted("example.com/vgpu")
     with running(ClusterSettings(), tmp_path, node, karmada=False) as (_, cluster, _):

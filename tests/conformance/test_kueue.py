@@ -18,7 +18,7 @@ from tests.fakes.kubernetes.kinds import JOBS, KUBERNETES, KUEUE_WORKLOADS
 from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 from tests.unit.fakes.kubernetes.test_kueue import API
 
-STUCK_S = 0.5
+POD_START_S = 0.5
 MISSING = "Kueue does not let it in: LocalQueue default doesn't exist"
 
 
@@ -50,7 +50,7 @@ def under(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Under]:
     with ApiServer("alpha", **({"kinds": kinds} if kinds else {})) as server:
         furnish(server)
         server.kubeconfig(tmp_path / "alpha")
-        limits = Limits(unreachable_timeout_s=0.4, unschedulable_timeout_s=0.2, pod_start_timeout_s=STUCK_S)
+        limits = Limits(unreachable_timeout_s=0.4, unschedulable_timeout_s=0.2, pod_start_timeout_s=POD_START_S)
         backends = KubernetesBackends(tmp_path, replace(OPTIONS, limits=limits), seed=1)
         made = Under(server, backends.clusters()[0], backends.close, server)
         wait(made.received, "the first list")

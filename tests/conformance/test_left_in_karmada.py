@@ -46,7 +46,7 @@ def workloads(under: Under, cursor: str = "") -> list[Workload]:
     return list(under.cluster.changes(cursor, 0).workloads)
 
 
-def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, under: Under) -> None:
+def test_policies_without_a_workload_are_reported_and_removed(world: KarmadaWorld, under: Under) -> None:
     """After a user deletes a workload, no member has it: it is reported again as remaining in Karmada, and removed."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done
@@ -55,7 +55,7 @@ def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, u
         world.control.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
     wait(lambda: not world.members["alpha"].list(PODS, "seaway"), "no pods")
     cursor = under.cluster.changes("", 0).cursor
-    wait(lambda: under.cluster.changes(cursor, 0).complete, "that everything is told")
+    wait(lambda: under.cluster.changes(cursor, 0).complete, "a complete report")
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.GONE], "what is left")
     assert [(each.job_id, each.attempt) for each in workloads(under)] == [(one.job_id, one.attempt)]
     assert policies(world)
@@ -63,7 +63,7 @@ def test_policies_without_a_workload_are_told_and_removed(world: KarmadaWorld, u
     wait(lambda: not policies(world) and not workloads(under), "that nothing is left")
 
 
-def test_what_runs_is_not_told_as_left(under: Under) -> None:
+def test_what_runs_is_not_reported_as_left(under: Under) -> None:
     """Policies of a running workload exist as long as it does, and are not reported as remaining."""
     one = deploy(under.made())
     assert answer(under.cluster, one).done

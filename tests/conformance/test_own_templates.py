@@ -155,7 +155,7 @@ def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
         wait(lambda: not way.left(), "nothing left")
 
 
-def test_what_nobody_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
+def test_what_no_one_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
     """After a user deleted the workload, its other objects remain, and the removal deletes them."""
     one = runs(way)
     for each in way.commands.list(STATEFUL_SETS, "seaway"):
@@ -181,7 +181,7 @@ def test_claims_of_devices_are_removed_after_a_restart(way: Way) -> None:
         wait(lambda: not way.commands.list(CLAIM_TEMPLATES, "seaway"), "no claims")
 
 
-def test_a_workload_that_vanishes_is_told(way: Way) -> None:
+def test_a_workload_that_vanishes_is_reported(way: Way) -> None:
     """A deleted workload is reported, also of a kind that only users' templates write, and from before the start."""
     runs(way)
     with way.joined(WITH) as cluster:
@@ -262,12 +262,12 @@ def test_a_kind_whose_listing_fails_stops_nothing(
         for server, fault in zip((way.member, way.commands), faults, strict=True):
             server.faults.end(fault)
         wait(lambda: answer(cluster, removal(one)).done, "the removal of what is found now")
-        wait(lambda: not cluster.collector_state().problems["failing"], "the kind heard again")
+        wait(lambda: not cluster.collector_state().problems["failing"], "reports of the kind")
     said = [each.getMessage() for each in caplog.records if "is ignored until" in each.getMessage()]
     assert len(said) == (2 if way.karmada else 1)
 
 
-def test_a_kind_that_begins_to_fail_leaves_its_cluster_heard(way: Way) -> None:
+def test_a_kind_that_begins_to_fail_leaves_its_cluster_observed(way: Way) -> None:
     """Earlier observations of the kind stay valid, and nothing else becomes stale."""
     with way.joined(WITH) as cluster:
         under(way, cluster)

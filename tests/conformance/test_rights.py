@@ -162,7 +162,7 @@ def prove(asked: set[Right], *files: str) -> None:
 
 def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str] = BUILT_IN) -> None:
     """Run a job of every template in a cluster, read a log, and remove them all."""
-    wait(lambda: _is_heard(cluster), "the first list")
+    wait(lambda: _is_observed(cluster), "the first list")
     made = []
     for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
         placed = [("node-1", (share("GPU-node-1-0"),))]
@@ -175,7 +175,7 @@ def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str
     wait(lambda: all(each.result(WAIT_S).done for each in cluster.send(removals)), "the end of it all")
 
 
-def _is_heard(cluster: KubernetesCluster) -> bool:
+def _is_observed(cluster: KubernetesCluster) -> bool:
     try:
         return cluster.changes("", 0).complete
     except UnavailableError:

@@ -210,7 +210,7 @@ def test_chosen_clusters_get_the_workload(case: Case, members: list[str]) -> Non
     eventually(fully, "it is fully applied")
 
 
-def test_status_comes_back(case: Case, members: list[str]) -> None:
+def test_status_returns(case: Case, members: list[str]) -> None:
     """The binding reports the replicas and the health of each cluster; the template has their sum."""
     member = members[0]
     case.deploy(1)
@@ -282,7 +282,7 @@ def test_scaling_leaves_the_clusters(case: Case, members: list[str]) -> None:
     case.choose("web-deployment", **{member: 1})
     case.there(member, f"{case.deployments}/web")
     made(case.api.patch(f"{case.deployments}/web", json={"spec": {"replicas": 4}}, headers=MERGE), 200)
-    eventually(lambda: case.binding("web-deployment")["spec"]["replicas"] == 4, "the binding has heard of it")
+    eventually(lambda: case.binding("web-deployment")["spec"]["replicas"] == 4, "the new number in the binding")
     assert case.binding("web-deployment")["spec"]["clusters"] == [{"name": member, "replicas": 1}]
     case.choose("web-deployment", **{member: 4})
     eventually(lambda: case.there(member, f"{case.deployments}/web")["spec"]["replicas"] == 4, "it is scaled")
@@ -357,7 +357,7 @@ def test_jobs_are_divided(case: Case, members: list[str]) -> None:
     case.choose("train-job", **{one: 2, two: 1})
     found = [case.there(member, f"{case.jobs}/train")["spec"] for member in members]
     assert [(one["parallelism"], one["completions"]) for one in found] == [(2, 4), (1, 2)]
-    eventually(lambda: case.said("train-job", one).get("status", {}).get("active") == 2, "the status comes back")
+    eventually(lambda: case.said("train-job", one).get("status", {}).get("active") == 2, "the status of the member")
 
 
 def test_karmada_schedules_what_names_it(case: Case, members: list[str]) -> None:

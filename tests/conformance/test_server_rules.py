@@ -162,7 +162,7 @@ def test_created_object_is_identified(api: httpx.Client, maps: str) -> None:
     assert entry["fieldsV1"] == {"f:data": {".": {}, "f:b": {}}}
 
 
-def test_errors_are_said_in_full(api: httpx.Client, maps: str, deployments: str) -> None:
+def test_errors_are_reported_in_full(api: httpx.Client, maps: str, deployments: str) -> None:
     """NotFound, AlreadyExists and missing namespaces get a Status that names the object."""
     missing = api.get(f"{deployments}/none").json()
     assert missing == {
@@ -381,7 +381,7 @@ def test_what_is_too_large_is_refused(api: httpx.Client, maps: str) -> None:
     made(api.post(maps, json=config_map(b="x" * 1024 * 1024)))
 
 
-def test_fields_that_nobody_knows(api: httpx.Client, space: str) -> None:
+def test_fields_that_no_one_knows(api: httpx.Client, space: str) -> None:
     """Unknown fields are dropped with a warning, rejected under strict validation, and always rejected in an apply."""
     jobs = f"/apis/batch/v1{space}/jobs"
     body = job(noSuchField=1)
@@ -1047,7 +1047,7 @@ def test_servers_say_what_they_serve(api: httpx.Client) -> None:
     assert httpx.Headers(api.get("/apis").headers)["content-type"] == "application/json"
 
 
-def test_strangers_are_kept_out(api: httpx.Client) -> None:
+def test_strangers_are_stored_out(api: httpx.Client) -> None:
     """An unknown token gets 401, even where none is required."""
     for path in ("/api/v1/namespaces", "/readyz"):
         answer = api.get(path, headers={"Authorization": "Bearer wrong"})

@@ -338,7 +338,7 @@ class MemoryStore:
     def _answer(self) -> None:
         """Raise the error of `fail_next` or `set_available`."""
         if not self.database.available:
-            raise UnavailableError("the store was told to be unavailable")
+            raise UnavailableError("the store was set to be unavailable")
         if self._failures and not self._failures[0][1]:
             raise self._failures.pop(0)[0]
 

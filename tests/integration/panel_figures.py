@@ -69,7 +69,7 @@ def without_rates(query: str) -> str:
 
 
 class Reported:
-    """Answers of the API about a demo at rest."""
+    """Answers of the API about a demo idle."""
 
     def __init__(self, demo: WatchedDemo) -> None:
         self._demo = demo
@@ -362,7 +362,7 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("fleet", "Clusters/Silent for"): AGE,
     ("fleet", "Do clusters answer?"): AGE,
     ("device", "Age of what is measured"): AGE,
-    ("vgpu", "Least used of what is held"): LOWEST,
+    ("vgpu", "Least used allocations"): LOWEST,
     ("network", "Fullest interface"): TRAFFIC,
     ("network", "Bandwidth free"): TRAFFIC,
     ("network", "Links to clusters/Bandwidth free"): TRAFFIC,
@@ -379,16 +379,16 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("scheduler", "Decisions/tried"): INSIDE,
     ("scheduler", "What keeps jobs waiting"): ASKED_FOR,
     ("scheduler", "Trained policies: time to decide"): INSIDE,
-    ("scheduler", "Trained policies: fall-backs"): INSIDE,
+    ("scheduler", "Trained policies: fallbacks"): INSIDE,
     ("scheduler", "Half of all took less"): TIMES,
     ("scheduler", "99 of 100 took less"): TIMES,
     ("scheduler", "Until clusters took it over"): TIMES,
-    ("scheduler", "Still to be told"): INSIDE,
+    ("scheduler", "Pending commands"): INSIDE,
     ("scheduler", "Age of the oldest"): INSIDE,
     ("scheduler", "Reported in vain"): INSIDE,
-    ("scheduler", "Age of what is known"): AGE,
+    ("scheduler", "Age of reports"): AGE,
     ("scheduler", "Sources that fail"): INSIDE,
-    ("scheduler", "Doubts about what is told"): INSIDE,
+    ("scheduler", "Problems in reports"): INSIDE,
     ("scheduler", "Time of a transaction"): INSIDE,
     ("scheduler", "Changes that wait"): INSIDE,
     ("scheduler", "Transactions"): INSIDE,

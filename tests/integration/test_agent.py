@@ -153,12 +153,12 @@ def test_agent_reports_without_privileges_and_stops_cleanly(served: Served, tmp_
     token = token_file(served, tmp_path, "gw-1")
     with Agent(tmp_path, "gw-1", NETNS[0], "--server", served.url, "--token-file", str(token)) as agent:
         until(lambda: reported(served)["rounds"] >= 2)
-        nobody = find_account("nobody")
+        no_one = find_account("nobody")
         threads = agent.threads()
         assert len(threads) >= 3
         for each in threads:
-            assert {*each.uids} == {nobody.uid}
-            assert {*each.gids} == {nobody.gid}
+            assert {*each.uids} == {no_one.uid}
+            assert {*each.gids} == {no_one.gid}
             assert each.groups == ()
             assert held_capabilities(each) == []
             assert each.capabilities["CapBnd"] == 0
@@ -255,16 +255,16 @@ def test_agent_stops_when_its_address_changes(served: Served, tmp_path: Path) ->
     first, second = (token_file(served, tmp_path, gateway) for gateway in ("gw-1", "gw-2"))
     reported = ("--address", "fd00:51d:1::2")
     with (
-        Agent(tmp_path, "gw-1", NETNS[0], *reach, "--token-file", str(first)) as asking,
+        Agent(tmp_path, "gw-1", NETNS[0], *reach, "--token-file", str(first)) as requesting,
         Agent(tmp_path, "gw-2", NETNS[1], *reach, "--token-file", str(second), *reported) as knowing,
     ):
-        until(lambda: "targets to probe" in asking.said and "targets to probe" in knowing.said)
+        until(lambda: "targets to probe" in requesting.said and "targets to probe" in knowing.said)
         changed = network()
         changed["gateways"][0]["address"], changed["gateways"][1]["address"] = "fd00:51d:1::8", "fd00:51d:1::9"
         try:
             asked(served, "PUT", "/network", changed)
-            assert asking.process.wait(TIMEOUT_S) == 2, asking.said
-            assert "the gateway's address is now fd00:51d:1::8, and probes come from fd00:51d:1::1" in asking.said
+            assert requesting.process.wait(TIMEOUT_S) == 2, requesting.said
+            assert "the gateway's address is now fd00:51d:1::8, and probes come from fd00:51d:1::1" in requesting.said
             until(lambda: "the network has fd00:51d:1::9 for this gateway" in knowing.said)
             time.sleep(1.5)  # the time of three requests
             assert knowing.said.count("the network has") == 1

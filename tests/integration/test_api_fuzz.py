@@ -93,7 +93,7 @@ def test_no_request_causes_an_undocumented_response(served: Served) -> None:
 
         try:
             ask()
-        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001  # all operations are tried, and all failures told
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001  # all operations are tried, and all failures are reported
             failures.append(f"{operation.label}: {error}")
     assert asked >= EXAMPLES * 20
     assert not failures, "\n\n".join(failures)

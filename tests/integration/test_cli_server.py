@@ -337,7 +337,7 @@ def test_shell_completes_names_from_the_server(cli: Cli, monkeypatch: pytest.Mon
         assert cli().out.split() == offered
 
 
-def test_completion_is_silent_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_is_unreachable_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shell completion never prints errors."""
     monkeypatch.setattr("seaway.cli.remote.TIMEOUT_S", 0.0)
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")

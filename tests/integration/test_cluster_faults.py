@@ -445,17 +445,17 @@ class World:
 
     def settled(self, short: set[str]) -> bool:
         """Report whether every job is settled: services run, all others ended; short ones are finished here."""
-        calm = True
+        no_overload = True
         for each in self.jobs:
             row = self.job(each)
             if row.state.final:
                 continue
             if each in short:
                 self.finish(each)
-                calm = False
+                no_overload = False
             elif row.state is not JobState.RUNNING or row.spec.template != "deployment":
-                calm = False
-        return calm
+                no_overload = False
+        return no_overload
 
     def check(self) -> None:
         """Check that nothing is lost, orphaned or overcommitted, and that nothing ran twice for too long."""

@@ -125,21 +125,21 @@ def test_one_thing_can_be_chosen(watched: Watched) -> None:
     chosen = {"cluster": held["cluster"], "node": held["nodeid"], "device": held["deviceuuid"]}
     labels = {"cluster": "cluster", "node": "nodeid", "device": "deviceuuid"}
     for name, value in chosen.items():
-        asking = [each for each in EVERY if f"${name}" in each.query]
-        assert len(asking) > 5
+        requesting = [each for each in EVERY if f"${name}" in each.query]
+        assert len(requesting) > 5
         narrow = {other: chosen[other] for other in list(chosen)[: list(chosen).index(name) + 1]}
-        answers = {each: watched.ask(each.query, **narrow) for each in asking}
+        answers = {each: watched.ask(each.query, **narrow) for each in requesting}
         others = [
             each for each, rows in answers.items() for row in rows if row["metric"].get(labels[name], value) != value
         ]
         assert others == []
-        assert [each for each in asking if "count by" in each.query and not answers[each]] == []
-        nothing = [each for each in asking if watched.ask(each.query, **{**narrow, name: "no-such"})]
+        assert [each for each in requesting if "count by" in each.query and not answers[each]] == []
+        nothing = [each for each in requesting if watched.ask(each.query, **{**narrow, name: "no-such"})]
         assert nothing == []
 
 
 @pytest.fixture(scope="module")
-def calm(watched: Watched) -> Watched:
+def no_overload(watched: Watched) -> Watched:
     """Stop the demo's changes, once jobs have completed and failed, and Prometheus has scraped that."""
 
     def ended() -> bool:
@@ -182,134 +182,136 @@ def pages(demo: WatchedDemo, path: str, what: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_fleets_figures_are_the_apis(calm: Watched) -> None:
+def test_the_fleets_figures_are_the_apis(no_overload: Watched) -> None:
     """The numbers of devices and allocations, total and by cluster, are the API's."""
-    devices = pages(calm.demo, "/fleet/devices", "devices")
-    clusters = calm.demo.get("/fleet/clusters")["clusters"]
-    assert calm.value(query_of("fleet", "GPUs")) == len(devices)
+    devices = pages(no_overload.demo, "/fleet/devices", "devices")
+    clusters = no_overload.demo.get("/fleet/clusters")["clusters"]
+    assert no_overload.value(query_of("fleet", "GPUs")) == len(devices)
     for title, what in (("GPU cores allocated", "gpu_milli"), ("GPU memory allocated", "gpu_memory_mib")):
         total = sum(each[what]["total"] for each in clusters)
         used = sum(each[what]["used"] for each in clusters)
         in_sum = next(each.query for each in EVERY if (each.dashboard, each.title) == ("fleet", title))
-        assert calm.value(in_sum) == pytest.approx(100 * used / total)
-    assert calm.value(query_of("fleet", "Idle GPUs")) == sum(not each["slices"] for each in devices)
-    assert calm.value(query_of("fleet", "vGPUs")) == sum(len(each["slices"]) for each in devices)
+        assert no_overload.value(in_sum) == pytest.approx(100 * used / total)
+    assert no_overload.value(query_of("fleet", "Idle GPUs")) == sum(not each["slices"] for each in devices)
+    assert no_overload.value(query_of("fleet", "vGPUs")) == sum(len(each["slices"]) for each in devices)
     for column, what in (("Cores", "gpu_milli"), ("Memory", "gpu_memory_mib")):
-        shares = calm.by(query_of("fleet", "Clusters", column), "cluster")
+        shares = no_overload.by(query_of("fleet", "Clusters", column), "cluster")
         expected = {(each["name"],): 100 * each[what]["used"] / each[what]["total"] for each in clusters}
         assert shares == pytest.approx(expected, abs=1e-3)
-    counts = calm.by(query_of("fleet", "Clusters", "GPUs"), "cluster")
+    counts = no_overload.by(query_of("fleet", "Clusters", "GPUs"), "cluster")
     assert counts == {(each["name"],): each["gpus"] for each in clusters}
 
 
-def test_devices_figures_are_the_apis(calm: Watched) -> None:
+def test_devices_figures_are_the_apis(no_overload: Watched) -> None:
     """Allocation and use of each device, row by row, are the API's."""
-    devices = {each["uuid"]: each for each in pages(calm.demo, "/fleet/devices", "devices")}
-    memory = calm.by(query_of("device", "Devices", "Memory there is"), "deviceuuid")
+    devices = {each["uuid"]: each for each in pages(no_overload.demo, "/fleet/devices", "devices")}
+    memory = no_overload.by(query_of("device", "Devices", "Memory there is"), "deviceuuid")
     assert memory == {(uuid,): each["memory_mib"]["total"] * MIB for uuid, each in devices.items()}
-    free = calm.by(query_of("device", "Devices", "Memory free"), "deviceuuid")
+    free = no_overload.by(query_of("device", "Devices", "Memory free"), "deviceuuid")
     assert free == {
         (uuid,): (each["memory_mib"]["total"] - each["memory_mib"]["used"]) * MIB for uuid, each in devices.items()
     }
-    held = calm.by(query_of("device", "Devices", "Holder"), "deviceuuid")
+    held = no_overload.by(query_of("device", "Devices", "Holder"), "deviceuuid")
     assert held == {(uuid,): len(each["slices"]) for uuid, each in devices.items()}
-    used = calm.by("GPUDeviceMemoryUsed", "deviceuuid")
+    used = no_overload.by("GPUDeviceMemoryUsed", "deviceuuid")
     assert used == {(uuid,): each["used"]["memory_bytes"] for uuid, each in devices.items()}
 
 
-def test_vgpus_figures_are_the_apis(calm: Watched) -> None:
+def test_vgpus_figures_are_the_apis(no_overload: Watched) -> None:
     """There are as many rows as slices, with the same total memory."""
-    slices = pages(calm.demo, "/fleet/slices", "slices")
-    assert calm.value(query_of("vgpu", "vGPU")) == len(slices)
-    rows = calm.by(query_of("vgpu", "vGPUs", "Memory held"), "deviceuuid", "pod")
+    slices = pages(no_overload.demo, "/fleet/slices", "slices")
+    assert no_overload.value(query_of("vgpu", "vGPU")) == len(slices)
+    rows = no_overload.by(query_of("vgpu", "vGPUs", "Memory held"), "deviceuuid", "pod")
     assert sum(rows.values()) == sum(each["memory_mib"] for each in slices) * MIB
     assert len(rows) == len(slices)
 
 
-def test_the_networks_figures_are_the_apis(calm: Watched) -> None:
+def test_the_networks_figures_are_the_apis(no_overload: Watched) -> None:
     """Latency, jitter and loss of each link from users are the API's, in the units of the dashboard."""
-    links = calm.demo.get("/links", source="gw-4")
-    latency = calm.by(query_of("network", "Links to clusters", "Round trip"), "target")
+    links = no_overload.demo.get("/links", source="gw-4")
+    latency = no_overload.by(query_of("network", "Links to clusters", "Round trip"), "target")
     assert latency == {(each["targetName"],): each["net"]["latency"] for each in links}
-    loss = calm.by(query_of("network", "Links to clusters", "Loss"), "target")
+    loss = no_overload.by(query_of("network", "Links to clusters", "Loss"), "target")
     assert loss == pytest.approx({(each["targetName"],): each["net"]["packetLoss"] for each in links})
     assert loss["gw-3",] == pytest.approx(0.2)
-    assert calm.value(query_of("network", "Gateways that answer nobody")) == 0
+    assert no_overload.value(query_of("network", "Gateways that answer nobody")) == 0
 
 
-def test_jobs_figures_are_the_apis(calm: Watched) -> None:
+def test_jobs_figures_are_the_apis(no_overload: Watched) -> None:
     """Jobs by state, pending jobs by queue, and finished jobs are the API's."""
-    there = calm.demo.get("/job-counts")["states"]
-    counted = calm.by(query_of("jobs", "Jobs by state"), "state")
+    there = no_overload.demo.get("/job-counts")["states"]
+    counted = no_overload.by(query_of("jobs", "Jobs by state"), "state")
     assert {state: counted[state,] for state in ("running", "queued")} == {
         state: there[state] for state in ("running", "queued")
     }
-    waiting = calm.by(query_of("jobs", "Queues", "Waiting"), "queue")
+    waiting = no_overload.by(query_of("jobs", "Queues", "Waiting"), "queue")
     assert sum(waiting.values()) == there["queued"] > 0
-    ended = calm.by("seaway_jobs_reached_total", "state")
+    ended = no_overload.by("seaway_jobs_reached_total", "state")
     for state in ("completed", "failed"):
         assert ended[state,] == there[state] > 0
 
 
-def test_the_schedulers_figures_are_the_apis(calm: Watched) -> None:
+def test_the_schedulers_figures_are_the_apis(no_overload: Watched) -> None:
     """Pending jobs are shown, each counted for one rule; as many were placed as became scheduled."""
-    waiting = calm.value(query_of("scheduler", "Waiting jobs"))
-    assert waiting == calm.demo.get("/job-counts")["states"]["queued"]
-    calm.until(lambda: calm.value("sum(seaway_jobs_unschedulable)") == waiting, "rules are told for ten seconds")
-    assert calm.value(query_of("scheduler", "Ready")) == 1
-    placed = calm.value("sum(seaway_jobs_placed_total)")
-    assert placed == calm.value('sum(seaway_jobs_reached_total{state="scheduled"})')
+    waiting = no_overload.value(query_of("scheduler", "Waiting jobs"))
+    assert waiting == no_overload.demo.get("/job-counts")["states"]["queued"]
+    no_overload.until(
+        lambda: no_overload.value("sum(seaway_jobs_unschedulable)") == waiting, "rules are counted for ten seconds"
+    )
+    assert no_overload.value(query_of("scheduler", "Ready")) == 1
+    placed = no_overload.value("sum(seaway_jobs_placed_total)")
+    assert placed == no_overload.value('sum(seaway_jobs_reached_total{state="scheduled"})')
 
 
-def test_every_panel_is_held_to_the_api_or_says_why_not(calm: Watched) -> None:
+def test_every_panel_is_held_to_the_api_or_says_why_not(no_overload: Watched) -> None:
     """Every panel is compared with the API, or listed with the reason why not."""
     there = {(each.dashboard, each.title, each.legend) for each in EVERY}
-    shown = expected(Reported(calm.demo)).keys()
+    shown = expected(Reported(no_overload.demo)).keys()
     reasons = {key for key in there if reason_without(key)}
     assert shown | reasons == there
     assert shown & reasons == set()
 
 
-def test_panels_show_what_the_api_says(calm: Watched) -> None:
+def test_panels_show_what_the_api_says(no_overload: Watched) -> None:
     """Panels have the API's values and labels, none missing and none more; rates by their counters."""
     queries = defaultdict(list)
     for each in EVERY:
         queries[each.dashboard, each.title, each.legend].append(without_rates(each.query))
     wrong = {}
-    for key, shown in expected(Reported(calm.demo)).items():
-        found = {name: value for query in queries[key] for name, value in calm.by(query, *shown.labels).items()}
+    for key, shown in expected(Reported(no_overload.demo)).items():
+        found = {name: value for query in queries[key] for name, value in no_overload.by(query, *shown.labels).items()}
         if error := shown.difference(found):
             wrong[key] = error
     assert wrong == {}
 
 
-def test_every_series_is_the_apis(calm: Watched) -> None:
+def test_every_series_is_the_apis(no_overload: Watched) -> None:
     """The series behind panels, of clusters, devices, vGPUs and links, equal the API's JSON."""
     reported: dict[str, dict[tuple[str, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def differing() -> list[str]:
-        data = calm.demo.get("/metrics")["data"]
+        data = no_overload.demo.get("/metrics")["data"]
         assert len(data) > 20
         found = []
         for name, series in data.items():
             labels = sorted(series[0].keys() - {"value"})
             for each in series:
                 reported[name][tuple(str(each[label]) for label in labels)].append(each["value"])
-            seen = calm.by(name, *labels)
+            seen = no_overload.by(name, *labels)
             if seen.keys() != reported[name].keys() or any(
                 all(value != pytest.approx(one) for one in reported[name][key]) for key, value in seen.items()
             ):
-                found.append(f"{name}: {seen}, and the API told {dict(reported[name])}")
+                found.append(f"{name}: {seen}, and the API reported {dict(reported[name])}")
         return found
 
     with suppress(AssertionError):
-        calm.until(lambda: not differing(), "links are measured again, and scraped a little later")
+        no_overload.until(lambda: not differing(), "links are measured again, and scraped a little later")
     assert not differing()
 
 
-def test_alerts_go_by_series_that_are_there(calm: Watched) -> None:
+def test_alerts_go_by_series_that_are_there(no_overload: Watched) -> None:
     """Alerts query existing series: a renamed metric would make an alert that never fires."""
-    names = set(calm.client.get("/api/v1/label/__name__/values").json()["data"])
+    names = set(no_overload.client.get("/api/v1/label/__name__/values").json()["data"])
     for path in (SHIPPED / "rules").glob("*.yml"):
         for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
             for rule in group["rules"]:
@@ -317,11 +319,11 @@ def test_alerts_go_by_series_that_are_there(calm: Watched) -> None:
                 assert asked_for <= names, rule["alert"]
 
 
-def test_variables_offer_what_there_is(calm: Watched) -> None:
+def test_variables_offer_what_there_is(no_overload: Watched) -> None:
     """Clusters, nodes, devices, queues and sites can be selected, each by a label of an existing series."""
     for frame in DASHBOARDS.values():
         for variable in frame(Language.ENGLISH).variables:
-            offered = {each["metric"].get(variable.label, "") for each in calm.ask(variable.series)}
+            offered = {each["metric"].get(variable.label, "") for each in no_overload.ask(variable.series)}
             assert offered, variable
             if variable.name == "cluster":
                 assert offered == {"cluster-1", "cluster-2", "cluster-3"}

@@ -133,7 +133,7 @@ def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPa
     assert everything(there) == before
 
 
-def test_a_database_that_is_not_empty_is_kept_unless_forced(url: str, tmp_path: Path) -> None:
+def test_a_database_that_is_not_empty_is_stored_unless_forced(url: str, tmp_path: Path) -> None:
     """A restore replaces existing data only with force, and then completely."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)

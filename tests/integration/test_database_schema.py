@@ -89,7 +89,7 @@ def test_migrations_keep_what_is_stored(url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_measured_of_links_is_kept_by_migrations(url: str) -> None:
+def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
     """Samples from before silent links and paths are there after the migration, and silent links can be stored."""
     engines = open_engines(url)
     with engines.write.begin() as connection:
@@ -101,9 +101,9 @@ def test_what_was_measured_of_links_is_kept_by_migrations(url: str) -> None:
     database.migrate(url)
     store = database.open_store(url)
     store.lead("me")
-    silent = LinkSample(2, "a", "b", None, 0, 10**6, 0, 0, "direct")
-    store.commit([Change(insert=[silent])])
-    assert store.link_samples("a", "b", 0, 10) == [LinkSample(1, "a", "b", 2, 3, 4, 5, 6), silent]
+    unreachable = LinkSample(2, "a", "b", None, 0, 10**6, 0, 0, "direct")
+    store.commit([Change(insert=[unreachable])])
+    assert store.link_samples("a", "b", 0, 10) == [LinkSample(1, "a", "b", 2, 3, 4, 5, 6), unreachable]
     store.close()
 
 
@@ -186,7 +186,7 @@ def test_defaults_of_a_spec_stay() -> None:
     }
 
 
-def test_a_deployment_stored_before_templates_said_what_comes_back_still_does() -> None:
+def test_a_deployment_stored_before_templates_said_what_returns_still_does() -> None:
     """A service that an earlier Seaway accepted is still restarted when it ends."""
     before = '{"name":"a","demand":{"request":{}},"template":"%s"}'
     assert [codec.read_spec(before % template).restarts for template in ("deployment", "job")] == [True, False]

@@ -54,7 +54,7 @@ def drawn(client: httpx.Client, query: str, began_s: int, lasts_s: int = STEPS *
     return ends
 
 
-def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> None:
+def test_as_many_are_drawn_as_are_reported(client: httpx.Client, began_s: int) -> None:
     """It draws the series that are highest at the end, over the whole time; a choice per moment would draw all."""
     query = f"GPUDeviceCoreAllocated{HERE}"
     assert len(drawn(client, f"topk({MOST}, max by ({DEVICE}) ({query}))", began_s)) == DEVICES
@@ -62,7 +62,7 @@ def test_as_many_are_drawn_as_are_said(client: httpx.Client, began_s: int) -> No
     assert sorted(drawn(client, most(query, HERE, DEVICE, least=True), began_s).values()) == [*range(MOST)]
 
 
-def test_what_is_worked_out_is_chosen_by_what_comes_of_it(client: httpx.Client, began_s: int) -> None:
+def test_extreme_values_are_chosen_by_their_effect(client: httpx.Client, began_s: int) -> None:
     """Derived values select their series by the value at the end."""
     query = f"100 - GPUDeviceCoreAllocated{HERE} / (0 * GPUDeviceCoreAllocated{HERE} + 1)"
     ends = drawn(client, most(query, HERE, DEVICE), began_s)

@@ -47,7 +47,7 @@ def outages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Futu
 
 
 @pytest.mark.parametrize("kind", sorted(SERVERS))
-def test_a_database_that_is_away_is_told_and_waited_for(kind: str, outages: dict[str, Future[None]]) -> None:
+def test_a_database_that_is_away_is_reported_and_waited_for(kind: str, outages: dict[str, Future[None]]) -> None:
     """While the database is down requests get 503 with Retry-After; running jobs continue, accepted ones end."""
     outages[kind].result()
 
@@ -85,7 +85,7 @@ def outlast(kind: str, folder: Path) -> None:
         database.remove()
 
 
-def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """On a full disk submits get 503, nothing is stored partially, and with room again all accepted jobs end."""
     with running(tmp_path) as server:
         first = server.submit(expected_duration="1s")

@@ -269,7 +269,7 @@ def test_a_namespace_of_the_same_name_is_another_machine(bare: World) -> None:
     assert copy.read().saved == {}
 
 
-def test_somebody_elses_route_in_the_way_is_told_and_left(bare: World) -> None:
+def test_a_user_elses_route_in_the_way_is_reported_and_left(bare: World) -> None:
     """Nothing changes if another program's route conflicts with one of the routes."""
     name = bare.name("gw-1")
     _ip(name, "-6 route add fd00:a:3::/64 via fd00:c:1::1 dev wan proto static")
@@ -327,7 +327,7 @@ def test_a_route_with_our_number_and_another_metric_goes(bare: World) -> None:
     assert everything(name) == before
 
 
-def test_a_change_that_the_kernel_refuses_is_told_as_a_command(bare: World) -> None:
+def test_a_change_that_the_kernel_refuses_is_reported_as_a_command(bare: World) -> None:
     """A failed change is reported as its command; earlier changes stay, and remove deletes them."""
     wanted = desired(NETWORK, "gw-1")
     too_much = replace(wanted, settings={**wanted.settings, mtu("wan"): "99999999"})

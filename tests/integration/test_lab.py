@@ -170,7 +170,7 @@ def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
     assert sorted(differ)[10] < STEADY_MS * MS
 
 
-def test_a_rate_is_kept(made: labs.Lab) -> None:
+def test_a_rate_is_stored(made: labs.Lab) -> None:
     """Packets sent together arrive one after the other, at the intervals of the rate."""
     made.emulation.change({THERE: Conditions(rate_mbps=10)})
     found = cross(made, THERE, 60, gap_s=0, octets=1200)
@@ -243,9 +243,9 @@ def test_agents_end_with_their_lab() -> None:
 
 
 @pytest.mark.parametrize("reported", ["words", "one word", "variable", "file"])
-def test_agents_end_with_their_lab_however_they_were_told_where_to_probe(reported: str, tmp_path: Path) -> None:
+def test_agents_end_with_their_lab_however_they_were_reported_where_to_probe(reported: str, tmp_path: Path) -> None:
     """An agent that was started by hand ends with the lab that it probes in, and one of another namespace does not."""
-    name = f"{NAME}-told"
+    name = f"{NAME}-reported"
     found = labs.up(LabPlan(name, 2), {}, emulator=Emulator.QUEUE)
     place, file = found.plan.namespace("gw-1"), tmp_path / "agent.toml"
     file.write_text(f'[agent]\nnetns = "{place}"\n')

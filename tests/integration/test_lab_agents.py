@@ -83,7 +83,7 @@ def test_what_is_printed_can_be_typed(plane: Running, capsys: pytest.CaptureFixt
     }
 
 
-def test_a_server_that_is_away_is_told_of(
+def test_a_server_that_is_away_is_informed_of(
     plane: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lab can be removed without its server, and prints the later revocation; a new lab of its name revokes them."""

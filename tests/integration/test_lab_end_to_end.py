@@ -198,7 +198,7 @@ def test_loss_one_way_counts_for_both_who_look(world: World) -> None:
     world.made.link(USERS, "gw-3", loss="0%", one_way=True)
 
 
-def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
+def test_a_gateway_that_dies_is_reported_and_gets_nothing(world: World) -> None:
     """A gateway that does not answer gets no jobs with network needs, and its agent is silent, until it returns."""
     world.agents["gw-2"].kill()
     world.agents.pop("gw-2").communicate()
@@ -218,7 +218,7 @@ def test_a_gateway_that_dies_is_told_and_gets_nothing(world: World) -> None:
     until(lambda: world.link("gw-2", "gw-1"), lambda link: link["latency_ns"] is not None)
 
 
-def test_agents_are_nobody(world: World) -> None:
+def test_agents_are_no_one(world: World) -> None:
     """The permanent processes on a gateway have no privileges."""
     for each in world.agents.values():
         status = Path(f"/proc/{each.pid}/status")

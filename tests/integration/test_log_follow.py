@@ -173,7 +173,7 @@ def test_lines_come_as_they_are_written_until_the_job_is_over(served: Served, cl
     assert reader.lines == ["two", "three", "four", "", "five"]
 
 
-def test_who_comes_back_has_what_he_missed(served: Served, cluster: Cluster) -> None:
+def test_who_returns_has_what_he_missed(served: Served, cluster: Cluster) -> None:
     """A returning client continues after the line with its last id, which browsers send too."""
     job_id = submit(served)
     cluster.write("one", "two", "three")
@@ -231,7 +231,7 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
     assert "there is no pod" in str(reader.error)
 
 
-@pytest.mark.parametrize("follows", [True, False], ids=["told", "asked"])
+@pytest.mark.parametrize("follows", [True, False], ids=["pushed", "polled"])
 def test_a_container_that_is_not_there_ends_it_at_once(
     served: Served, request: pytest.FixtureRequest, follows: bool
 ) -> None:

@@ -166,8 +166,8 @@ async def test_what_was_is_found_by_time(world: World) -> None:
     assert [each["at"] for each in to_1] == sorted(each["at"] for each in to_1)
     assert to_1[0]["net"]["latency"] == 10 * MS
     assert to_1[-1]["net"]["latency"] == 30 * MS
-    silent = everything[-1]["net"]
-    assert [silent[name] for name in ("latency", "jitter", "packetLoss")] == [None, None, 1]
+    unreachable = everything[-1]["net"]
+    assert [unreachable[name] for name in ("latency", "jitter", "packetLoss")] == [None, None, 1]
     last = to_1[-1]["at"]
     assert [each["at"] for each in await world.get("/links", target="gw-1", source="gw-4", since=last)] == [last]
     assert last not in {each["at"] for each in await world.get("/links", until=to_1[-2]["at"])}
@@ -233,7 +233,7 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
     }
 
 
-async def test_links_of_a_silent_agent_leave_the_metrics_first_and_decisions_later(world: World) -> None:
+async def test_links_of_a_unreachable_agent_leave_the_metrics_first_and_decisions_later(world: World) -> None:
     """Old values would look fresh in metrics, so they end there first; decisions use them longer, and state that."""
     await world.begin()
     await world.rounds(1, 10.0, 20.0)
@@ -250,7 +250,7 @@ async def test_links_of_a_silent_agent_leave_the_metrics_first_and_decisions_lat
     assert (await world.job("late", max_latency="100ms"))["state"] == "queued"
 
 
-async def test_a_job_goes_elsewhere_when_its_link_gets_worse_and_is_told_why(world: World) -> None:
+async def test_a_job_goes_elsewhere_when_its_link_gets_worse_and_is_reported_why(world: World) -> None:
     """The bound is met by the first cluster, then by the second only, then by none."""
     await world.begin()
     await world.rounds(2, 10.0, 15.0)

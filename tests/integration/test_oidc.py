@@ -135,7 +135,7 @@ def test_a_provider_s_own_words_are_understood(provider: Provider, clock: Virtua
         bearer.verify(token(email="a@b.example", groups=["admin"]))
 
 
-def test_keys_may_stand_in_a_file(tmp_path: Path, clock: VirtualClock) -> None:
+def test_keys_may_are_in_a_file(tmp_path: Path, clock: VirtualClock) -> None:
     """If no provider is reachable, its keys are read from a file."""
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": [public(RSA_KEY, "r1")]}))
@@ -183,7 +183,7 @@ BAD: dict[str, Any] = {
 
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
-def test_what_does_not_hold_lets_nobody_in(bearer: OidcBearer, make: Any) -> None:
+def test_what_does_not_hold_lets_no_one_in(bearer: OidcBearer, make: Any) -> None:
     """A token with any single error is rejected."""
     with pytest.raises(UnauthenticatedError):
         bearer.verify(make())
@@ -211,7 +211,7 @@ def test_new_keys_are_read_but_not_all_the_time(provider: Provider, bearer: Oidc
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"keys":5}', b"x" * 2**20, b'{"keys":[{"kty":"RSA","kid":"r1"}]}'])
-def test_keys_that_cannot_be_read_let_nobody_in(provider: Provider, bearer: OidcBearer, body: bytes) -> None:
+def test_keys_that_cannot_be_read_let_no_one_in(provider: Provider, bearer: OidcBearer, body: bytes) -> None:
     """An invalid or endless answer of the provider rejects all tokens and does no harm."""
     provider.body = body or b" "
     with pytest.raises(UnauthenticatedError):

@@ -38,7 +38,7 @@ Address = IPv4Address | IPv6Address
 GATEWAYS = [IPv6Address("fd00:f::") + number for number in range(1, 101)]
 OWN, OTHER, THIRD = GATEWAYS[:3]
 OWN_4, OTHER_4 = IPv4Address("10.99.0.1"), IPv4Address("10.99.0.2")
-SILENT, SILENT_4 = IPv6Address("fd00:d::2"), IPv4Address("10.98.0.2")
+UNREACHABLE, UNREACHABLE_4 = IPv6Address("fd00:d::2"), IPv4Address("10.98.0.2")
 """Addresses behind a wire without a host at its other end."""
 NOWHERE, NOWHERE_4 = IPv6Address("fd00:e::2"), IPv4Address("10.97.0.2")
 """Addresses without a route."""
@@ -46,7 +46,7 @@ PORT, CLOSED_PORT = 8627, 9
 HOW = ProbeConfig(count=4, timeout_s=0.4)
 SPREAD_S = 0.1
 NO_DAD = 0.0
-SILENT_MAC = "02:00:00:00:00:01"
+UNREACHABLE_MAC = "02:00:00:00:00:01"
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +64,10 @@ def network() -> Iterator[str]:
         "link add wire type veth peer name end",
         "link set wire up",
         "link set end up",
-        f"neigh add {SILENT} lladdr {SILENT_MAC} dev wire",
-        f"neigh add {SILENT_4} lladdr {SILENT_MAC} dev wire",
-        f"route add {SILENT}/128 dev wire",
-        f"route add {SILENT_4}/32 dev wire",
+        f"neigh add {UNREACHABLE} lladdr {UNREACHABLE_MAC} dev wire",
+        f"neigh add {UNREACHABLE_4} lladdr {UNREACHABLE_MAC} dev wire",
+        f"route add {UNREACHABLE}/128 dev wire",
+        f"route add {UNREACHABLE_4}/32 dev wire",
     ]
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
@@ -139,7 +139,7 @@ both_versions = pytest.mark.parametrize("version", [4, 6], ids=["v4", "v6"])
 @every_method
 @both_versions
 @pytest.mark.usefixtures("answering")
-def test_all_probes_to_who_answers_are_answered(prober: SocketProber, method: Method, version: int) -> None:
+def test_all_probes_to_a_user_who_answers_are_answered(prober: SocketProber, method: Method, version: int) -> None:
     """Every method and both versions of IP lose no probe of a target that answers, in less than a timeout."""
     target = Target("other", OTHER if version == 6 else OTHER_4, method, PORT)
     (measured,) = prober.probe([target], HOW, SPREAD_S)
@@ -149,10 +149,10 @@ def test_all_probes_to_who_answers_are_answered(prober: SocketProber, method: Me
 
 @every_method
 @both_versions
-def test_all_probes_to_who_is_silent_are_lost(prober: SocketProber, method: Method, version: int) -> None:
+def test_all_probes_to_a_user_who_is_unreachable_are_lost(prober: SocketProber, method: Method, version: int) -> None:
     """Without answers the round ends a timeout after its last probe, with nothing but loss."""
     began_s = time.monotonic()
-    target = Target("silent", SILENT if version == 6 else SILENT_4, method, PORT)
+    target = Target("silent", UNREACHABLE if version == 6 else UNREACHABLE_4, method, PORT)
     assert prober.probe([target], HOW, SPREAD_S) == (Round(HOW.count, ()),)
     assert time.monotonic() - began_s >= HOW.timeout_s
 
@@ -269,7 +269,7 @@ def test_a_refused_connection_is_an_answer(prober: SocketProber) -> None:
     assert len(measured.rtts_ns) == HOW.count
 
 
-def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
+def test_datagrams_to_a_user_who_has_no_reflector_are_lost(prober: SocketProber) -> None:
     """A closed port is no answer to a datagram, as nothing reflects it."""
     assert prober.probe([Target("other", OTHER, Method.UDP, CLOSED_PORT)], HOW, NO_DAD) == (Round(HOW.count, ()),)
 
@@ -278,12 +278,12 @@ def test_datagrams_to_who_has_no_reflector_are_lost(prober: SocketProber) -> Non
 def test_one_round_takes_every_method_and_keeps_their_order(prober: SocketProber) -> None:
     """Each target has its own result, in the order of the targets, whatever the results of the others."""
     targets = [
-        Target("silent", SILENT),
+        Target("silent", UNREACHABLE),
         Target("other", OTHER),
         Target("nowhere", NOWHERE_4),
         Target("other", OTHER_4, Method.TCP, PORT),
         Target("other", OTHER, Method.UDP, PORT),
-        Target("silent", SILENT, Method.TCP, PORT),
+        Target("silent", UNREACHABLE, Method.TCP, PORT),
         Target("third", THIRD),
     ]
     measured = prober.probe(targets, HOW, SPREAD_S)
@@ -420,7 +420,7 @@ def test_a_prober_that_is_closed_in_a_round_ends_soon(network: str, elsewhere: b
     assert time.monotonic() - began_s < 5
 
 
-def test_what_stands_in_the_way_is_said(network: str) -> None:
+def test_what_replaces_the_way_is_reported(network: str) -> None:
     """A missing namespace, a foreign address, a used port: each error names the remedy."""
     with pytest.raises(RejectedError, match="network namespace 'seaway-none' not found"):
         open_prober(netns="seaway-none")

@@ -51,9 +51,9 @@ def prometheus(folder: Path) -> Iterator[httpx.Client]:
 @contextmanager
 def remembering(folder: Path, lines: Iterable[str]) -> Iterator[httpx.Client]:
     """Run a Prometheus without targets, with the given samples in OpenMetrics format with timestamps."""
-    (folder / "told").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
+    (folder / "metrics").write_text("\n".join([*lines, "# EOF", ""]), encoding="utf-8")
     made = subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "told"), str(folder / "data")],
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "metrics"), str(folder / "data")],
         capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr

@@ -195,7 +195,7 @@ async def test_from_exporter_to_the_fleet(tmp_path: Path) -> None:
             assert nodes[0]["devices"][0]["used"].keys() == {"memory_bytes", "core_milli", "age_s"}
 
 
-async def test_what_is_not_told_any_more_grows_old_and_goes(tmp_path: Path) -> None:
+async def test_what_is_not_reported_any_more_grows_old_and_goes(tmp_path: Path) -> None:
     """A value ends after three periods, or immediately with the exporter, and returns with it. It is never zero."""
     with ApiServer("east") as server:
         furnish(server)
@@ -236,7 +236,7 @@ async def dripping() -> AsyncIterator[bytes]:
         await asyncio.sleep(0.01)
 
 
-async def test_broken_and_hostile_exporters_harm_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_broken_and_hostile_exporters_harm_no_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Huge, endless, slow, silent or invalid pages are counted and logged once, and do not affect the others."""
     pages: dict[str, Page | None] = {
         "huge": b"#" * (MAX_BYTES + 1),

@@ -42,7 +42,7 @@ def test_every_file_of_rules_is_right() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_full_interface_is_told_of_after_ten_minutes(tmp_path: Path) -> None:
+def test_a_full_interface_is_informed_of_after_ten_minutes(tmp_path: Path) -> None:
     """The alert is for the full direction; a peak is no alert, and an interface of unknown speed is never full."""
     try_out(
         tmp_path,
@@ -70,7 +70,7 @@ def test_a_full_interface_is_told_of_after_ten_minutes(tmp_path: Path) -> None:
     )
 
 
-def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path: Path) -> None:
+def test_an_interface_that_cannot_be_read_is_informed_of_after_ten_minutes(tmp_path: Path) -> None:
     """A restart of its node-exporter is no alert."""
     try_out(
         tmp_path,
@@ -96,7 +96,7 @@ def test_an_interface_that_cannot_be_read_is_told_of_after_ten_minutes(tmp_path:
     )
 
 
-def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Path) -> None:
+def test_a_gateway_that_answers_no_one_is_informed_of_after_two_minutes(tmp_path: Path) -> None:
     """If one gateway gets an answer, a link is broken, and not the gateway."""
     try_out(
         tmp_path,
@@ -127,7 +127,7 @@ def test_a_gateway_that_answers_nobody_is_told_of_after_two_minutes(tmp_path: Pa
     )
 
 
-def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
+def test_a_unreachable_agent_is_informed_of(tmp_path: Path) -> None:
     """The alert fires after two minutes without a report and two more; a restart in between is no alert."""
     try_out(
         tmp_path,
@@ -152,7 +152,7 @@ def test_a_silent_agent_is_told_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_link_that_loses_is_told_of_but_not_one_to_a_dead_gateway(tmp_path: Path) -> None:
+def test_a_link_that_loses_is_informed_of_but_not_one_to_a_dead_gateway(tmp_path: Path) -> None:
     """The mean of ten minutes counts, as one round of five has steps of a fifth; a single lost probe is no alert.
 
     The text reports the past minutes and the present loss.

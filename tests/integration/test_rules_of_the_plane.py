@@ -43,7 +43,7 @@ def fires(
     ----------
     series
         Values in promtool's notation, one for each scrape.
-    told
+    reported
         The summary of each alert, and its labels besides the severity.
     """
     file, rule = alerts()[name]
@@ -88,7 +88,7 @@ def test_every_alert_has_a_test() -> None:
     assert set(seen_to_fire()) == alerts().keys()
 
 
-def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
+def test_a_cluster_that_is_unreachable_is_informed_of(tmp_path: Path) -> None:
     """The alert fires after a minute, and one more; an answer in between prevents it."""
     fires(
         tmp_path,
@@ -103,7 +103,7 @@ def test_a_cluster_that_is_silent_is_told_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) -> None:
+def test_a_cluster_that_is_hardly_used_is_informed_of_after_an_hour(tmp_path: Path) -> None:
     """The alert needs less than half of its cores for an hour; a peak in between restarts it."""
     fires(
         tmp_path,
@@ -119,7 +119,7 @@ def test_a_cluster_that_is_hardly_used_is_told_of_after_an_hour(tmp_path: Path) 
     )
 
 
-def test_deployments_that_come_to_nothing_are_told_of(tmp_path: Path) -> None:
+def test_deployments_that_come_to_nothing_are_informed_of(tmp_path: Path) -> None:
     """The alert needs more than a few and more than a fifth of a cluster's deployments, whatever their outcome."""
     of = "seaway_deployments_total"
     fires(
@@ -172,7 +172,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_another_replica_that_takes_over_pages_nobody_anew(name: str, tmp_path: Path) -> None:
+def test_another_replica_that_takes_over_pages_no_one_again(name: str, tmp_path: Path) -> None:
     """When another process takes over with the same problem, the alert continues without a new notification."""
     series = {}
     for each, values in PLACES[name].items():
@@ -195,7 +195,7 @@ def test_another_replica_that_takes_over_pages_nobody_anew(name: str, tmp_path: 
     try_out(tmp_path, alerts()[name][0], yaml.safe_dump([test], width=1000))
 
 
-def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
+def test_a_long_wait_is_informed_of(tmp_path: Path) -> None:
     """The alert fires when a user has waited for more than an hour, by queue."""
     fires(
         tmp_path,
@@ -210,7 +210,7 @@ def test_a_long_wait_is_told_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_seaway_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_seaway_that_is_not_there_is_informed_of(tmp_path: Path) -> None:
     """The alert fires when no process answers: of several, one is enough."""
     fires(
         tmp_path,
@@ -222,7 +222,7 @@ def test_a_seaway_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_seaway_that_places_nothing_is_told_of(tmp_path: Path) -> None:
+def test_a_seaway_that_places_nothing_is_informed_of(tmp_path: Path) -> None:
     """A start within two minutes is no alert."""
     fires(
         tmp_path,
@@ -257,7 +257,7 @@ def test_one_seaway_does_not_answer_for_another(name: str, tmp_path: Path) -> No
     fires(tmp_path, name, reported, not_at="10m", at="14m", it=(says, CALLED))
 
 
-def test_a_seaway_whose_targets_are_gone_is_told_of_beside_another(tmp_path: Path) -> None:
+def test_a_seaway_whose_targets_are_gone_is_informed_of_beside_another(tmp_path: Path) -> None:
     """It fires for an hour, as it may be gone permanently; a replica that goes while another is up is no alert."""
     says = "Seaway has not answered Prometheus for 2 minutes"
     series = {f"up{{{OTHER}}}": "1x120", f"up{{{OURS[0]}}}": "1x5 stale", f"up{{{OURS[1]}}}": "_x4 1x6 stale"}
@@ -281,7 +281,7 @@ def test_a_slow_database_is_not_hidden_by_a_busier_one(tmp_path: Path) -> None:
     fires(tmp_path, "SeawayDatabaseSlow", {**many, **few}, not_at="4m", at="20m", it=(says, CALLED))
 
 
-def test_a_database_that_fails_is_told_of_by_namespace(tmp_path: Path) -> None:
+def test_a_database_that_fails_is_informed_of_by_namespace(tmp_path: Path) -> None:
     """The alert names the namespace."""
     both = {f"seaway_{what}_failures_total{{{each}}}": "0x60" for what in ("transaction", "loop") for each in OURS}
     ill = f"seaway_loop_failures_total{{{OURS[1]}}}"
@@ -298,7 +298,7 @@ def test_figures_of_one_seaway_are_not_seen_for_another(tmp_path: Path) -> None:
     fires(tmp_path, "SeawayHalfSeen", {**series, f"seaway_ready{{{OURS[0]}}}": "0x60"}, not_at="9m", at="30m")
 
 
-def test_figures_that_prometheus_may_not_see_are_told_of(tmp_path: Path) -> None:
+def test_figures_that_prometheus_may_not_see_are_informed_of(tmp_path: Path) -> None:
     """The alert fires if Seaway answers without series of its own; if it does not answer, that is another alert."""
     fires(
         tmp_path,
@@ -330,7 +330,7 @@ def test_figures_that_one_of_several_tells_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("interval_s", [15, 30, 60, 120])
-def test_a_database_that_fails_is_told_of(interval_s: int, tmp_path: Path) -> None:
+def test_a_database_that_fails_is_informed_of(interval_s: int, tmp_path: Path) -> None:
     """With any scrape interval up to two minutes, failed changes and failed reads fire the alert.
 
     An earlier failure is no alert, and a few minutes after the last one the alert ends.
@@ -374,7 +374,7 @@ def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(interv
         fires(tmp_path, "SeawayDatabaseFails", failures, every=f"{interval_s}s", not_at=not_at, at=at)
 
 
-def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
+def test_a_slow_database_is_informed_of(tmp_path: Path) -> None:
     """The slowest hundredth of its transactions counts."""
     fires(
         tmp_path,
@@ -391,7 +391,7 @@ def test_a_slow_database_is_told_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_database_that_falls_behind_is_told_of(tmp_path: Path) -> None:
+def test_a_database_that_falls_behind_is_informed_of(tmp_path: Path) -> None:
     """The alert fires when the queue of writes grows, not for a short peak."""
     fires(
         tmp_path,

@@ -85,7 +85,7 @@ async def test_every_view_shows_what_the_server_says(cli: Cli) -> None:
         assert not seen.app.contact.trouble()
 
 
-async def test_a_revoked_token_is_told(cli: Cli) -> None:
+async def test_a_revoked_token_is_reported(cli: Cli) -> None:
     """The server's message is shown with a remedy; no more requests are sent."""
     async with watching(cli, "operator") as (_, seen):
         await seen.sees("▸ a")

@@ -92,7 +92,7 @@ def test_one_data_folder_has_one_server(tmp_path: Path) -> None:
         server.end()
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     """A port in use is one line, with the remedy."""
     with running(tmp_path / "one") as server:
         port = str(server.client.base_url.port)
@@ -128,7 +128,7 @@ def _seaway(*arguments: str) -> str:
     return done.stdout
 
 
-def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
+def test_anyone_is_replaced_ends_by_itself(tmp_path: Path) -> None:
     """A server whose database another took over prints one line and ends, with an exit code other than 0."""
     with running(tmp_path) as server:
         store = open_store(f"sqlite:///{tmp_path / 'seaway.db'}")
@@ -143,7 +143,7 @@ def test_whoever_is_replaced_ends_by_itself(tmp_path: Path) -> None:
         server.client.close()
 
 
-def test_a_certificate_that_is_not_there_is_told_before_anything_begins(tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_there_is_reported_before_anything_begins(tmp_path: Path) -> None:
     """Files for TLS are checked first; an error is one line, and no data folder is created."""
     data, wrong = tmp_path / "data", tmp_path / "wrong.pem"
     wrong.write_text("no certificate", encoding="ascii")

@@ -201,7 +201,7 @@ class World:
         """Submit equal jobs."""
         self._try(lambda: self.ids.extend(self.plane.submit(*[spec(kind, **fields) for _ in range(count)])))
 
-    def _asking(self, verb: str, which: int, number: int) -> Callable[[], None]:
+    def _requesting(self, verb: str, which: int, number: int) -> Callable[[], None]:
         if not self.ids:
             return lambda: None
         job_id = self.ids[which % len(self.ids)]
@@ -225,11 +225,11 @@ class World:
 
     def ask(self, verb: str, which: int, number: int = 0) -> None:
         """Run a user's action on a job."""
-        self._try(self._asking(verb, which, number))
+        self._try(self._requesting(verb, which, number))
 
     def interrupt(self, verb: str, which: int, number: int = 0) -> None:
         """Run it in the middle of a step, just before the control loop commits."""
-        act = self._asking(verb, which, number)
+        act = self._requesting(verb, which, number)
         self.plane.writer.meanwhile.append(lambda: self._try(act, lets_crash=True))
 
     def step(self, times: int = 1) -> None:
@@ -336,7 +336,7 @@ class World:
         self.check_memory(jobs, attempts)
         self.check_snapshot()
         if not self.cuts:
-            self.check_copies()
+            self.check_workloads()
 
     def check_memory(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
         """Check that memory equals the store."""
@@ -374,7 +374,7 @@ class World:
         for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
             np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
 
-    def check_copies(self) -> None:
+    def check_workloads(self) -> None:
         """Check that no two attempts of a job are alive in the clusters."""
         alive: defaultdict[str, set[int]] = defaultdict(set)
         for each in self.clusters.clusters():

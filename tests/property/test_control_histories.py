@@ -13,7 +13,7 @@ from seaway.domain.errors import UnavailableError
 from tests.property.control_world import CrashError, World
 
 VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change")
-TROUBLES = ("node", "device", "refuse", "accept", "vanish", "crash")
+PROBLEMS = ("node", "device", "refuse", "accept", "vanish", "crash")
 OUTAGES = ("cut", "leave", "join")
 NS = 1_000_000_000
 
@@ -34,7 +34,7 @@ COMMON = st.one_of(
     st.tuples(st.just("step"), st.integers(1, 3)),
     st.tuples(st.just("ask"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
     st.tuples(st.just("interrupt"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
-    st.tuples(st.just("trouble"), st.sampled_from(TROUBLES), WHICH, st.sampled_from([10, 50, 300])),
+    st.tuples(st.just("trouble"), st.sampled_from(PROBLEMS), WHICH, st.sampled_from([10, 50, 300])),
     st.tuples(st.just("jump"), st.sampled_from([-86_400, -100, 100, 86_400])),
     st.tuples(st.just("lose_store"), st.just(30)),
     st.tuples(st.just("die"), st.integers(0, 3), st.booleans(), st.booleans()),
@@ -100,7 +100,7 @@ def test_nothing_is_lost_or_doubled_while_clusters_answer(
 
 @given(st.lists(st.one_of(COMMON, OUTAGE), min_size=10, max_size=40), st.integers(0, 9))
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
-def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[object, ...]], seed: int) -> None:
+def test_nothing_is_lost_or_doubled_when_clusters_are_unreachable(steps: list[tuple[object, ...]], seed: int) -> None:
     """A job has one live attempt at most, also when clusters are unreachable, leave and return.
 
     Only workloads that were given up with their cluster run beside it, until the cluster returns.
@@ -114,7 +114,7 @@ def test_nothing_is_lost_or_doubled_when_clusters_are_silent(steps: list[tuple[o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_long_histories_end_well(seed: int) -> None:
+def test_long_histories_succeed(seed: int) -> None:
     """The same is valid over many more steps, with a seed instead of a search."""
     random = Random(seed)
     outages = seed % 2 == 0
@@ -142,7 +142,7 @@ def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
         (10, ("step", random.randint(1, 3))),
         (8, ("ask", verb, which, random.randrange(8))),
         (8, ("interrupt", verb, which, random.randrange(8))),
-        (9, ("trouble", random.choice(TROUBLES), which, random.choice([10, 50, 300]))),
+        (9, ("trouble", random.choice(PROBLEMS), which, random.choice([10, 50, 300]))),
         (3 if outages else 0, ("trouble", random.choice(OUTAGES), which, random.choice([10, 100, 300]))),
         (2, ("jump", random.choice([-86_400, -100, 100, 86_400]))),
         (2, ("lose_store", 30)),

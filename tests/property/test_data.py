@@ -34,7 +34,7 @@ def planned(fleet: Fleet, held: list[Job], asked: Job, policy: str) -> Plan:
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=EXAMPLES)
 @given(fleet=fleets(), queue=jobs(most=6), data=places)
-def test_nobody_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job], data: DataSource) -> None:
+def test_no_one_is_refused_for_data(policy: str, fleet: Fleet, queue: list[Job], data: DataSource) -> None:
     """A job with data is placed whenever it would be placed without."""
     *held, asked = queue
     if planned(fleet, held, replace(asked, data=NO_DATA), policy).jobs_placed[0]:

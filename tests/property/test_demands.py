@@ -32,7 +32,7 @@ def meant(table: DemandTable, line: int) -> list[list[int]]:
 
 
 @given(fleets(), st.lists(st.tuples(jobs(), st.sets(st.integers(0, 20))), min_size=2, max_size=4))
-def test_what_is_kept_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[tuple[list[Job], set[int]]]) -> None:
+def test_stored_data_keeps_its_line_and_its_meaning(parts: Fleet, rounds: list[tuple[list[Job], set[int]]]) -> None:
     """However often lines are dropped and added, each has the meaning that it has in a table of its own."""
     table = DemandTable(parts)
     known: dict[int, Job] = {}

@@ -661,7 +661,7 @@ class World:
         yield [card.uuid for card in self.hami.nodes[node] if card.uuid not in two]
         yield from ([uuid] for uuid in two)
 
-    def books_agree(self) -> None:
+    def ledgers_agree(self) -> None:
         """Check that Seaway's accounting equals HAMi's, and that nothing exceeds a card."""
         snapshot = self.fleet.snapshot
         for node, found in self.hami.nodes.items():
@@ -725,10 +725,10 @@ def test_what_seaway_places_hami_accepts(
     world = World(fleet, lines, policy, most)
     for step in steps:
         world.take(step)
-        world.books_agree()
+        world.ledgers_agree()
 
 
-def test_shares_finer_than_a_point_are_booked_in_whole_points() -> None:
+def test_shares_finer_than_a_point_are_reserved_in_whole_points() -> None:
     """Three replicas with 33.3 % of a card's cores each request 34 points from HAMi, so only two share a card."""
     card = Card("GPU-node0-0000-4000-8000-000000000000", 0, 10, 81_920, 100, MODELS[1][0], 0, "hami-core", healthy=True)
     world = World([[card, replace(card, uuid="GPU-node0-0001-4000-8000-000000000000", index=1)]], [False], "bestfit")

@@ -35,7 +35,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 from tests.property.strategies import fleets, jobs
 
-BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
+LEDGERS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 """The tables of total and free resources."""
 
 EXAMPLES = settings().max_examples // 6
@@ -59,10 +59,10 @@ def profile(name: str, level: Level, *, plain: bool = False) -> Profile:
 
 def accounts(arrays: FleetArrays) -> dict[str, np.ndarray]:
     """Copy the tables of free resources."""
-    return {table: getattr(arrays, table).copy() for table in BOOKS}
+    return {table: getattr(arrays, table).copy() for table in LEDGERS}
 
 
-def assert_books(arrays: FleetArrays, before: dict[str, np.ndarray]) -> None:
+def assert_ledgers(arrays: FleetArrays, before: dict[str, np.ndarray]) -> None:
     """Check that the fleet is unchanged."""
     for table, figures in before.items():
         np.testing.assert_array_equal(getattr(arrays, table), figures, err_msg=table)
@@ -97,7 +97,7 @@ def test_releasing_a_plan_leaves_nothing(name: str, level: Level, fleet: Fleet, 
     before = accounts(Snapshot(fleet).arrays)
     plan = planned(fleet, queue, name, level)
     plan.snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
-    assert_books(plan.snapshot.arrays, before)
+    assert_ledgers(plan.snapshot.arrays, before)
 
 
 @pytest.mark.parametrize(("name", "level"), POLICIES)
@@ -163,7 +163,7 @@ def test_rolling_back_is_exact(fleet: Fleet, queue: list[Job], held: list[Job], 
             placer.place(statement, number, number + 1)
     statement.rollback()
     assert statement.checkpoint() == (0, 0)
-    assert_books(snapshot.arrays, before)
+    assert_ledgers(snapshot.arrays, before)
 
 
 @pytest.mark.parametrize(("name", "level"), PROFILES)

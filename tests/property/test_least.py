@@ -38,10 +38,10 @@ def requests(draw: st.DrawFn) -> ResourceRequest:
 RULES = st.sampled_from((DeviceRules(), DeviceRules(), DeviceRules(same_numa=True), DeviceRules(exclusive=True)))
 
 
-def fits(snapshot: Snapshot, name: str, asking: Job) -> bool:
+def fits(snapshot: Snapshot, name: str, requesting: Job) -> bool:
     """Try a job on a copy."""
     copy = snapshot.copy()
-    return bool(decide(copy, JobQueue(copy, [asking]), make_policy(name)).jobs_placed[0])
+    return bool(decide(copy, JobQueue(copy, [requesting]), make_policy(name)).jobs_placed[0])
 
 
 @settings(max_examples=settings().max_examples // 3)
@@ -132,7 +132,7 @@ def fitting(made: SmallControlPlane) -> list[str]:
 
 @settings(max_examples=settings().max_examples // 3)
 @given(st.lists(st.lists(specs(), min_size=4, max_size=16), min_size=1, max_size=4), st.booleans())
-def test_nobody_is_passed_over_who_would_fit(rounds: list[list[JobSpec]], reserve: bool) -> None:
+def test_no_one_is_passed_over_who_would_fit(rounds: list[list[JobSpec]], reserve: bool) -> None:
     """After any submits and ends, no settled pending job would fit if it were tried, with reservations."""
     made = plane(reserve=reserve)
     for batch in rounds:

@@ -21,7 +21,7 @@ from tests.property.strategies import fleets, jobs
 EXAMPLES = settings().max_examples // 6
 """A sixth of the profile's number: there are many policies."""
 
-BOOKS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
+LEDGERS = ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
 """The tables of total and free resources."""
 
 
@@ -50,7 +50,7 @@ def assert_same(one: Plan, other: Plan) -> None:
     """Check that two plans and the resulting fleets are equal."""
     np.testing.assert_array_equal(one.decisions, other.decisions)
     np.testing.assert_array_equal(one.slices, other.slices)
-    for table in BOOKS:
+    for table in LEDGERS:
         left, right = (getattr(plan.snapshot.arrays, table) for plan in (one, other))
         np.testing.assert_array_equal(left, right, err_msg=table)
 

@@ -114,6 +114,6 @@ def test_a_clock_that_is_set_hides_answers_and_changes_none(world: World) -> Non
 
 
 @given(worlds(most_set=3))
-def test_nobody_waits_for_what_is_settled(world: World) -> None:
+def test_no_one_waits_for_what_is_settled(world: World) -> None:
     """In the end only probes without any answer are outstanding."""
     assert carried_out(world).outstanding == sum(not delays for delays in world.delays_ns)

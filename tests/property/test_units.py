@@ -152,7 +152,7 @@ def test_bandwidth_is_exact_and_rounded_up(figure: str, unit: str) -> None:
 
 
 @given(st.integers(0, 1_000_000))
-def test_shares_come_back_whole(parts: int) -> None:
+def test_shares_return_whole(parts: int) -> None:
     """A share in percent, as text or as a float, reads as its original parts."""
     assert share_ppm(f"{parts / 10_000:.4f}%") == share_ppm(parts / 1_000_000) == parts
     if parts <= 1000:

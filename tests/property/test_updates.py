@@ -46,7 +46,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import job
 from tests.property.fleet_changes import Change, History, Place, changes, fleets
 from tests.property.strategies import jobs
-from tests.unit.scheduling.asking import refusals
+from tests.unit.scheduling.requesting import refusals
 
 EXAMPLES = settings().max_examples // 2
 
@@ -126,13 +126,13 @@ def test_derived_figures_stay_true(fleet: Fleet, past: list[Change]) -> None:
     reported = History.of(fleet, make_policy("bestfit"))
     for change in past:
         reported.go(change)
-        anew = copy_arrays(reported.snapshot.arrays)
-        refresh_all(anew)
-        same_columns(reported.snapshot.arrays, anew, ("nodes", "devices", "blocks", "clusters"))
+        again = copy_arrays(reported.snapshot.arrays)
+        refresh_all(again)
+        same_columns(reported.snapshot.arrays, again, ("nodes", "devices", "blocks", "clusters"))
         for sum_, figure in SUMS:
-            figures = anew.nodes[figure] * anew.nodes[NODE_OPEN]
-            sums = np.bincount(anew.nodes[NODE_CLUSTER], figures, len(fleet.clusters))
-            np.testing.assert_array_equal(anew.clusters[sum_], sums)
+            figures = again.nodes[figure] * again.nodes[NODE_OPEN]
+            sums = np.bincount(again.nodes[NODE_CLUSTER], figures, len(fleet.clusters))
+            np.testing.assert_array_equal(again.clusters[sum_], sums)
 
 
 @settings(max_examples=EXAMPLES)
@@ -155,7 +155,7 @@ def test_nothing_that_did_not_shrink_is_given_twice(fleet: Fleet, past: list[Cha
 @pytest.mark.parametrize("name", ["fgd", "seaway", "bestfit", "nearest"])
 @settings(max_examples=EXAMPLES // 2)
 @given(fleet=fleets(), past=changes())
-def test_what_is_remembered_decides_as_what_is_worked_out_anew(
+def test_what_is_remembered_decides_as_what_is_worked_out_again(
     name: str, plain: bool, fleet: Fleet, past: list[Change]
 ) -> None:
     """A policy with a history decides as one that sees the fleet for the first time."""
@@ -167,9 +167,9 @@ def test_what_is_remembered_decides_as_what_is_worked_out_anew(
             continue
         twin = reported.snapshot.copy()
         plan = reported.place(change.jobs)
-        anew = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
-        np.testing.assert_array_equal(plan.decisions, anew.decisions)
-        np.testing.assert_array_equal(plan.slices, anew.slices)
+        again = decide(twin, JobQueue(twin, change.jobs), make_policy(name, options))
+        np.testing.assert_array_equal(plan.decisions, again.decisions)
+        np.testing.assert_array_equal(plan.slices, again.slices)
         same_columns(
             reported.snapshot.arrays, twin.arrays, ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways")
         )

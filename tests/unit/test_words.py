@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 import pytest
 
 from tests.user_texts import check_texts
-from tests.words import FIRST_COMMIT, NOT_YET, ROOT, RULES, Finding, Source, check, check_subjects, read, wrong_subject
+from tests.words import FIRST_COMMIT, RULES, Finding, Source, check, check_subjects, read, wrong_subject
 
 
 @pytest.fixture(scope="module")
 def findings() -> list[Finding]:
-    """Return the findings in the whole tree, without the places that are not rewritten yet."""
-    return [each for each in chain(check(read()), check_texts()) if not each.not_yet]
+    """Return the findings in the whole tree."""
+    return [*check(read()), *check_texts()]
 
 
 def rows(findings: list[Finding], rule: str) -> str:
@@ -69,12 +67,6 @@ def test_subjects_of_commits_name_an_area_and_begin_with_a_verb() -> None:
     if found is None:
         pytest.skip(f"a shallow clone without {FIRST_COMMIT[:8]}")
     assert rows(found, "subjects") == ""
-
-
-@pytest.mark.parametrize("place", [each for each in NOT_YET if "/" in each or "." in each])
-def test_places_that_are_not_rewritten_yet_exist(place: str) -> None:
-    """Each of them is a file or folder."""
-    assert (ROOT / place).exists()
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""REST API: translation of HTTP requests to use cases, without decisions of its own."""
+"""REST API: translation of HTTP requests to use cases, without business logic."""

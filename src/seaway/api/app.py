@@ -38,7 +38,10 @@ from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError
 
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
-"""Telemetry of the framework, disabled: Seaway has its own metrics, and these cost more than a whole submit."""
+"""Disabled telemetry of the framework.
+
+Seaway has its own metrics, and the framework's cost more than a whole submit.
+"""
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
@@ -54,17 +57,17 @@ class Application(FastAPI):
         await self.guard(scope, receive, send)
 
     async def inside(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request of a page of this process; such requests are counted separately from those of clients."""
+        """Handle a request from a page of this process. Such requests are counted separately from those of clients."""
         scope[INSIDE] = True
         await self(scope, receive, send)
 
 
 def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
-    """Make the REST API of a control plane, which the caller starts and stops.
+    """Create the REST API of a control plane, which the caller starts and stops.
 
-    If the web interface is served as well, it has the root path. Otherwise `home` redirects the root to the API
-    reference. The state of the application has ``hub``. A server must call its `close`, which ends all event streams,
-    before it waits for connections to close (`seaway.api.http.server` does).
+    If the web interface is served too, it has the root path. Otherwise `home` redirects the root to the API reference.
+    The state of the application has ``hub``. A server must call its `close`, which ends all event streams, before it
+    waits for connections to close. `seaway.api.http.server` does so.
     """
     pipeline, meter = RequestPipeline(plane), Meter()
     app = Application(

@@ -85,7 +85,8 @@ async def get_cluster(request: Request, cluster: str) -> Response:
 async def remove_cluster(request: Request, cluster: str) -> Response:
     """Remove a cluster from the fleet, release its allocations and place its jobs elsewhere.
 
-    Workloads in the cluster continue to run, unmanaged by Seaway. Make sure that the cluster is switched off or empty.
+    Workloads in the cluster continue to run without management by Seaway. Make sure that the cluster is switched off or
+    empty.
     """
     pipeline = pipeline_of(request)
     await pipeline.threads.write(pipeline.plane.cluster_removal.remove, cluster, caller_of(request).name)
@@ -164,7 +165,7 @@ async def list_link_steps(
     since: Since,
     step: Annotated[int, Query(ge=1, le=86_400, description="Length of a step, seconds.")],
 ) -> Response:
-    """List the history of a link in steps, with minimum, mean and maximum of each, oldest first."""
+    """List the history of a link in steps, each with minimum, mean and maximum, oldest first."""
     from_ns = _from(since)
     if (pipeline_of(request).plane.clock.now_ns() - from_ns) / NS > MAX_STEPS * step:
         raise RejectedError(f"that is more than {MAX_STEPS:,} steps; make them longer, or begin later", where="step")
@@ -239,7 +240,7 @@ async def list_orphans(
 ) -> Response:
     """List orphaned workloads with their allocations.
 
-    They belong to no job in the database, for example after the restore of an older backup.
+    These workloads belong to no stored job, for example after the restore of an older backup.
     """
     pipeline = pipeline_of(request)
     found = await pipeline.threads.read(pipeline.plane.operations.orphans, cluster)

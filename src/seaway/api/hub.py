@@ -1,8 +1,8 @@
 """Fan-out of live events: each event is encoded once, and listeners with equal subscriptions share the bytes.
 
-The hub runs on the event loop. A few times a second, it reads new events from the feed. It encodes them once for each
-subscription (of a tenant, a job, or everything) and queues the bytes for each of its listeners. Events are not queued
-for a listener that lags. It later reads the missed ones from the feed or the store.
+The hub runs on the event loop. Several times a second, it reads new events from the feed. It encodes them once per
+subscription (to a tenant, a job, or everything) and queues the bytes for each listener. Nothing is queued for a slow
+listener, which later reads the missed events from the feed or the store.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.wire.events import event_fields
 
 MAX_BYTES = 1 << 20
-"""Maximum size of the queue of one listener, bytes. Beyond it, events are not queued."""
+"""Maximum size of the queue of one listener, bytes. A full queue accepts no more events."""
 
 ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_removed"})
-"""Kinds of fleet events that concern other tenants; names of orphaned workloads contain IDs of their jobs."""
+"""Kinds of fleet events that concern other tenants. Names of orphaned workloads contain job IDs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Subscription:
     Attributes
     ----------
     tenant
-        Events of one tenant and of the fleet; empty for all.
+        Tenant whose events, with those of the fleet, are included; empty for all.
     job_id
-        Events of one job; empty for all.
+        Job whose events are included; empty for all.
     confined
         True if the caller belongs to a tenant and may not see others.
     """
@@ -58,7 +58,7 @@ class Subscription:
 
 
 class Listener:
-    """Queue of one listener; all events are shared with other listeners.
+    """Queue of one listener; encoded events are shared with other listeners.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Listener:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def catch_up(self, reaches: int) -> None:
-        """Reset the queue after dropped events; events up to `reaches` are read elsewhere."""
+        """Reset the queue after dropped events. Events up to `reaches` are read elsewhere."""
         self.lagging = False
         self._waiting, self._size, self._reaches = [], 0, reaches
 
@@ -150,7 +150,7 @@ class Hub:
         return self._count
 
     async def join(self, listener: Listener) -> None:
-        """Add a listener; it receives all events after `last` as of the return.
+        """Add a listener. It receives all events after `last` as of the return.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Hub:
             listener.close()
 
     async def missed(self, after: int, upto: int, subscription: Subscription) -> tuple[Sequence[Event], int]:
-        """Return some events of a subscription between two IDs, and the ID that they reach up to."""
+        """Return a part of a subscription's events between two IDs, and the last ID that the part covers."""
         events = self._feed.since(after)
         if events is not None:
             events = [event for event in events if event.id <= upto]
@@ -202,7 +202,7 @@ class Hub:
         return [event for event in rows if event.id <= upto and subscription.wants(event)], reached
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Return encoded events; each event is encoded only once."""
+        """Return encoded events. Each event is encoded only once."""
         return b"".join(self._encoded.get(event.id) or self._encode(event) for event in events)
 
     def _encode(self, event: Event) -> bytes:

@@ -1,4 +1,4 @@
-"""Views of a job: explanation, events, attempts, manifest, logs, normalised job."""
+"""Views of a job: explanation, events, attempts, manifest, logs, and the job in the scheduler's form."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def list_attempts(
     Role.VIEWER,
     {
         200: {
-            "description": 'Objects. A `Link` header with `rel="next"` leads to the next page.',
+            "description": 'Objects. A `Link` header with `rel="next"` refers to the next page.',
             "content": {
                 "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
                 "application/yaml": {"schema": {}},  # one document for each object
@@ -140,7 +140,7 @@ async def get_logs(
 
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
 async def get_normalised(request: Request, job: JobRef) -> Response:
-    """Return a job exactly as the scheduler reads it."""
+    """Return a job in the scheduler's form."""
     found = await find(request, job)
     return json_reply(normalised_fields(found, pipeline_of(request).plane.overview.clusters_of(found)))
 

@@ -1,4 +1,4 @@
-"""Operations on jobs: submit, get, list, change and act."""
+"""Operations on jobs: submit, get, list, change and actions."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ async def submit(request: Request) -> Response:
 async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     """Submit a job.
 
-    The response is sent after the job is stored. With `dry_run`, the scheduler decides on the present fleet, and the
-    response has the placement, or the reason why the job would wait.
+    The response is sent after the job is stored. With `dry_run`, the scheduler decides on the current fleet. The
+    response then has the placement, or the reason why the job would wait.
     """
     if not dry_run:
         return await submit(request)
@@ -130,7 +130,7 @@ async def replace_job(request: Request, job: JobRef) -> Response:
     """
     found = await find(request, job)
     if request.headers.get("if-match") is None:
-        raise BadRequestError(428, "send If-Match with the ETag of the version that you mean, or * for any")
+        raise BadRequestError(428, "send If-Match with the ETag of the expected version, or * for any")
     version = version_meant(request, found)
     return await _change(request, found, await read(request, JobIn), version)
 
@@ -185,22 +185,22 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
 
 
 def _own(request: Request, given: JobIn) -> JobSpec:
-    """Return the requested job in the caller's name.
+    """Return the requested job, with the caller's tenant as the default.
 
     Raises
     ------
     ForbiddenError
-        If its tenant is not visible to the caller.
+        If the tenant is not visible to the caller.
     """
     who = caller_of(request)
     spec = given.spec(who.tenant or DEFAULT)
     if not who.may_see(spec.tenant):
-        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} are not yours to submit; leave the tenant out")
+        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} require a token of that tenant; omit the tenant")
     return plane_of(request).admission.with_template_traits(spec)
 
 
 async def _admit(request: Request, spec: JobSpec) -> None:
-    """Check a job by admission; a long check does not block other requests."""
+    """Check a job by admission. A long check does not block other requests."""
     pipeline, who = pipeline_of(request), caller_of(request)
     if not pipeline.plane.admission.admits_at_once(spec, who.tenant):
         await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
@@ -212,7 +212,7 @@ def version_meant(request: Request, job: JobRecord) -> int | None:
     Raises
     ------
     StaleError
-        If it is not the present version.
+        If it is not the current version.
     """
     header = request.headers.get("if-match")
     if header is None or (tags := tags_in(header)) == ["*"]:
@@ -253,14 +253,14 @@ Step = Callable[[str, str, str, int | None], JobRecord]
 
 
 class ActionIn(Incoming):
-    """Reason of an action on a job."""
+    """Reason for an action on a job."""
 
     reason: Line = ""
     """A sentence for people. Default: the name of the token."""
 
 
 def step(path: str) -> Callable[[Handler], Handler]:
-    """Declare an action on a job; its body, which has the reason, is optional."""
+    """Declare an action on a job. The body, which has the reason, is optional."""
     return operation(
         routes,
         "POST",
@@ -276,7 +276,7 @@ def step(path: str) -> Callable[[Handler], Handler]:
 
 @step("cancel")
 async def cancel_job(request: Request, job: JobRef) -> Response:
-    """Cancel a job. Its record remains. To cancel a cancelled job has no effect."""
+    """Cancel a job. Its record remains. Repeated calls have no effect."""
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.cancel))
 
 
@@ -300,7 +300,7 @@ async def delete_job(request: Request, job: JobRef) -> Response:
 
 
 async def _take(request: Request, job: str, step: Step) -> JobRecord:
-    """Run an action, with the reason in the body if there is one."""
+    """Run an action, with the reason from the body if present."""
     found = await find(request, job)
     version = version_meant(request, found)
     has_body = request.method != "DELETE" and await request.body()

@@ -77,7 +77,7 @@ async def list_links(  # noqa: PLR0913  # query parameters
 
 @operation(routes, "GET", "/fleet/links/matrix", Role.VIEWER, {200: LinkMatrix})
 async def get_link_matrix(request: Request, figure: Shown = LinkFigure.LATENCY) -> Response:
-    """Return one figure of all links, from each gateway to each other, in compact form."""
+    """Return one figure of all links as a matrix of source and target gateways."""
     overview = pipeline_of(request).plane.overview
     return json_reply(
         await pipeline_of(request).threads.read(lambda: matrix_fields(overview.links(), overview.sides(), figure))
@@ -96,11 +96,11 @@ async def list_measured_links(
 ) -> Response:
     """List the latest measurements of links, or those of a period. Links without measurements are omitted.
 
-    A period has one sample for each interval, oldest first; `at` is the time of its latest round. A `Link` header with
-    `rel="next"` leads to the next page.
+    A period has one sample per interval, oldest first; `at` is the time of its latest round. A `Link` header with
+    `rel="next"` refers to the next page.
     """
     if since and until and at_ns(since) > at_ns(until):
-        raise RejectedError(f"it is before {since}, where it begins", where="until")
+        raise RejectedError(f"must not be before {since}", where="until")
     pipeline = pipeline_of(request)
     overview, store = pipeline.plane.overview, pipeline.plane.store
 
@@ -136,7 +136,7 @@ def _asked(
     site: str = "",
     gone: bool = False,
 ) -> Asked:
-    """Return a filter of links by their gateways; `gone` if gateways may have been removed since.
+    """Return a filter of links by their gateways; `gone` also accepts gateways that may have been removed.
 
     Raises
     ------

@@ -34,10 +34,10 @@ EVERY_S = 1.0
 """Polling interval of clusters that cannot stream logs, seconds."""
 
 PAUSE_S, MAX_PAUSE_S = 0.2, 5.0
-"""Delay before the next attempt to read a log, seconds; doubles while there are no lines."""
+"""Minimum and maximum delay before the next read of a log, seconds. The delay doubles while there are no lines."""
 
 MAX_BYTES = 1 << 20
-"""Maximum size of the queue of a follower, bytes. Beyond it, reading from the cluster pauses."""
+"""Maximum size of the queue of a follower, bytes. While the queue is full, reading from the cluster pauses."""
 
 LAST_LINE = Header("Last-Event-ID", "The last line that you have. Only later lines are sent.", 200)
 
@@ -59,8 +59,7 @@ async def follow_log(
     """Follow the log of a replica live, across attempts, until the job finishes.
 
     The data of each event is an object with the line as `text`. Comments between events keep the connection open. The
-    last event is named `end`. If there was no log, its data has the reason as `reason`, for example an unknown
-    container.
+    last event is named `end`. If there was no log, its `reason` has the cause, for example an unknown container.
     """
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
@@ -82,7 +81,7 @@ class _LogRequest:
 
 
 class _Place:
-    """Position in a job's log: its attempt, and a position in the terms of its cluster."""
+    """Position in a job's log: the attempt, and a position in the format of its cluster."""
 
     def __init__(self, text: str) -> None:
         found = _PLACE.fullmatch(text)
@@ -117,7 +116,7 @@ class _Inbox:
         self._size = 0
 
     def give(self, lines: Sequence[LogLine]) -> None:
-        """Add lines, from any thread."""
+        """Add lines. Thread-safe."""
         with suppress(RuntimeError):  # the loop is closed: the client is gone
             self._loop.call_soon_threadsafe(self._take_in, lines)
 
@@ -192,7 +191,7 @@ class LogStream(Response):
             await self._wait()
 
     async def _job(self) -> JobRecord | None:
-        """Return the present job; None if the job is gone or the store does not answer, which ends the stream."""
+        """Return the current job; None if the job was removed or the store does not respond, which ends the stream."""
         with suppress(SeawayError):
             return await self._pipeline.threads.read(self._pipeline.plane.store.job, self._subscription.job_id)
         return None
@@ -243,7 +242,7 @@ class LogStream(Response):
                 self._pause_s = PAUSE_S
 
     async def _moved_on(self, log: Log) -> bool:
-        """Report whether a job has another attempt; the log of an unreachable cluster does not end."""
+        """Report whether the job has another attempt, since the log of an unreachable cluster does not end."""
         job = await self._job()
         return job is None or job.attempt != log.attempt
 
@@ -285,6 +284,6 @@ def _lines(log: Log) -> list[str]:
 
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:
-    """Return the lines after a position, which is a number of lines."""
+    """Return the lines after a position, which is a line number."""
     first = int(place) if place.isdecimal() else max(0, len(lines) - tail)
     return [LogLine(text, str(at + 1)) for at, text in enumerate(lines[first:], first)]

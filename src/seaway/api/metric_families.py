@@ -1,4 +1,4 @@
-"""Metric families made from plain figures."""
+"""Metric families created from plain figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def counter_by(name: str, says: str, labels: Sequence[str], figures: Mapping[Lab
 
 
 def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> HistogramMetricFamily:
-    """Return histograms of seconds by one label; for an empty `label`, one without labels under the key ""."""
+    """Return histograms of seconds by one label. With an empty `label`, the only key is ""."""
     family = HistogramMetricFamily(name, says, labels=[label] if label else [])
     bounds = [*(f"{bound_s:g}" for bound_s in BOUNDS_S), "+Inf"]
     for value, timed in figures.items():
@@ -55,7 +55,7 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
 
 
 class NetworkMetrics(Collector):
-    """Metrics of the network for one response; empty without a network."""
+    """Metrics of the network for one response; empty without a configured network."""
 
     def __init__(self, overview: Overview, agents: Agents) -> None:
         self._last_seen_s = overview.agents_last_seen_s()
@@ -70,7 +70,10 @@ class NetworkMetrics(Collector):
         states = {state.value: self._states.get(state.value, 0) for state in LinkState}
         yield gauge_by("seaway_links", "Links between gateways, by state.", "state", states)
         yield gauge_by(
-            "seaway_agent_last_seen_seconds", "Seconds since a gateway's agent reported.", "gateway", self._last_seen_s
+            "seaway_agent_last_seen_seconds",
+            "Seconds since the last report of a gateway's agent.",
+            "gateway",
+            self._last_seen_s,
         )
         yield from _of_agents(self._agents, self._rounds)
         reads = {(outcome,): count for outcome, count in self._reads.items()}
@@ -84,20 +87,20 @@ def _of_agents(agents: Sequence[AgentView], rounds: dict[tuple[str, str], int]) 
     reports |= {(each.gateway, "taken"): each.known.reports for each in agents if each.known}
     yield counter_by(
         "seaway_agent_reports",
-        "Reports of agents of gateways, by whether they were taken.",
+        "Reports of gateways' agents, by outcome.",
         ["gateway", "outcome"],
         reports,
     )
-    yield counter_by("seaway_probe_rounds", "Rounds of probes, by how they ended.", ["gateway", "outcome"], rounds)
+    yield counter_by("seaway_probe_rounds", "Rounds of probes, by outcome.", ["gateway", "outcome"], rounds)
     for name, says, counts in (
         (
             "seaway_probe_rounds_dropped",
-            "Rounds that were given up before they could be reported.",
+            "Rounds dropped before they could be reported.",
             {(each.gateway,): each.known.dropped for each in agents if each.known},
         ),
         (
             "seaway_probe_answers_discarded",
-            "Answers with an impossible time, which were left out.",
+            "Answers with an impossible time, which do not count.",
             {(each.gateway,): each.known.discarded for each in agents if each.known},
         ),
     ):
@@ -108,7 +111,7 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
     """Return the traffic and the speed of gateways' interfaces, and the state of their scrapes."""
     used = GaugeMetricFamily(
         "seaway_gateway_used_mbps",
-        "What passes through a gateway's interface, Mbit/s.",
+        "Traffic of a gateway's interface, Mbit/s.",
         labels=["gateway", "direction"],
     )
     speeds: dict[str, float] = {}
@@ -122,7 +125,7 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
             used.add_metric([each.gateway, "in"], traffic.in_used_mbps)
             used.add_metric([each.gateway, "out"], traffic.out_used_mbps)
     yield used
-    yield gauge_by("seaway_gateway_speed_mbps", "What a gateway's interface can carry, Mbit/s.", "gateway", speeds)
+    yield gauge_by("seaway_gateway_speed_mbps", "Speed of a gateway's interface, Mbit/s.", "gateway", speeds)
     yield gauge_by(
         "seaway_gateway_traffic_age_seconds",
         "Seconds since the last reading of a gateway's interface.",
@@ -130,4 +133,6 @@ def _of_interfaces(interfaces: Sequence[Interface]) -> Iterator[Metric]:
         ages_s,
     )
     unread = {each.gateway: int(each.unread) for each in interfaces if each.covered}
-    yield gauge_by("seaway_gateway_scrape_failed", "Whether a gateway's interface cannot be read.", "gateway", unread)
+    yield gauge_by(
+        "seaway_gateway_scrape_failed", "1 if a gateway's interface cannot be read, else 0.", "gateway", unread
+    )

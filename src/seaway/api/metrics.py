@@ -1,4 +1,4 @@
-"""Metrics of Seaway, of GPUs and of links as Prometheus text; those of GPUs and links also as JSON."""
+"""Metrics of Seaway, GPUs and links as Prometheus text; those of GPUs and links also as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.wire.metrics import JSON, METRICS, PROMETHEUS, Metric, MetricsOut, S
 
 
 class Between(Enum):
-    """Types of a link by its ends. A link to a user site has no metrics."""
+    """Types of links by their ends. A link to a user site has no metrics."""
 
     USER_TO_CLUSTER = "UserToCluster"
     CLUSTER_TO_CLUSTER = "ClusterToCluster"
@@ -31,7 +31,7 @@ class Between(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LinkMetric:
-    """A metric of links; `value` returns None if unknown, and the series is omitted."""
+    """Metric of links. `value` returns None if unknown, and the series is omitted."""
 
     between: Between
     says: str
@@ -58,8 +58,8 @@ _VALUES: dict[str, tuple[str, Callable[[LinkView], float | None]]] = {
         lambda link: link.free_mbps,
     ),
     "Latency": ("Mean round-trip time {}, nanoseconds.", _latency_ns),
-    "Jitter": ("Largest distance of a round-trip time from the mean {}, nanoseconds.", _jitter_ns),
-    "PacketLoss": ("Share of probes that were not answered {}, 0-1.", _loss),
+    "Jitter": ("Largest deviation of a round-trip time from the mean {}, nanoseconds.", _jitter_ns),
+    "PacketLoss": ("Share of unanswered probes {}, 0-1.", _loss),
 }
 
 _WAYS = {
@@ -72,7 +72,7 @@ LINK_METRICS = {
     for between, way in _WAYS.items()
     for name, (says, value) in _VALUES.items()
 }
-"""Metrics by name, in the order of the output."""
+"""Metrics by name, in output order."""
 
 
 def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
@@ -81,7 +81,7 @@ def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
     Raises
     ------
     RejectedError
-        If there is none; the message suggests the nearest name.
+        If no metric has that name; the message suggests the nearest name.
     """
     if not name:
         return METRICS, LINK_METRICS
@@ -95,7 +95,7 @@ def all_named(name: str) -> tuple[dict[str, Metric], dict[str, LinkMetric]]:
 def as_text(
     links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
 ) -> Iterator[bytes]:
-    """Return metrics as Prometheus text, one piece for each metric.
+    """Yield metrics as Prometheus text, one piece per metric.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def as_text(
 def as_series(
     links: Sequence[LinkView], sides: Mapping[str, Side], metrics: dict[str, LinkMetric], cluster: str = ""
 ) -> Iterator[tuple[str, bytes]]:
-    """Return metrics as JSON: the name of each, and its series separated by ``,``; see `as_text`."""
+    """Yield metrics as JSON: the name of each, and its series separated by ``,``; see `as_text`."""
     for name, metric, rows in _series(links, sides, metrics, cluster, JSON):
         series = [f'{labels},"value":{known}}}' for labels, link in rows if (known := metric.value(link)) is not None]
         yield name, ",".join(series).encode()
@@ -132,7 +132,7 @@ def _series(
 def _rows(
     links: Iterable[LinkView], sides: Mapping[str, Side], cluster: str, style: Style
 ) -> dict[Between, list[_Row]]:
-    """Return links with their formatted labels, built once for all metrics."""
+    """Return links with their formatted labels, which all metrics share."""
     rows: dict[Between, list[_Row]] = {each: [] for each in Between}
     source_is, target_is = style.key("source"), style.key("target")
     from_is = {
@@ -177,8 +177,8 @@ class MetricsQuery:
 async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = "") -> Response:
     """Return metrics of Seaway, clusters, devices, vGPUs and links in Prometheus text format.
 
-    A filter by metric or cluster omits Seaway's own metrics. Names of queues, of other tenants' pods and of unmanaged
-    pods are visible to operators and admins only. Other callers see one series per device without names for them.
+    A filter by metric or cluster excludes Seaway's own metrics. Only operators and admins see the names of queues, of
+    other tenants' pods and of unmanaged pods. For other callers, these pods form one series per device without names.
     """
     asked = await _asked(request, metric, cluster)
     own = b"" if metric or cluster else await _own(request)

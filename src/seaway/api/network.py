@@ -1,4 +1,4 @@
-"""Operations on the configuration of the network between gateways, and on the agents that measure it."""
+"""Operations on the configuration of the network between gateways, and on the measuring agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from seaway.wire.network_views import (
 )
 
 MAX_REPORTED_BYTES = 524_288
-"""Maximum size of a report, bytes; a round has some hundred bytes."""
+"""Maximum size of a report, bytes. A round has some hundred bytes."""
 
 NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
 
@@ -41,7 +41,7 @@ routes = router("network")
 agent_routes = router("network")
 
 Gateway = Annotated[
-    Word, Query(min_length=1, description="Gateway of the agent; an agent can use its own gateway only.")
+    Word, Query(min_length=1, description="Gateway of the agent; an agent can only use its own gateway.")
 ]
 Force = Annotated[bool, Query(description="Remove gateways even if running jobs use them.")]
 
@@ -50,7 +50,7 @@ Force = Annotated[bool, Query(description="Remove gateways even if running jobs 
     routes, "GET", "/network", Role.VIEWER, {200: NetworkOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
 )
 async def get_network(request: Request) -> Response:
-    """Return the configuration of the network between gateways, which can be put again unchanged.
+    """Return the configuration of the network between gateways, in the format for `PUT`.
 
     The version is the `ETag`.
     """
@@ -76,9 +76,9 @@ async def put_network(
     ] = False,
     force: Force = False,
 ) -> Response:
-    """Replace the configuration of the network between gateways; agents and gateways apply it within seconds.
+    """Replace the configuration of the network between gateways. Agents and gateways apply it within seconds.
 
-    A gateway that running jobs use is not removed without `force`.
+    The removal of a gateway that running jobs use requires `force`.
     """
     pipeline = pipeline_of(request)
     request.scope[DRY_RUN] = dry_run
@@ -95,7 +95,7 @@ async def put_network(
 async def delete_network(request: Request, force: Force = False) -> Response:
     """Remove the configuration of the network between gateways.
 
-    Measurements stop. Links that clusters themselves report are used again.
+    Measurements stop. Links reported by clusters are used again.
     """
     pipeline = pipeline_of(request)
     meant = meant_by(request, _version)
@@ -123,7 +123,7 @@ async def list_agents(request: Request) -> Response:
     headers=(IF_NONE_MATCH,),
 )
 async def list_targets(request: Request, gateway: Gateway) -> Response:
-    """List the targets that the agent of a gateway measures. For that agent, and for operators."""
+    """List the targets that the agent of a gateway measures. Available to that agent and to operators."""
     _require_own(request, gateway, Role.OPERATOR)
     there = _configured(request)
     fields = target_list_fields(gateway, assignment(there.config, there.version, gateway))
@@ -132,13 +132,13 @@ async def list_targets(request: Request, gateway: Gateway) -> Response:
 
 @operation(agent_routes, "POST", "/network/reports", Role.AGENT, {204: None}, errors=(404, 409), body=ReportIn)
 async def submit_report(request: Request) -> Response:
-    """Accept the measurements of an agent, completely or not at all. For the agent of that gateway only.
+    """Accept the measurements of an agent, in full or not at all. Available only to the agent of that gateway.
 
-    If `started_ns` and `number` are not above those of the last accepted report, it is a repetition: 409.
+    The pair of `started_ns` and `number` must be greater than that of the last accepted report; otherwise 409.
     """
     plane, who = plane_of(request), caller_of(request)
     if not plane.access.everybody and who.role is not Role.AGENT:
-        raise ForbiddenError(f"only agents report; {who.name!r} is {who.role.value}")
+        raise ForbiddenError(f"only agents can report; {who.name!r} has the role {who.role.value}")
     try:
         if who.gateway:  # without authentication there is no rate limit either
             plane.network.reports.admit(who.gateway)
@@ -165,7 +165,7 @@ async def submit_report(request: Request) -> Response:
 async def get_gateway(request: Request, gateway: str) -> Response:
     """Return the configuration of a gateway: the network, and the active path to each other gateway.
 
-    Available to its agent, and to callers that may see the network.
+    Available to the agent of that gateway, and to callers that may see the network.
     """
     _require_own(request, gateway, Role.VIEWER)
     there, active = _configured(request), plane_of(request).network.active
@@ -187,7 +187,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     body=AppliedIn,
 )
 async def confirm_applied(request: Request, gateway: str) -> Response:
-    """Record the paths that a gateway has applied. For the agent of that gateway only."""
+    """Record the paths that a gateway has applied. Available only to the agent of that gateway."""
     pipeline, who = pipeline_of(request), caller_of(request)
     if who.gateway:
         pipeline.plane.network.reports.admit(who.gateway)
@@ -218,7 +218,7 @@ def _require_own(request: Request, gateway: str, others: Role | None = None) -> 
     Raises
     ------
     ForbiddenError
-        If neither is true.
+        If neither applies.
     """
     who = caller_of(request)
     if plane_of(request).access.everybody or who.speaks_for(gateway) or (others is not None and who.may(others)):

@@ -108,7 +108,7 @@ async def put_queue(request: Request, name: str) -> Response:
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_queue(request: Request, name: str) -> Response:
-    """Remove a queue in which no job waits or runs."""
+    """Remove a queue without waiting and running jobs."""
     await _do(request, Operations.delete_queue, name, meant=meant_by(request, queue_fields))
     return nothing()
 
@@ -133,7 +133,7 @@ async def get_pool(request: Request, name: str) -> Response:
     pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409, 412), body=PoolIn, headers=IF_MEANT
 )
 async def put_pool(request: Request, name: str) -> Response:
-    """Create or change a pool: the clusters of its queues."""
+    """Create or change a pool, a set of clusters for queues."""
     given = await read(request, PoolIn)
     meant = meant_by(request, pool_fields)
     return tagged_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name), meant=meant)))
@@ -177,7 +177,7 @@ async def put_tenant(request: Request, name: str) -> Response:
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_tenant(request: Request, name: str) -> Response:
-    """Remove a tenant without queues and without unfinished jobs."""
+    """Remove a tenant without queues and unfinished jobs."""
     await _do(request, Operations.delete_tenant, name, meant=meant_by(request, tenant_fields))
     return nothing()
 
@@ -194,7 +194,7 @@ async def list_shadows(
 
 
 async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
-    """Run one of the `Operations` in the caller's name."""
+    """Run an action of `Operations` in the caller's name."""
     pipeline = pipeline_of(request)
     return await pipeline.threads.write(act, pipeline.plane.operations, *given, caller_of(request).name, **more)
 
@@ -207,7 +207,7 @@ async def _named(
     Raises
     ------
     UnknownError
-        If there is none, or its tenant is not visible to the caller.
+        If it does not exist, or its tenant is not visible to the caller.
     """
     who = caller_of(request)
     for row in await pipeline_of(request).threads.read(ask):
@@ -224,7 +224,7 @@ contents = router("queues")
 
 @operation(contents, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
 async def list_queue_usage(request: Request) -> Response:
-    """List allocations and numbers of waiting jobs, by queue and tenant, without those of other tenants."""
+    """List allocations and waiting jobs by queue and tenant, without those of other tenants."""
     pipeline, who = pipeline_of(request), caller_of(request)
     rows = await pipeline.threads.read(pipeline.plane.overview.queue_usage)
     return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
@@ -234,9 +234,9 @@ async def list_queue_usage(request: Request) -> Response:
 async def list_waiting(
     request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
 ) -> Response:
-    """List the waiting jobs of a queue in order, with their reasons.
+    """List the waiting jobs of a queue in scheduling order, with the reasons.
 
-    Tenants take turns. Jobs of other tenants are omitted.
+    Tenants alternate. Jobs of other tenants are omitted.
     """
     pipeline, who = pipeline_of(request), caller_of(request)
     queues = await pipeline.threads.read(pipeline.plane.store.queues)

@@ -48,7 +48,7 @@ routes = router("policies")
 
 @operation(routes, "GET", "/policies", Role.VIEWER, {200: PolicyList})
 async def list_policies(request: Request) -> Response:
-    """List policies. To try a policy on a job, make a dry run in a queue that uses it."""
+    """List policies. To try a policy, make a dry run of a job in a queue with that policy."""
     pipeline = pipeline_of(request)
     views = await pipeline.threads.read(pipeline.plane.overview.policies)
     seen = await _queues_seen(request)
@@ -66,11 +66,11 @@ async def list_policies(request: Request) -> Response:
     media=(FILE, ZIP),
 )
 async def import_policy(request: Request) -> Response:
-    """Import a trained policy, under the name in its file.
+    """Import a trained policy under the name in its file.
 
-    To import the same file again has no effect (200). The import fails if the file is damaged, its decisions differ
-    from those recorded at its training, or it is not signed by a trusted key. To replace a policy of the same name,
-    remove it first.
+    Importing the same file again has no effect (200). The import fails if the file is damaged, if its decisions differ
+    from those recorded at its training, or if no trusted key signed it. To replace a policy of the same name, remove it
+    first.
     """
     require_kind(request, FILE, ZIP)
     pipeline, content = pipeline_of(request), await request.body()
@@ -90,7 +90,7 @@ async def import_policy(request: Request) -> Response:
     headers=(IF_NONE_MATCH,),
 )
 async def get_policy(request: Request, name: str) -> Response:
-    """Return a policy; for a trained one, with its manifest, its importer and its signer."""
+    """Return a policy; a trained policy with its manifest, importer and signer."""
     pipeline = pipeline_of(request)
     view = await _view(request, name)
     brought = await pipeline.threads.read(pipeline.plane.policies.look_up, name) if view.source == TRAINED else None
@@ -99,7 +99,7 @@ async def get_policy(request: Request, name: str) -> Response:
 
 @operation(routes, "GET", "/policies/{name}/file", Role.VIEWER, {200: BYTES}, errors=(404, 409))
 async def export_policy(request: Request, name: str) -> Response:
-    """Return the file of a trained policy, for import elsewhere."""
+    """Return the file of a trained policy, for import on another server."""
     pipeline = pipeline_of(request)
     if (await _view(request, name)).source != TRAINED:
         raise ConflictError(f"policy {name!r} is not a trained policy, so it has no policy file")
@@ -112,7 +112,7 @@ async def export_policy(request: Request, name: str) -> Response:
     routes, "DELETE", "/policies/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,)
 )
 async def delete_policy(request: Request, name: str) -> Response:
-    """Remove a trained policy that no queue uses, live or as its shadow, and that is not built in."""
+    """Remove an imported policy that no queue uses, live or as its shadow."""
     pipeline = pipeline_of(request)
     meant = meant_by(request, partial(_unused, pipeline.plane.policies))
     await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, caller_of(request).name, meant)
@@ -131,8 +131,8 @@ async def delete_policy(request: Request, name: str) -> Response:
 async def activate_policy(request: Request, name: str) -> Response:
     """Activate a policy for a queue.
 
-    A trained policy must first be the shadow of the queue for long enough; otherwise 409. With `shadow`, it becomes the
-    shadow only: the live policy does not change, and `left` has the remaining condition for activation.
+    A trained policy must first serve as the shadow of the queue for long enough; otherwise 409. With `shadow`, it
+    becomes only the shadow: the live policy does not change, and `left` has the remaining condition for activation.
     """
     pipeline, given = pipeline_of(request), await read(request, ActivateIn)
     act, who = pipeline.plane.operations.activate_policy, caller_of(request).name
@@ -152,7 +152,7 @@ async def _view(request: Request, name: str) -> PolicyView:
     Raises
     ------
     UnknownError
-        If there is none.
+        If no policy has that name.
     """
     pipeline = pipeline_of(request)
     for view in await pipeline.threads.read(pipeline.plane.overview.policies):

@@ -31,7 +31,7 @@ routes = router("access")
 
 @operation(routes, "GET", "/me", Role.VIEWER, {200: CallerOut})
 async def who_am_i(request: Request) -> Response:
-    """Return the caller and the maximum sizes of its request bodies."""
+    """Return the caller and the maximum sizes of request bodies."""
     who, settings = caller_of(request), pipeline_of(request).plane.settings
     reported = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
@@ -69,7 +69,7 @@ async def revoke_token(
     token: str,
     force: Annotated[bool, Query(description="Revoke it even if it is the last token of an admin.")] = False,
 ) -> Response:
-    """Revoke a token. The last token of an admin is only revoked with `force`."""
+    """Revoke a token. The last token of an admin requires `force`."""
     pipeline = pipeline_of(request)
     return json_reply(token_fields(await pipeline.threads.write(pipeline.plane.access.revoke, token, force=force)))
 

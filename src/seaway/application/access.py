@@ -356,7 +356,7 @@ def require_loopback(host: str) -> None:
     """
     if not is_loopback(host):
         raise RejectedError(
-            f"without tokens, everyone who can reach {host} is an admin: listen on 127.0.0.1, or keep tokens on",
+            f"without tokens, everybody who can reach {host} is an admin: listen on 127.0.0.1, or keep tokens on",
             where="host",
         )
 

@@ -198,7 +198,7 @@ class Policies:
             if there is None and len(self._records()) >= MOST:
                 raise ConflictError(f"there are {MOST} policies already; remove one first")
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
-            verb = "brought" if there is None else "signed again"
+            verb = "imported" if there is None else "signed again"
             text = f"policy {name} {verb}: {file.manifest.algo}, level {file.manifest.level}"
             self._store_with_event(name, Change(put=[record]), text, actor)
             self._records()[name] = record

@@ -1,1 +1,1 @@
-"""Wiring of all parts; no other package imports them all."""
+"""Wiring of all components; no other package imports them all."""

@@ -41,7 +41,7 @@ AGAIN_S = 30.0
 class Reflecting:
     """Reflector of datagrams from other gateways, as configured in the network.
 
-    Create it before privileges are dropped. After that, it can open sockets in the namespace without privileges.
+    Create it before privileges are dropped. Afterwards it can still open sockets in the namespace.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Reflecting:
     netns
         Name of a network namespace; empty for that of the process.
     now_s
-        A monotonic clock, seconds.
+        Monotonic clock, seconds.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Reflecting:
     ) -> None:
         self._address = address or ANYWHERE
         self.place = open_namespace(netns)
-        """Namespace of its socket."""
+        """Namespace of the socket."""
         self._now_s = now_s
         self._again_s: float | None = None  # time of the next attempt to bind a port in use
         self._reported = ""
@@ -68,12 +68,12 @@ class Reflecting:
         self._thread: threading.Thread | None = None
 
     def heed(self, assignment: Assignment | None) -> float | None:
-        """Listen on the assigned port, and answer only the assigned targets.
+        """Listen on the assigned port, and respond only to the assigned targets.
 
         Returns
         -------
         float | None
-            Seconds until the next attempt if the port is in use; None otherwise.
+            Seconds until the next try if the port is in use; None otherwise.
         """
         if assignment is None:
             return None
@@ -119,7 +119,7 @@ class Reflecting:
 
 
 ANY = "any"
-"""Value of the address setting that leaves the source address to the routing table."""
+"""Value of the address setting with which the routing table selects the source address."""
 ASK_S = 5.0
 GRACE_S = 3.0
 """Maximum time to send queued results during shutdown, seconds."""
@@ -138,11 +138,11 @@ class Known:
     account
         User to switch to.
     controller
-        None without a server.
+        Client of the server; None without a server.
     first
-        Targets before the server answers; None for none.
+        Targets before the first response of the server; None for none.
     address
-        Source address; None if it is requested from the server or left to the routing table.
+        Source address; None if the server provides it or the routing table selects it.
     """
 
     account: Account
@@ -153,12 +153,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Resources that need privileges to open."""
+    """Resources that require privileges to open."""
 
     prober: Prober
     reflecting: Reflecting
     address: Address | None
-    """Bound address; None if it is left to the routing table."""
+    """Bound address; None if the routing table selects it."""
 
 
 def know(settings: AgentSettings, environment: Mapping[str, str], network: NetworkConfig | None) -> Known:
@@ -167,7 +167,7 @@ def know(settings: AgentSettings, environment: Mapping[str, str], network: Netwo
     Parameters
     ----------
     network
-        Content of the network file; None without one.
+        Content of the network file; None without a file.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def know(settings: AgentSettings, environment: Mapping[str, str], network: Netwo
 
 
 def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], object] | None) -> Address | None:
-    """Return the source address of probes, from the server if necessary; None leaves it to the routing table.
+    """Return the source address of probes, from the server if necessary; None if the routing table selects it.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], 
     Raises
     ------
     SeawayError
-        If the only request fails.
+        If the single request fails.
     """
     if known.address or known.controller is None or settings.address == ANY:
         return known.address
@@ -220,7 +220,7 @@ def ask_address(settings: AgentSettings, known: Known, pause: Callable[[float], 
 def open_all(settings: AgentSettings, account: Account, address: Address | None) -> Opened:
     """Open all sockets, then drop all privileges.
 
-    After this, imports may fail, since Seaway may be installed in a folder that only root can read.
+    Later imports may fail, since Seaway may be installed in a folder that only root can read.
 
     Raises
     ------
@@ -242,9 +242,9 @@ class Agent:
     Parameters
     ----------
     known
-        Its inputs.
+        Inputs of the agent.
     opened
-        Its sockets.
+        Sockets of the agent.
     see
         Receives the results of each round.
     """
@@ -273,12 +273,12 @@ class Agent:
             )
 
     def run(self, stopping: threading.Event) -> None:
-        """Run until stopped, then send queued results, for at most `GRACE_S`.
+        """Run until stopped, then send queued results for at most `GRACE_S`.
 
         Raises
         ------
         BaseException
-            The error that ended one of its threads; they do not end on their own.
+            The error that ended one of the threads.
         """
         self._stopping = stopping
         gc.freeze()  # these objects are permanent, so the collector can skip them
@@ -290,7 +290,7 @@ class Agent:
         self._opened.prober.close()
         delivering.join(GRACE_S + 1)
         if self.delivery and self.delivery.waiting:
-            log.warning("stops with %d unsent results", self.delivery.waiting)
+            log.warning("stopping with %d unsent results", self.delivery.waiting)
         self._opened.reflecting.close()
         probing.join(1)
         if self._failure:
@@ -329,7 +329,7 @@ class Agent:
             self.delivery.finish(GRACE_S)
 
     def _compare(self, todo: Assignment | None) -> None:
-        """Stop if the configured address of the gateway changed, since binding needs privileges again.
+        """Stop if the configured address of the gateway changed, since binding requires privileges again.
 
         Raises
         ------
@@ -353,7 +353,7 @@ class Agent:
         raise ConflictError(f"the gateway's address is now {own}, and probes come from {bound}: start the agent again")
 
     def _take(self, results: tuple[Reported, ...]) -> None:
-        """Queue the results of a round, except one that the shutdown interrupted."""
+        """Queue the results of a round, unless the shutdown interrupted it."""
         if self._stopping.is_set():
             return
         if self.delivery:
@@ -403,9 +403,9 @@ def agent_client(settings: AgentSettings, environment: Mapping[str, str]) -> Cli
 def _token(settings: AgentSettings, environment: Mapping[str, str]) -> str:
     if not settings.token_file:
         token = environment.get("SEAWAY_TOKEN", "").strip()
-        where, missing = "SEAWAY_TOKEN", "set it, or name a file: --token-file FILE"
+        where, missing = "SEAWAY_TOKEN", "set it, or specify a file: --token-file FILE"
     else:
-        where, missing = settings.token_file, "it has no token"
+        where, missing = settings.token_file, "the file contains no token"
         try:
             token = Path(settings.token_file).read_text(encoding="ascii").strip()
         except (OSError, UnicodeError) as error:

@@ -1,4 +1,4 @@
-"""Meters of gateways' interfaces, by the settings."""
+"""Meters of gateways' interfaces, according to the settings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from seaway.application.ports.traffic import TrafficMeter
 
 STALE = 3
-"""Intervals without a reading after which figures expire; with Prometheus, the window is added."""
+"""Number of intervals without a reading after which figures expire. With Prometheus, the window is added."""
 
 TIMEOUT_S = 5.0
-"""Timeout of a reading; half a period if that is shorter."""
+"""Timeout of a reading, seconds; half the interval if that is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class BandwidthSettings:
     """Traffic of the interfaces of gateways."""
 
     interval_s: float = 10
-    """Seconds between two scrapes of the node-exporter of each gateway that has one in the network configuration; 0
+    """Seconds between two scrapes of each gateway's node-exporter, if one is set in the network configuration; 0
     disables them. A value expires after three intervals.
     """
     ca: str = ""
@@ -40,7 +40,7 @@ class PrometheusSettings:
     url: str = ""
     """URL of a Prometheus server that scrapes the node-exporters of the gateways. It is queried instead of them."""
     token_file: str = ""
-    """Path of a bearer token, read for every query. It is sent over HTTPS or to this host only."""
+    """Path of a bearer token, read for every query. It is sent only over HTTPS or to this host."""
     ca: str = ""
     """Path of CA certificates, PEM, for the Prometheus server. Empty for those of the system."""
     labels: str = 'instance="{exporter}"'
@@ -48,12 +48,12 @@ class PrometheusSettings:
     node-exporter, `{name}` and `{address}` are those of the gateway.
     """
     window_s: int = 60
-    """Range of rate queries in seconds. Four scrape intervals of the Prometheus server is a good value."""
+    """Range of rate queries, seconds. Four scrape intervals of the Prometheus server is a good value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Interface traffic, and how measured links become the values that decisions use."""
+    """Interface traffic, and conversion of measured links into the values that decisions use."""
 
     bandwidth: BandwidthSettings = field(default_factory=BandwidthSettings)
     """Traffic of the interfaces of gateways."""

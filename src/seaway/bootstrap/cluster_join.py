@@ -1,4 +1,4 @@
-"""Joining of clusters: checks a kubeconfig, and stores it for `seaway up`."""
+"""Joining of clusters: check a kubeconfig, and store it for `seaway up`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from seaway.domain.errors import RejectedError, UnavailableError
 TRY_S = 20.0
 LOOK_S = 0.1
 MAX_S = 120.0
-"""Timeout of one query. The caller gives up earlier, and names the part that does not answer."""
+"""Timeout of one query, seconds. The caller gives up earlier, and names the part that does not respond."""
 
 KNOWN = ".names.json"
-"""File beside the kubeconfigs with the names of all clusters that were ever joined, by identity."""
+"""File next to the kubeconfigs with the names of all clusters that ever joined, by identity."""
 
 KARMADA = "cluster.karmada.io"
 """API group that only the control plane of Karmada serves."""
@@ -31,18 +31,18 @@ KARMADA = "cluster.karmada.io"
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A joined cluster.
+    """Joined cluster.
 
     Attributes
     ----------
     cluster
-        Its inventory; None without a check.
+        Inventory; None without a check.
     file
-        Its stored kubeconfig.
+        Stored kubeconfig.
     problems
-        Problems of its nodes, a sentence each.
+        Problems of the nodes, one sentence each.
     driven
-        Kind of clusters that the server on the data folder uses; empty if none runs.
+        Kind of clusters that the server on the data folder uses; empty if no server runs.
     """
 
     name: str
@@ -60,26 +60,26 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     context
         Context; empty for the current one.
     name
-        Name of the cluster; empty for that of its context.
+        Name of the cluster; empty for the name of the context.
     look
-        True to connect to the cluster first.
+        Whether to connect to the cluster first.
     replace
-        True to replace the kubeconfig of the cluster, for example after its token expired.
+        Whether to replace the kubeconfig of the cluster, for example after its token expired.
 
     Raises
     ------
     RejectedError
-        If the kubeconfig or the name is invalid, the name belongs to another cluster, the cluster was joined under
-        another name, or it is the control plane of Karmada.
+        If the kubeconfig or the name is invalid, the name belongs to another cluster, the cluster joined under another
+        name, or it is the control plane of Karmada.
     UnavailableError
-        If the cluster does not answer correctly.
+        If the cluster does not respond correctly.
     """
     from seaway.adapters.kubernetes.connection.contexts import cluster_name, current_context, minified
 
     context = context or current_context(kubeconfig)
     asked, name = name, name or cluster_name(context)
     if cluster_name(name) != name:
-        raise RejectedError(f"{name!r} is not a name for a cluster; {cluster_name(name)!r} would be", where="name")
+        raise RejectedError(f"{name!r} is not a valid cluster name; {cluster_name(name)!r} is valid", where="name")
     folder, driven = data / KUBECONFIGS, clusters_driven(data)
     seen, problems, uid = _look(minified(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
     known = _read_known(folder)
@@ -98,18 +98,18 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
 
 
 def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there: Set[str], *, replace: bool) -> str:
-    """Return the name for a cluster: its previous one if it was joined before.
+    """Return the name for a cluster, its previous one if it joined before.
 
     Parameters
     ----------
     asked
         Requested name; empty for none.
     known
-        Names of all clusters that were ever joined, by identity.
+        Names of all clusters that ever joined, by identity.
     there
         Names of the joined clusters.
     replace
-        True if it may get the name of a cluster that left.
+        Whether the cluster may get the name of a cluster that left.
     """
     before = known.get(uid, "")
     if before and before != name:
@@ -135,7 +135,7 @@ def leave(name: str, data: Path) -> Path:
     Raises
     ------
     RejectedError
-        If no cluster with that name is joined.
+        If no joined cluster has that name.
     """
     file = data / KUBECONFIGS / f"{name}.yaml"
     try:
@@ -153,7 +153,7 @@ def joined(data: Path) -> list[str]:
 
 
 def _read_known(folder: Path) -> dict[str, str]:
-    """Return the names of all clusters that were ever joined, by identity."""
+    """Return the names of all clusters that ever joined, by identity."""
     try:
         return dict(json.loads((folder / KNOWN).read_bytes()))
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _read_known(folder: Path) -> dict[str, str]:
 
 
 def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Connect, and return the inventory, problems and the identity."""
+    """Connect to a cluster; return its inventory, its problems and its identity."""
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / name
         _write(file, text)
@@ -175,7 +175,7 @@ def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, .
 
 
 def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
-    """Check that a server is not the control plane of Karmada, which has no nodes of its own."""
+    """Check that a server is not the control plane of Karmada, which has no nodes."""
     from seaway.adapters.kubernetes.connection.api import Api
     from seaway.adapters.kubernetes.connection.credentials import Credentials
     from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
@@ -204,7 +204,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 
 
 def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
-    """Connect to the only cluster of a folder, and wait until it reports its inventory."""
+    """Connect to the only cluster of a folder, and wait for its inventory."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
 
     names = ClusterNames()
@@ -229,7 +229,7 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file for its owner only, atomically, since `seaway up` may read the folder."""
+    """Write a file for the owner only, atomically, since `seaway up` may read the folder."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")  # `seaway up` ignores files that start with a dot
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as writing:

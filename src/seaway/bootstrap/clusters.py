@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seaway.adapters.simulated.client import RemoteSimulatedBackends
 
 KUBECONFIGS = "kubeconfigs"
-"""Subfolder of the data folder for kubeconfigs of `seaway cluster join`; it exists since the first join."""
+"""Subfolder of the data folder with kubeconfigs of `seaway cluster join`; created by the first join."""
 
 STALE_S = ControlSettings().stale_after_s
 
@@ -35,7 +35,7 @@ class Kind(StrEnum):
     """Clusters of `seaway cluster join`."""
 
     SET = "set"
-    """Clusters that the settings name."""
+    """Clusters named in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Clusters:
     kind
         Kind of the clusters.
     close
-        Releases their resources.
+        Releases the resources.
     """
 
     kind: Kind
@@ -68,7 +68,7 @@ def make_clusters(
     names
         Names of real clusters.
     stale_after_s
-        Seconds after which an unreachable cluster gets no new jobs; a real one reports the reason earlier.
+        Seconds after which an unreachable cluster gets no new jobs. A real cluster reports the reason earlier.
 
     Raises
     ------
@@ -85,9 +85,9 @@ def make_clusters(
 
 
 def kind_of(settings: ClusterSettings, data: Path) -> Kind:
-    """Return the kind of clusters: those that the settings name, else joined ones, else simulated ones.
+    """Return the kind of clusters: those in the settings, else joined ones, else simulated ones.
 
-    After the first cluster has joined, nothing is simulated any more, even if all clusters left.
+    After the first join, clusters are never simulated, even if all clusters left.
     """
     if settings.karmada.kubeconfig or settings.kubeconfig_dir:
         return Kind.SET
@@ -158,7 +158,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
 
 
 def make_faults(seed: int) -> Faults:
-    """Return fault rates high enough to show each kind within an hour, and low enough for jobs to complete."""
+    """Return fault rates at which each kind of fault occurs within an hour and jobs still complete."""
     return Faults(
         seed=seed,
         refused=0.01,
@@ -176,12 +176,12 @@ def make_faults(seed: int) -> Faults:
 
 
 def read_fleet(text: str) -> Fleet:
-    """Return the fleet with a name: ``demo``, or the path of a file.
+    """Return a fleet by name: ``demo``, or the path of a file.
 
     Raises
     ------
     RejectedError
-        If the file is missing or invalid; names the place.
+        If the file is missing or invalid; names the position.
     """
     if text == "demo":
         from seaway.simulation.demo import demo_fleet

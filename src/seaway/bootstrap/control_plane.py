@@ -56,24 +56,24 @@ class Network:
 
 
 class JsonDocuments:
-    """Network configurations as JSON in the format of users; implements `Documents` of the configuration."""
+    """Network configurations as JSON in the format of users. It implements `Documents`."""
 
     def read(self, text: str) -> NetworkConfig:
-        """Read a configuration that `write` wrote."""
+        """Parse a configuration from `write`."""
         from seaway.wire.network_in import NetworkConfigIn
         from seaway.wire.reading import read_json
 
         return read_json(NetworkConfigIn, text).config()
 
     def write(self, config: NetworkConfig) -> str:
-        """Write a configuration."""
+        """Return a configuration as JSON."""
         from seaway.wire.network_in import network_text
 
         return orjson.dumps(network_text(config)).decode()
 
 
 def make_network(store: Store, writer: Writer, clock: Clock, link_table: LinkTable, steering: Steering) -> Network:
-    """Create the network, whose configuration the link table and the steering of traffic follow."""
+    """Create the network. The link table and the steering of traffic follow its configuration."""
     agents = Agents(store, writer, clock)
     network = Network(
         Configuration(store, writer, clock, JsonDocuments()),
@@ -91,7 +91,7 @@ def make_network(store: Store, writer: Writer, clock: Clock, link_table: LinkTab
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A control plane with all its parts, not started."""
+    """Control plane with all components, not started."""
 
     settings: Settings
     clock: Clock
@@ -122,7 +122,7 @@ class ControlPlane:
         self.alerts.start()
 
     def stop(self) -> None:
-        """Finish current work, store it, and end all threads. No data is lost without it either."""
+        """Finish and store the current work, and end all threads. Without this call, no data is lost either."""
         self.alerts.stop()
         self.traffic.stop()
         self.network.agents.stop()
@@ -148,7 +148,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     Parameters
     ----------
     store
-        Its database; this process becomes the only writer.
+        Database; this process becomes the only writer.
     dispatcher
         Communication with clusters; None for threads.
     bearer
@@ -156,7 +156,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     random
         Source of IDs and of jitter; None for that of the operating system.
     templates
-        Templates of workloads; None for those of every kind of cluster.
+        Workload templates; None for those that every kind of cluster supports.
     """
     random = random or SystemRandom()
     store.lead(f"{random.getrandbits(64):016x}")
@@ -210,7 +210,7 @@ def make_plane(  # noqa: PLR0913  # wiring
 
 
 def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
-    """Return the verifier of tokens of an identity provider; None without one.
+    """Return the verifier of tokens of an identity provider; None without a provider.
 
     Raises
     ------
@@ -226,12 +226,12 @@ def make_bearer(settings: IdentitySettings, clock: Clock) -> Bearer | None:
 
 
 def trusted_keys(path: str) -> tuple[PublicKey, ...]:
-    """Read the trusted keys for signatures of policies; none without a file.
+    """Read the trusted keys for policy signatures; none without a file.
 
     Raises
     ------
     RejectedError
-        If the file cannot be read, or has no key.
+        If the file cannot be read, or contains no key.
     """
     if not path:
         return ()

@@ -20,7 +20,7 @@ NOTE = "server.json"
 
 
 def clusters_driven(folder: Path) -> str:
-    """Return the kind of clusters of the server that runs on a data folder; empty if none runs."""
+    """Return the kind of clusters of the server that runs on a data folder; empty if no server runs."""
     try:
         with (folder / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -46,12 +46,12 @@ def private() -> Iterator[None]:
 class DataFolder:
     """Data folder of one running server.
 
-    Until `close`, the process creates files for their owner only, since they contain environment variables of jobs.
+    Until `close`, the process creates files for the owner only, since they contain environment variables of jobs.
 
     Parameters
     ----------
     path
-        The folder; if it does not exist, it is created for the owner only.
+        Path of the folder. A missing folder is created for the owner only.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A demo workload on a complete control plane with a simulated clock."""
+"""Demo workload on a complete control plane with a simulated clock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEP_S = 5
 LONGEST_S = 3600
 SHORTEST_S = 60
 GIVE_UP_S = 7 * 86_400
-"""Time by which every job must have ended."""
+"""Time limit for the end of all jobs, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class DemoResult:
     jobs
         All accepted jobs in their final state.
     refused
-        Reasons of rejected jobs by name: the fleet could never hold them.
+        Reasons of rejected jobs by name: the fleet could never run them.
     lasted_s
-        From the first submit to the last end, on the demo's clock.
+        Time from the first submit to the last end, on the simulated clock.
     busiest
         Largest share of the fleet's GPU cores in use at one time, 0-1.
     waited, placed
-        Reason why one job waited first, and reason of one placement.
+        Reason why one of the jobs waited first, and reason of one placement.
     events
         Number of stored events.
     """
@@ -67,7 +67,7 @@ class DemoResult:
 
 
 def run_demo(fleet: Fleet, count: int, progress: Callable[[int, int], None], seed: int = 0) -> DemoResult:
-    """Submit jobs together, and follow accepted ones until all have ended.
+    """Submit all jobs together, and follow the accepted ones until all have ended.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _specs(fleet: Fleet, count: int, seed: int) -> Iterator[JobSpec]:
 
 
 def _users_gateway(fleet: Fleet) -> str:
-    """Return the demo's own gateway, else the last one of the fleet; empty if it has none."""
+    """Return the demo's own gateway, or else the last gateway of the fleet; empty if it has none."""
     names = [gateway.name for gateway in fleet.gateways]
     return USERS_GATEWAY if USERS_GATEWAY in names else "".join(names[-1:])
 
@@ -136,7 +136,7 @@ def _from(gateway: str, demand: Demand) -> Demand:
 
 
 def _admitted(plane: ControlPlane, specs: Iterator[JobSpec]) -> tuple[list[JobSpec], dict[str, str]]:
-    """Return accepted jobs, and the errors of rejected ones."""
+    """Return accepted jobs, and the errors of rejected jobs."""
     let_in, refused = [], {}
     for spec in specs:
         try:
@@ -159,7 +159,7 @@ def _submit(plane: ControlPlane, specs: Sequence[JobSpec], seed: int) -> list[Jo
 
 
 def _tell(plane: ControlPlane, records: Sequence[JobRecord], states: frozenset[JobState]) -> Reason | None:
-    """Return the reason of the first job in one of some states."""
+    """Return the reason of the first job whose state is in `states`; None if there is none."""
     for record in records:
         job = plane.jobs.find(record.id)
         if job.state in states:

@@ -1,4 +1,4 @@
-"""Leader election by a Lease: one of several processes runs the control plane, the others wait."""
+"""Leader election with a Lease: one of several processes runs the control plane, the others wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 RELEASE_S = 5.0
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""File in a pod with its namespace."""
+"""File in a pod that contains its namespace."""
 
 
 class Leadership:
@@ -40,7 +40,7 @@ class Leadership:
     settings
         The Lease and its durations.
     reported
-        Called from another thread when this process becomes the leader, and when it stops being it.
+        Called from another thread when this process becomes the leader, and when it stops being the leader.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Leadership:
     can_follow
         True if it can take over from another leader.
     lost
-        Reason why it is not the leader any more; empty before.
+        Reason why it lost the leadership; empty before.
 
     Raises
     ------
@@ -94,11 +94,11 @@ class Leadership:
 
     @property
     def holds(self) -> bool:
-        """True if this process leads now. It is also correct immediately after the process was paused."""
+        """True if this process is the leader, also right after the process was paused."""
         return not self.lost and self._candidate.holds
 
     def close(self) -> None:
-        """Release the Lease if this process has it, and close. Call it after everything is stored."""
+        """Release the Lease, if held, and close. Call it after everything is stored."""
         if self._leading:
             self._leading.cancel()
         if self._led and not self.lost:
@@ -131,7 +131,7 @@ class Leadership:
 
 @dataclass(frozen=True)
 class _Fenced:
-    """Cluster that rejects commands after this process lost the Lease."""
+    """Backend of a cluster that rejects commands after this process lost the Lease."""
 
     backend: Backend
     holds: Callable[[], bool]
@@ -156,12 +156,12 @@ class _Fenced:
 
 
 class FencedThreads(Threads):
-    """Threads that send commands to clusters only while this process leads.
+    """Threads that send commands to clusters only while this process is the leader.
 
     Parameters
     ----------
     holds
-        Reports whether it leads; called before every batch of commands.
+        Reports whether it is the leader; called before every batch of commands.
     """
 
     def __init__(self, clock: Clock, stale_after_s: float, holds: Callable[[], bool]) -> None:

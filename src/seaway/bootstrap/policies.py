@@ -45,14 +45,14 @@ KNOWN_ABOVE = {"name", "plugin"}
 
 
 def policy_of(text: str, options: PolicyOptions) -> Profile | Policy:
-    """Return the policy with a name or with the path of a policy file or a profile file.
+    """Return a policy by name, or from the path of a policy file or profile file.
 
     Trained policies have no time limit here, so results do not depend on the clock.
 
     Raises
     ------
     RejectedError
-        If there is no such policy, or the file is invalid; names the place.
+        If the policy does not exist, or the file is invalid; names the position.
     """
     if text in BUILT_IN:
         return make_policy(text, options)
@@ -92,7 +92,7 @@ def read_outline(path: Path) -> ProfileSpec:
     Raises
     ------
     RejectedError
-        If it cannot be read or is invalid; names the place.
+        If it cannot be read or is invalid; names the position.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def read_outline(path: Path) -> ProfileSpec:
 
 
 def read_outlines(folder: str) -> dict[str, ProfileSpec]:
-    """Read the profile files of a folder, by the names of the profiles; none without a folder.
+    """Read the profile files of a folder; return the profiles by name, none without a folder.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _require_usable(outline: ProfileSpec, others: Mapping[str, ProfileSpec], whe
     if not NAME.fullmatch(outline.name):
         raise RejectedError(f"{outline.name[:80]!r} is not a name of a policy: use a-z, 0-9, '-' and '.'", where=where)
     if outline.name in policy_names() or outline.name in others:
-        raise RejectedError(f"there is another policy {outline.name!r}; give this one another name", where=where)
+        raise RejectedError(f"another policy {outline.name!r} exists; choose another name", where=where)
     for each in outline.plugins:
         if each.name != TRAINED:
             try:
@@ -174,7 +174,7 @@ POLICIES = ("greedy", "bestfit")
 
 
 def warm_up() -> None:
-    """Compile all code for placing jobs: about a minute on a new machine, else well under a second."""
+    """Compile all code that places jobs: about a minute on a new machine, otherwise well under a second."""
     for name in POLICIES:
         warm(name)
 

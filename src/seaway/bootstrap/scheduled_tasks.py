@@ -1,4 +1,4 @@
-"""Scheduled tasks of a control plane, by its settings."""
+"""Scheduled tasks of a control plane, according to its settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Backups:
     retained
         Number of backups to retain; 0 for all.
     clock
-        Clock for their names and ages.
+        Clock for names and ages.
     write
         Writes a backup to a file.
     """
@@ -37,7 +37,7 @@ class Backups:
         self._write = write
 
     def take(self) -> Path:
-        """Write a backup under a temporary name until it is complete, and remove the oldest ones."""
+        """Write a backup, and remove the oldest ones. The file has a temporary name until it is complete."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / datetime.fromtimestamp(self._clock.now_ns() // NS_PER_S, UTC).strftime(FORM)
         unfinished = path.with_name(f".{path.name}.part")
@@ -52,25 +52,25 @@ class Backups:
         return path
 
     def remove_leftovers(self) -> None:
-        """Remove incomplete files of interrupted backups. No other process may write backups at the same time."""
+        """Remove incomplete files of interrupted backups. No other process may write backups concurrently."""
         for path in self._folder.glob(".*seaway-*.backup.part*"):
             path.unlink()
 
     def due_in_s(self, interval_s: float) -> float:
-        """Return the seconds until the newest backup is `interval_s` old; 0 without a backup."""
+        """Return the seconds until the newest backup is `interval_s` old; 0 without backups."""
         now_ns = self._clock.now_ns()
         newest = [each for each in map(_written_s, self._oldest_first()) if each * NS_PER_S <= now_ns][-1:]
         return max(0.0, newest[0] + interval_s - now_ns / NS_PER_S) if newest else 0.0
 
     def _oldest_first(self) -> list[Path]:
-        """List backups by age; those with a time in the future, after a clock was set back, count as oldest."""
+        """List backups by age. Those with a future time, after a clock was set back, count as oldest."""
         now_s = self._clock.now_ns() // NS_PER_S
         paths = [path for path in self._folder.glob("seaway-*.backup") if _written_s(path)]
         return sorted(paths, key=lambda path: (_written_s(path) <= now_s, _written_s(path)))
 
 
 def _written_s(path: Path) -> int:
-    """Return the start of a backup by its name, seconds since 1970; 0 for other files."""
+    """Return the start time in the name of a backup, seconds since 1970; 0 for other files."""
     try:
         return int(datetime.strptime(path.name, FORM).replace(tzinfo=UTC).timestamp())
     except ValueError:
@@ -80,10 +80,10 @@ def _written_s(path: Path) -> int:
 NS_PER_DAY = 86_400_000_000_000
 S_PER_H = 3600
 FIRST_BACKUP_S = 300
-"""Delay of an overdue backup after the start."""
+"""Delay of an overdue backup after the start, seconds."""
 
 FIRST_PRUNE_S = 60
-"""Delay of the first removal of old records after the start."""
+"""Delay of the first removal of old records after the start, seconds."""
 
 
 def retention(settings: DatabaseSettings) -> Retention:
@@ -104,7 +104,7 @@ def duties(
     Parameters
     ----------
     folder
-        Folder of backups, without other writers. The age of its newest backup decides when the next one is due.
+        Folder of backups, without other writers. The age of the newest backup determines when the next one is due.
     backup
         Writes a backup to a file.
     """

@@ -51,12 +51,14 @@ class ServerSettings:
     tls_key: str = ""
     """Path of the private key of the certificate, PEM. Flag `--tls-key`."""
     no_auth: bool = False
-    """Disable authentication: every request has the admin role. Allowed on loopback addresses only. Flag `--no-auth`.
+    """Disable authentication: every request has the admin role.
+
+    Allowed only on loopback addresses. Flag `--no-auth`.
     """
     body_limit_bytes: int = 1_048_576
-    """Maximum size of a request body."""
+    """Maximum size of a request body, bytes."""
     web: bool = True
-    """Serve the web pages beside the API."""
+    """Serve the web pages in addition to the API."""
     public_url: str = ""
     """URL that users open, if it is the URL of a proxy: scheme, host and port without a path."""
     trusted_proxies: str = ""
@@ -80,10 +82,10 @@ class DatabaseSettings:
     idempotency_key_retention_days: int = 2
     """Days after which idempotency keys are removed. A request can be repeated until then."""
     prune_interval_h: int = 1
-    """Hours between two removals of old rows; 0 disables them. The first is one minute after the start."""
+    """Hours between two removals of old rows; 0 disables them. The first removal is one minute after the start."""
     backup_interval_h: int = 24
     """Maximum age of the newest backup in `backups/` of the data folder, hours; 0 disables backups. A failed backup is
-    repeated after a minute, with a back-off up to an hour.
+    repeated after a minute, with a back-off of up to an hour.
     """
     backup_retention_count: int = 7
     """Number of backups to keep; 0 keeps all."""
@@ -94,23 +96,27 @@ class KarmadaSettings:
     """A Karmada control plane."""
 
     kubeconfig: str = ""
-    """Path of the kubeconfig of a Karmada control plane; its current context is used. Its members are the clusters.
-    Takes precedence over `kubeconfig_dir`.
+    """Path of the kubeconfig of a Karmada control plane; its current context is used.
+
+    The members of Karmada are the clusters. Takes precedence over `kubeconfig_dir`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class HamiSettings:
-    """Resource names of HAMi, if its Helm chart sets other names. They are the same in all clusters."""
+    """Resource names of HAMi, for other names than the defaults of its Helm chart.
+
+    They are the same in all clusters.
+    """
 
     resource_name: str = "nvidia.com/gpu"
-    """Number of NVIDIA devices: `resourceName` of the chart."""
+    """Resource for the number of NVIDIA devices: `resourceName` of the chart."""
     resource_mem: str = "nvidia.com/gpumem"
-    """Device memory: `resourceMem` of the chart."""
+    """Resource for device memory: `resourceMem` of the chart."""
     resource_mem_percentage: str = "nvidia.com/gpumem-percentage"
-    """Device memory in percent: `resourceMemPercentage` of the chart."""
+    """Resource for device memory in percent: `resourceMemPercentage` of the chart."""
     resource_cores: str = "nvidia.com/gpucores"
-    """Device cores: `resourceCores` of the chart."""
+    """Resource for device cores: `resourceCores` of the chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +124,16 @@ class UsageSettings:
     """Measured use of devices."""
 
     interval_s: float = 0
-    """Seconds between two scrapes of each exporter; 0 disables them. A value expires after three intervals. 60 is a
-    good start. Requires an additional right in the clusters.
+    """Seconds between two scrapes of each exporter; 0 disables them.
+
+    A value expires after three intervals. 60 is a good start. Requires an additional permission in the clusters.
     """
     exporters: str = (
         "app.kubernetes.io/component=hami-device-plugin:9394; app.kubernetes.io/name=dcgm-exporter:9400; "
         "app=nvidia-dcgm-exporter:9400"
     )
     """Pods that export the use, separated by semicolons: `LABEL=VALUE:PORT`, or `LABEL=VALUE:PORT@NAMESPACE` for one
-    namespace. If two pods of a node report the same device, the first in this list takes precedence.
+    namespace. If two pods of a node report the same device, the first entry in this list takes precedence.
     """
 
 
@@ -141,53 +148,57 @@ class ClusterSettings:
     `--simulated`.
     """
     start_delay_s: float = 1
-    """Seconds that a workload takes to start in a simulated cluster."""
+    """Start delay of workloads in simulated clusters, seconds."""
     fault_seed: int = 0
     """Seed of random faults in simulated clusters; 0 disables them."""
     kubeconfig_dir: str = ""
-    """Folder of kubeconfigs. Each context is a cluster; changes are detected. Empty for `kubeconfigs` in the data
-    folder, where `seaway cluster join` stores them. Clusters are simulated until the first cluster has joined.
+    """Folder of kubeconfigs.
+
+    Each context is a cluster; changes are detected. Empty for `kubeconfigs` in the data folder, where `seaway cluster
+    join` stores them. Clusters are simulated until the first join.
     """
     karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
     """A Karmada control plane."""
     namespace: str = "seaway"
-    """Namespace of Seaway's objects in real clusters. It is created if it does not exist."""
+    """Namespace of Seaway's objects in real clusters. A missing namespace is created."""
     request_timeout_s: float = 10
-    """Timeout of a request to the API server of a real cluster."""
+    """Timeout of a request to the API server of a real cluster, seconds."""
     unschedulable_timeout_s: float = 5
     """Seconds after which a pod that the cluster's scheduler cannot schedule counts as rejected. The job is then placed
     elsewhere. Increase it for slow schedulers.
     """
     pod_start_timeout_s: float = 300
-    """Seconds after which an attempt fails whose pods hold devices and cannot start: an image that cannot be pulled, a
-    missing volume, a preemption that does not complete. The same holds if the cluster creates no pods, or if a Kueue
-    queue is missing, stopped or too small.
+    """Seconds after which an attempt fails if its pods hold devices and cannot start.
+
+    Examples are an image that cannot be pulled, a missing volume, or an incomplete preemption. The same applies if the
+    cluster creates no pods, or if a Kueue queue is missing, stopped or too small.
     """
     hami_scheduler: str = ""
     """Name of HAMi's scheduler, set on pods with HAMi devices so that they wait for it while HAMi's webhook is down.
-    Empty leaves the name to the webhook.
+
+    With an empty name, the webhook sets it.
     """
     hami: HamiSettings = field(default_factory=HamiSettings)
     """Resource names of HAMi."""
     volcano_memory_factor: int = 1
     """MiB in one unit of `volcano.sh/vgpu-memory`, the `--gpu-memory-factor` of Volcano's device plugin; at least 1."""
     default_image: str = ""
-    """Image of jobs that specify none. If it is empty, such jobs are rejected."""
+    """Image of jobs that specify none. If empty, such jobs are rejected."""
     pull_secrets: str = ""
-    """Image pull secrets in `namespace` of each cluster, separated by commas. Every pod of every template has them."""
+    """Image pull secrets in `namespace` of each cluster, separated by commas, added to every pod of every template."""
     local_queue: str = ""
     """Kueue LocalQueue of jobs with the template `kueue`. Empty for the name of the job's queue."""
     volcano_queue: str = ""
     """Volcano Queue of jobs with the template `volcanojob`. Empty for Volcano's default queue."""
     templates_dir: str = ""
-    """Folder with your own templates, one YAML file each. Empty for none."""
+    """Folder with custom templates, one YAML file each. Empty for none."""
     usage: UsageSettings = field(default_factory=UsageSettings)
     """Measured use of devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdentitySettings:
-    """An OpenID Connect provider, whose tokens are accepted beside Seaway's own. Disabled without an issuer."""
+    """An OpenID Connect provider, whose tokens are accepted in addition to Seaway's own. Disabled without an issuer."""
 
     issuer: str = ""
     """Expected `iss` of a token."""
@@ -202,18 +213,20 @@ class IdentitySettings:
     tenant_claim: str = "seaway_tenant"
     """Claim with the tenant."""
     roles: dict[str, str] = field(default_factory=dict)
-    """Seaway role by the provider's name of it, such as `{admins = "admin"}`. Empty if both have the same names. In the
-    file only.
+    """Seaway role by role name of the provider, such as `{admins = "admin"}`.
+
+    Empty for equal names. Only in the settings file.
     """
     leeway_s: int = 30
-    """Tolerated clock difference in seconds, at most 300."""
+    """Tolerated clock difference, seconds; at most 300."""
     client_id: str = ""
-    """Client id of Seaway at the provider, for login to the web pages. Empty for login with tokens only."""
+    """Client ID of Seaway at the provider, for login to the web pages. Empty for login only with tokens."""
     client_secret: str = ""
     """Client secret. Empty for a public client."""
     redirect: str = ""
-    """Redirect URL that is registered at the provider: `/login/callback` of this server. Empty for that path of
-    `server.public_url`.
+    """Redirect URL registered at the provider: `/login/callback` of this server.
+
+    Empty for that path of `server.public_url`.
     """
     scopes: str = "openid profile"
     """Requested scopes."""
@@ -224,21 +237,23 @@ class PolicySettings:
     """Trained policies and profile files."""
 
     trusted_keys: str = ""
-    """Path of a file with public keys, one a line as in OpenSSH's `.pub` files. An imported policy must have a
-    signature by one of them. Empty accepts every valid policy. Policies that come with Seaway are always accepted.
+    """Path of a file with public keys, one per line as in OpenSSH's `.pub` files.
+
+    An imported policy must have a signature by one of them. Empty accepts every valid policy. Policies shipped with
+    Seaway are always accepted.
     """
     shadow_jobs: int = 100
-    """Jobs that a trained policy decides as the shadow policy of a queue before it can be activated for that queue; 0
-    for none.
+    """Number of jobs that a trained policy decides as the shadow policy of a queue before it can be activated for that
+    queue; 0 for none.
     """
     fallback: str = "seaway"
-    """Policy that decides if a trained policy does not. It consists of plugins."""
+    """Policy that decides if a trained policy does not. It must consist of plugins."""
     budget_ms: float = 5
-    """Time limit of a decision by a trained policy; 0 disables it."""
+    """Time limit of a decision by a trained policy, milliseconds; 0 disables it."""
     failure_threshold: int = 5
     """Consecutive slow or failed decisions after which a trained policy is suspended."""
     cooldown_s: float = 30
-    """Duration of that suspension."""
+    """Duration of the suspension, seconds."""
     profiles_dir: str = ""
     """Folder of profile files (`.toml`), each a policy that queues can select by its name. Empty for none. Read at the
     start.
@@ -254,18 +269,18 @@ class LeaderSettings:
     namespace: str = ""
     """Namespace of the Lease. Empty for the namespace of the pod, or `seaway` outside a pod."""
     kubeconfig: str = ""
-    """Path of the kubeconfig of the cluster with the Lease; its current context is used. Empty for the service account
-    of the pod.
+    """Path of the kubeconfig of the cluster with the Lease; its current context is used.
+
+    Empty for the service account of the pod.
     """
     pod: str = ""
-    """Name of this pod. While it leads, it has the label `seaway.io/leads`, which a Service can select. Empty for none.
-    """
+    """Name of this pod. The leader has the label `seaway.io/leads`, which a Service can select. Empty for no label."""
     lease_duration_s: int = 15
-    """Seconds after which a Lease expires that is not renewed. Another process can lead after that."""
+    """Seconds after which a Lease without renewal expires. Another process can lead afterwards."""
     renew_deadline_s: float = 10
-    """Seconds after its last renewal until the leader stops; less than `lease_duration_s`."""
+    """Seconds after the last renewal until the leader stops; less than `lease_duration_s`."""
     retry_period_s: float = 2
-    """Seconds between two attempts to acquire or renew the Lease; less than `renew_deadline_s`."""
+    """Seconds between two tries to acquire or renew the Lease; less than `renew_deadline_s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +307,7 @@ SECTIONS: dict[str, type[Any]] = get_type_hints(Settings)
 
 
 def kinds(section: type[Any]) -> dict[str, type[Any]]:
-    """Return the type of each setting of a section by its name; ``table.name`` in a table of the section."""
+    """Return the type of each setting of a section by name; ``table.name`` for a nested table."""
     found: dict[str, type[Any]] = {}
     for name, kind in get_type_hints(section).items():
         if isinstance(kind, type) and is_dataclass(kind):
@@ -307,7 +322,7 @@ KINDS = {section: kinds(kind) for section, kind in SECTIONS.items()}
 
 
 GENERAL = {"SEAWAY_SERVER": ("agent", "server")}
-"""Variables of commands without settings: defaults of these settings, with the lowest precedence in the environment."""
+"""Variables of commands without settings, used as defaults of these settings. Other variables take precedence."""
 
 
 def variable(section: str, name: str) -> str:
@@ -325,9 +340,9 @@ def load_settings(
     path
         A TOML file; None for none.
     environment
-        Environment variables; those with `PREFIX` and the name of a section are used.
+        Environment variables. Those with `PREFIX` and the name of a section are used.
     flags
-        Flags of the command line, by section and name; None for an absent flag.
+        Command-line flags by section and name; None for an absent flag.
 
     Raises
     ------
@@ -340,7 +355,7 @@ def load_settings(
 def trace_settings(
     path: Path | None, environment: Mapping[str, str], flags: Mapping[tuple[str, str], object]
 ) -> tuple[Settings, dict[tuple[str, str], str]]:
-    """Return the combined settings, as `load_settings` does, and the source of each setting that is not a default."""
+    """Return the combined settings as `load_settings` does, with the source of each setting that is not a default."""
     sources: dict[tuple[str, str], str] = {}
     problems: list[RejectedError] = []
     given = [*_from_file(path, problems), *_from_environment(environment, problems)]
@@ -427,7 +442,7 @@ def _known(name: str, names: Mapping[str, object], kind: str, where: str, proble
 
 
 def _as(kind: type[Any], value: object) -> object:
-    """Convert a value to the type of a setting; text from the environment is parsed."""
+    """Convert a value to the type of a setting. Text from the environment is parsed."""
     if kind is bool:
         words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
         if isinstance(value, str) and value.lower() in words:
@@ -507,7 +522,7 @@ def _server_errors(server: ServerSettings) -> list[RejectedError]:
     if not 0 <= server.port <= 65_535:
         problems.append(RejectedError(f"{server.port} is not a port", where="[server] port"))
     if bool(server.tls_certificate) != bool(server.tls_key):
-        problems.append(RejectedError("a certificate and its key go together", where="[server] tls_key"))
+        problems.append(RejectedError("a certificate and a key require each other", where="[server] tls_key"))
     if server.public_url and not _is_origin(server.public_url):
         text = f"{server.public_url!r} is not an address like https://seaway.example.com, without a path"
         problems.append(RejectedError(text, where="[server] public_url"))
@@ -518,7 +533,7 @@ def _server_errors(server: ServerSettings) -> list[RejectedError]:
             text = f"{each!r} is not an address or network, like 10.1.2.3 or 10.0.0.0/8"
             problems.append(RejectedError(text, where="[server] trusted_proxies"))
     if server.no_auth and (server.public_url or server.trusted_proxies):
-        text = "everybody who reaches the proxy would be an admin: leave tokens on"
+        text = "everybody who can reach the proxy would be an admin: keep tokens on"
         problems.append(RejectedError(text, where="[server] no_auth"))
     return problems
 
@@ -535,7 +550,7 @@ def _is_origin(url: str) -> bool:
 
 
 def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
-    """Return the errors of names that real clusters would reject."""
+    """Return the errors of cluster settings, such as names that real clusters would reject."""
     problems = [
         RejectedError(
             f"{name!r} is not a name of a resource, like nvidia.com/gpu", where=f"[clusters] hami.{each.name}"
@@ -557,7 +572,7 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a setting, which are separated by ``,``."""
+    """Return the names in a setting, separated by ``,``."""
     return tuple(name for each in text.split(",") if (name := each.strip()))
 
 
@@ -571,7 +586,7 @@ def _leader_errors(settings: Settings) -> list[RejectedError]:
     if not 0 < leader.retry_period_s < leader.renew_deadline_s < leader.lease_duration_s:
         problems.append(
             RejectedError(
-                "must be above 0, below renew_deadline_s, and that below lease_duration_s",
+                "must be more than 0 and less than renew_deadline_s, which must be less than lease_duration_s",
                 where="[leader] retry_period_s",
             )
         )

@@ -27,16 +27,14 @@ FOLDER = "policies"
 
 
 class Trained:
-    """Factory of policies: built-in ones, those of other packages, and trained ones of a library.
-
-    All methods are thread-safe.
+    """Factory of policies: built-in ones, those of other packages, and trained ones of a library. Thread-safe.
 
     Parameters
     ----------
     library
         The trained policies.
     limits, watch
-        Their limits, and the observer of their decisions.
+        Limits of trained policies, and the observer of their decisions.
     outlines
         Profiles by name, which may use trained policies as plugins.
     """
@@ -52,12 +50,12 @@ class Trained:
         self._loading = threading.Lock()
 
     def make(self, name: str, options: PolicyOptions, watch: Watch | None = None) -> Profile | Policy:
-        """Create a policy by its name, with `watch` instead of the default observer.
+        """Create a policy by name, with `watch` instead of the default observer.
 
         Raises
         ------
         RejectedError
-            If it is unknown, does not have the requested level, or cannot run here.
+            If the policy is unknown, does not have the requested level, or cannot run here.
         """
         trained = [] if name in BUILT_IN else self._library.names()
         if name in trained:
@@ -114,7 +112,7 @@ class Trained:
         return self._of_plugins(name, self.make(name, options, Unwatched()))
 
     def forget(self, name: str) -> None:
-        """Remove the cached models of a policy, whose name may refer to another policy now."""
+        """Remove the cached models of a policy, since its name may now refer to another policy."""
         with self._loading:
             self._models = {key: model for key, model in self._models.items() if key[0] != name}
 
@@ -141,7 +139,7 @@ def _require_level(file: PolicyFile, options: PolicyOptions) -> None:
 def own_policies(folder: Path) -> Trained:
     """Return the factory for a user's own folder, without a time limit.
 
-    The first problem of each kind is logged, once per process.
+    The first problem of each kind is logged once per process.
     """
     return Trained(own_library(folder), Limits(budget_ms=0), Counts(monotonic_ns))
 
@@ -157,4 +155,4 @@ def own_folder() -> Path:
 
 
 TRAINED = "trained"
-"""Name of the plugin for a trained policy, which its key `policy` names."""
+"""Name of the plugin for a trained policy. The key `policy` names the policy."""

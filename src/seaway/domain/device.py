@@ -97,16 +97,15 @@ class Device:
         Supported profiles in MIG mode.
     mig_single_device
         In MIG mode, whether pods cannot request a number of instances per device. The instances of a replica are then
-        all
-        on one device, or on devices with one such instance each.
+        all on one device, or on separate devices with one such instance each.
     core_steps
         Number of equal steps of its cores, 1-1,000. A request is rounded up to whole steps.
     memory_step_mib
         Step of memory, MiB: a request is rounded up to whole steps. A share in percent is rounded down, to at least one
         step.
     even_shares
-        Whether the device is allocated in even shares, as many as its maximum number of slices. A slice uses as many
-        shares as its request needs, at least one; the steps do not apply.
+        Whether the device is allocated in `share_limit` equal shares. A slice uses as many shares as its request
+        needs, at least one; the steps do not apply.
     reason
         Reason why it accepts no new slices; empty if it does, or if its cluster reports no reason.
     """
@@ -130,7 +129,7 @@ class Device:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Reject impossible figures."""
+        """Reject invalid values."""
         for field, value in (
             ("memory_mib", self.memory_mib),
             ("core_milli", self.core_milli),

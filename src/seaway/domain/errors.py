@@ -1,4 +1,4 @@
-"""Errors, sorted by remedy.
+"""Error classes, one for each kind of remedy.
 
 A job that cannot be placed is not an error, but a value with reasons; see `seaway.scheduling.explain`.
 """

@@ -1,6 +1,6 @@
-"""Consistency checks of gateways and paths. They report all problems, each with its place.
+"""Consistency checks of gateways and paths. They report all problems, each with its position.
 
-Places are paths in the document that `seaway.wire.network_in` reads, such as ``gateways[1].sids[0]``.
+Positions are paths in the document that `seaway.wire.network_in` reads, such as ``gateways[1].sids[0]``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _duplicate_prefixes(config: NetworkConfig) -> PrefixProblems:
 
 
 def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
-    """Find prefixes inside a prefix of another gateway."""
+    """Yield prefixes that are inside a prefix of another gateway."""
     behind = sorted(
         (prefix.network_address, prefix.prefixlen, at, number)
         for at, gateway in enumerate(config.gateways)
@@ -60,7 +60,7 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
 
 
 def _taking(config: NetworkConfig) -> PrefixProblems:
-    """Find networks that contain addresses of gateways: packets to these gateways would be encapsulated."""
+    """Yield networks that contain a locator or an address of a gateway, whose packets would be encapsulated."""
     locators = sorted((each.locator, each.name) for each in config.gateways if each.locator is not None)
     addresses = sorted((each.address, each.name) for each in config.gateways if isinstance(each.address, IPv6Address))
     starts = [locator.network_address for locator, _ in locators]
@@ -105,12 +105,12 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
 
 
 def require_valid(config: NetworkConfig) -> NetworkConfig:
-    """Return a configuration after all checks.
+    """Return `config` if it is valid.
 
     Raises
     ------
     RejectedError
-        With the first problem, and the others in `also`.
+        If it is not valid: the first problem, with the others in `also`.
     """
     wrong = problems(config)
     if wrong:
@@ -120,7 +120,7 @@ def require_valid(config: NetworkConfig) -> NetworkConfig:
 
 
 def _duplicate_gateways(config: NetworkConfig) -> Problems:
-    """Find names and addresses that several gateways have."""
+    """Yield names, addresses, clusters, sites and SIDs that several gateways share."""
     ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (
         ("name", lambda each: each.name),
         ("address", lambda each: each.address),
@@ -156,7 +156,7 @@ def _duplicate_sids(config: NetworkConfig) -> Problems:
 
 
 def _versions(config: NetworkConfig) -> Problems:
-    """Find gateways of the minority IP version: probes do not cross between IPv4 and IPv6."""
+    """Yield gateways whose IP version differs from the most common one, because probes do not cross versions."""
     versions = Counter(gateway.address.version for gateway in config.gateways)
     if len(versions) < 2:
         return
@@ -172,7 +172,7 @@ def _versions(config: NetworkConfig) -> Problems:
 
 
 def _overlaps(config: NetworkConfig) -> Problems:
-    """Find overlaps of locators, of prefixes, and of prefixes with addresses of gateways."""
+    """Yield overlaps of locators, of prefixes, and of prefixes with locators and addresses of gateways."""
     located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
     for (_, one, its), (at, _, locator) in combinations(located, 2):
         if its.overlaps(locator):

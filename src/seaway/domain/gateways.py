@@ -90,7 +90,7 @@ class GatewayConfig:
     locator
         Prefix of its SIDs, which the network between gateways routes to it; None without SRv6.
     sids
-        Behaviours for transit packets.
+        SIDs, with their behaviours.
     prefixes
         Networks behind it.
     mtu
@@ -133,7 +133,7 @@ class Path:
     segments
         SIDs in the order of transit; the last one decapsulates.
     weight
-        Share among paths that balance traffic; otherwise the path with the largest weight is preferred.
+        Share of the traffic if the pair balances load; otherwise the path with the largest weight is preferred.
     """
 
     name: str

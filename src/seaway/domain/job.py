@@ -134,7 +134,7 @@ class NodeRules:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """All requirements on the place of one replica. Equal demands have the same possible places.
+    """All requirements on the placement of one replica.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class DataSource:
 
 
 NO_DATA = DataSource()
-"""No data."""
+"""The value for jobs without data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Job:
     Attributes
     ----------
     name
-        Unique name.
+        Name, unique among live jobs.
     demand
         Demand of each replica.
     replicas
@@ -208,7 +208,7 @@ class Job:
     tenant, queue
         Tenant and queue of the job.
     arrives_s, expected_duration_s
-        Time of submission and expected duration, seconds; None for a job without an end.
+        Time of submission and expected duration, seconds; the duration is None if unknown or without an end.
     data
         Location of its data. Placement prefers clusters close to it.
     """

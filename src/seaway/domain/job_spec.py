@@ -153,7 +153,10 @@ class JobSpec:
 
 
 def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
-    """Return the fields that running workloads depend on."""
+    """Return the fields that running workloads depend on.
+
+    These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations.
+    """
     return (
         spec.demand,
         spec.replicas,

@@ -23,7 +23,7 @@ class JobState(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
     PREEMPTED = "preempted"
-    """Stopped for another job; it returns to its queue."""
+    """Stopped to free resources for another job; returns to its queue."""
     SUSPENDED = "suspended"
     """Stopped by a user until it is resumed."""
     CANCELLED = "cancelled"

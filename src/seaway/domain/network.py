@@ -24,7 +24,7 @@ class Gateway:
     speed_mbps
         Capacity of its interface in each direction, Mbit/s; 0 for no limit besides those of its links.
     used_in_mbps, used_out_mbps
-        Measured traffic without bandwidth reservations of jobs, Mbit/s.
+        Measured traffic beyond the reservations of jobs, Mbit/s.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Link:
 
     @property
     def reachable(self) -> bool:
-        """True if probes were answered."""
+        """True if at least one probe was answered."""
         return self.latency_ns is not None
 
     @property
@@ -121,22 +121,23 @@ class OnViolation(StrEnum):
     REPORT = "report"
     """Report the violation; the job continues."""
     MOVE = "move"
-    """Restart the job in another place, if it fits there."""
+    """Restart the job elsewhere, if it fits there."""
 
 
 NO_NEED = NetworkNeed()
-"""No bounds."""
+"""The value for jobs without bounds."""
 
 
 def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -> tuple[str, ...]:
-    """Describe the bounds that a link violates.
+    """Return the bounds that a link violates, one clause each; empty if it meets all.
 
     Parameters
     ----------
     link
-        Measurements; None without any. All bandwidth without traffic of others counts, reserved or not.
+        Measurements; None if the link is not measured. Its free bandwidth is the capacity minus the traffic of others,
+        regardless of reservations.
     running
-        True for a running job: unknown bandwidth is then no violation.
+        Whether the job already runs. Unknown bandwidth is then not a violation.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -
 
 
 def link_text(source: str, target: str, violations: tuple[str, ...]) -> str:
-    """Describe the violations of a link, with its ends."""
+    """Format the violations of a link, with its ends."""
     return f"{source} to {target}: {', '.join(violations)}"
 
 

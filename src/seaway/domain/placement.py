@@ -28,7 +28,7 @@ class DeviceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Node and devices of one replica."""
+    """Node and device slices assigned to one replica."""
 
     job: str
     replica: int
@@ -72,9 +72,9 @@ class Remedy:
     field
         Field to change, such as ``gpu_memory_mib``.
     current, required
-        Current value, and value that would be admitted.
+        Current value, and value with which the job fits.
     cluster, node
-        Place of the job after the change.
+        Placement of the job after the change.
     """
 
     field: str
@@ -119,7 +119,7 @@ class Explanation:
     candidates
         The best feasible nodes, best first.
     remedies
-        Single changes that would admit an infeasible job, smallest first.
+        Single changes that make an infeasible job fit, smallest first.
     links
         Links that violate the job's bounds, with measurements, such as ``gw-4 to gw-1: latency 31 ms, bound 20 ms``.
     data

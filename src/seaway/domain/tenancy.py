@@ -20,7 +20,7 @@ def require_name(kind: str, name: str) -> None:
     Raises
     ------
     RejectedError
-        When it is not valid as a Kubernetes label.
+        If it is not a valid value of a Kubernetes label.
     """
     if not NAME.fullmatch(name):
         raise RejectedError(

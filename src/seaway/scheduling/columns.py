@@ -1,8 +1,8 @@
 """Layout of the engine's arrays: indices of their rows and columns.
 
-A fleet has two tables of ``int32``, with one row per quantity and one column per node or device, so that a compiled
-loop reads one quantity of many nodes from contiguous memory. The demand of a job is a row of ``int64``. The constants
-are indices into the first axis (nodes, devices, blocks, clusters) or the second (demands, jobs, plan rows, slices).
+A fleet has two tables of ``int32``, with one row per quantity and one column per node or device. A compiled loop thus
+reads one quantity of many nodes from contiguous memory. The demand of a job is a row of ``int64``. The constants are
+indices into the first axis (nodes, devices, blocks, clusters) or the second (demands, jobs, plan rows, slices).
 
 Units: CPU in thousandths of a core, memory in MiB, device cores in thousandths of a device.
 """

@@ -273,8 +273,8 @@ COMPLETE_POLICIES = "bestfit"
 def count_outcomes(plan: Plan, put_back: int = 0) -> Counts:
     """Count the placed, refused and failed jobs of a plan.
 
-    A job without a placement is refused if it did not fit at that time: a policy that places every job that fits does
-    not place it either. A job whose links violate its bounds failed. A job that was deferred and not placed failed too,
+    A job without a placement is refused if it did not fit at that time. This is checked with a policy that places every
+    job that fits. A job whose links violate its bounds failed. A job that was deferred and not placed failed too,
     because only jobs that fit can be deferred.
 
     Parameters

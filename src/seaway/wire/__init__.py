@@ -1,1 +1,1 @@
-"""Formats of the REST API and of files, and their translation."""
+"""Formats of the REST API and of files, and their conversion."""

@@ -10,10 +10,10 @@ from seaway.wire.message import Shown
 
 
 class AlertOut(Shown):
-    """An active alert."""
+    """A firing alert."""
 
     name: str
-    """Name of the Prometheus alert with the same bound, such as `SeawayQueueLong`."""
+    """Name of the Prometheus alert with the same threshold, such as `SeawayQueueLong`."""
     severity: Literal["critical", "warning", "info"]
     of: str
     """Affected queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""

@@ -33,10 +33,10 @@ Figure = Annotated[float, Field(ge=0, le=MAX_FIGURE)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 INTERVALS = ("placed", "right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
-"""Figures in views."""
+"""Figures shown in views."""
 
 SUMS = "runs"
-"""Field that only the rows of `--summary` have."""
+"""Field that only rows of `--summary` have."""
 
 
 class RowIn(Incoming):
@@ -78,7 +78,7 @@ class EstimateOut(Shown):
 
     mean: float
     ci95: float | None
-    """Half the width of its 95 % confidence interval; null with a single sample."""
+    """Half width of the 95 % confidence interval; null with a single sample."""
     samples: int
 
 
@@ -106,7 +106,7 @@ class EvaluationOut(Shown):
     actor: str
     at: str
     policies: list[str]
-    """Its policies, best first."""
+    """Names of the policies, best first."""
     instances: int
 
 
@@ -123,12 +123,12 @@ class EvaluationDetail(EvaluationOut):
 
 
 def read_rows(content: bytes, kind: str) -> str:
-    """Read rows as the command writes them, and return them as stored.
+    """Read rows as written by `seaway evaluate`, and return them as stored.
 
     Raises
     ------
     RejectedError
-        If there are no rows, or they are not from one evaluation.
+        If there are no rows, or they belong to different evaluations.
     """
     rows = read_value(EvaluationIn, _of_csv(content)) if kind == CSV else read_json(EvaluationIn, content)
     known: set[tuple[str, str, str, int]] = set()
@@ -152,7 +152,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         raise RejectedError(f"this is not CSV: {error}") from None
     names = set(reader.fieldnames or ())
     if SUMS in names:
-        raise RejectedError("these are sums of policies; bring the rows, without --summary")
+        raise RejectedError("these are the sums of policies; upload the rows without --summary")
     if names != set(COLUMNS):
         missing = ", ".join(sorted(set(COLUMNS) - names)[:3]) or ", ".join(sorted(map(str, names - set(COLUMNS)))[:3])
         raise RejectedError(f"these are not rows of an evaluation: {missing[:200]}")

@@ -13,16 +13,19 @@ class EventOut(Shown):
     """An event of a job or of the fleet."""
 
     id: int
-    """Number that increases with each event. Send it as `Last-Event-ID` to resume the stream after it."""
+    """Number of the event, which increases with each event.
+
+    Send it as `Last-Event-ID` to resume the stream after it.
+    """
     at: str
     kind: str
-    """Kind of event, like `state`; docs/events.md lists all kinds."""
+    """Kind of event, such as `state`; docs/events.md lists all kinds."""
     reason: str
     """Reason, a sentence for people."""
     actor: str
-    """Name of the token, or the part of Seaway that caused it."""
+    """Name of the token, or the component of Seaway that caused the event."""
     tenant: str
-    """Tenant that can see it; empty for events of the fleet."""
+    """Tenant that can see the event; empty for events of the fleet."""
     job_id: str
     """ID of the job; empty for events of the fleet."""
     state: str

@@ -14,15 +14,15 @@ from seaway.wire.message import Shown, fields_of
 
 
 class FilteredOut(Shown):
-    """A filter reason and the number of nodes that it rejected."""
+    """A reason of a filter, and the number of nodes that it rejected."""
 
     plugin: str
     reason: str
     nodes: int
     clusters: dict[str, int] = Field(default_factory=dict)
-    """Number of these nodes by cluster."""
+    """Number of rejected nodes by cluster."""
     code: str = ""
-    """Stable code of the reason for programs, like `NodeResources.1`: the filter and the number of its reason."""
+    """Stable code of the reason for programs, such as `NodeResources.1`: the filter and the number of its reason."""
 
 
 class CandidateOut(Shown):
@@ -35,7 +35,7 @@ class CandidateOut(Shown):
 
 
 class RemedyOut(Shown):
-    """Smallest change of one figure of the job that makes it fit."""
+    """Smallest change of one value of the job that makes it fit."""
 
     field: str
     requested: int
@@ -53,9 +53,9 @@ class ExplanationOut(Shown):
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
     links: list[str]
-    """Links that violate the job's bounds, with the figures."""
+    """Links that violate the job's bounds, with their figures."""
     data: str
-    """Location of its data and transfer times to the candidates' clusters; empty without data."""
+    """Location of the data, and transfer times to the candidates' clusters; empty without data."""
 
 
 class ReasonOut(Shown):
@@ -67,21 +67,22 @@ class ReasonOut(Shown):
     message: str
     """The reason in one sentence."""
     position: int
-    """Position in its queue, from 1; 0 if the job does not wait."""
+    """Position in the queue, from 1; 0 if the job does not wait."""
     ahead: int
-    """Number of jobs that are decided before it."""
+    """Number of jobs to be decided before this job."""
     placements: list[PlacementOut]
     placement_reason: str
-    """Reason recorded with its placement."""
+    """Reason recorded with the placement."""
     explanation: ExplanationOut | None
-    """Explanation on the present fleet; null for a finished job."""
+    """Explanation on the current fleet; null for a finished job."""
     code: str = ""
-    """Kind of the answer. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
+    """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
     `reserved`: devices are reserved for this job. Others: `backoff`, `policy_not_ready`, `gateway_unknown`,
-    `queue_removed`, `placed`, `finished`."""
+    `queue_removed`, `placed`, `finished`.
+    """
     params: dict[str, str | int] = Field(default_factory=dict)
-    """Names and figures in the message: `policy`, `gateway`, `where`, `soon_s`."""
+    """Names and values in the message: `policy`, `gateway`, `where`, `soon_s`."""
 
     @classmethod
     def of(cls, reason: Reason) -> ReasonOut:
@@ -90,18 +91,18 @@ class ReasonOut(Shown):
 
 
 class ChoiceOut(Shown):
-    """A node that fits the next replica, with the figures to compare it by."""
+    """A node that fits the next replica, with figures for comparison."""
 
     cluster: str
     node: str
     total: int
     scores: dict[str, int]
     free_slices: int
-    """Number of further replicas like this one that fit. 10,000 means at least 10,000."""
+    """Number of further replicas of this kind that fit. 10,000 means at least 10,000."""
     link: LinkOut | None
     """Link between your gateway and that of the cluster; null if unknown."""
     price_per_hour: str
-    """Price of one replica in the currency's unit, exact."""
+    """Exact price of one replica per hour, in units of the currency."""
     chosen: bool
 
 
@@ -120,7 +121,7 @@ class DryRunOut(Shown):
     placements: list[PlacementOut]
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
-    """First 1,000 objects that Seaway would create in the clusters; the job ID in them is all zeros."""
+    """First 1,000 objects that Seaway would create in the clusters; the job ID in them consists of zeros."""
 
     @classmethod
     def of(cls, trial: DryRun) -> DryRunOut:

@@ -1,6 +1,6 @@
 """Types of fields that several messages share: amounts with units, names, texts, labels.
 
-A field with a unit keeps the text as written and is validated by parsing. Parsing it again costs one look-up.
+A field with a unit stores the text as written. Validation parses it, and later parsing uses a cache.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import NAME
 
 LARGEST_INT32 = 2**31 - 1
-"""Largest value of a column of the engine."""
+"""Maximum value of a column of the engine."""
 
 LONGEST_TIME_S = 100 * 86_400
-"""A hundred days, close to the largest duration that nanoseconds represent exactly."""
+"""One hundred days, in seconds. Close to the largest duration that nanoseconds represent exactly."""
 
 LONGEST_BOUND_NS = 3600 * 10**9
-"""One hour, an upper bound for any working link."""
+"""One hour, in nanoseconds; an upper bound for any working link."""
 
 REMEMBERED = 4096
-"""Size of the cache of parsed amounts, for each unit."""
+"""Size of the cache of parsed amounts, per unit."""
 
 MAX_LABELS = 64
 LONGEST_TEXT = 4096
 
 
 def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: str = "") -> Callable[[Any], int]:
-    """Make a parser of amounts that rejects values out of range and caches its results.
+    """Return a parser of amounts that rejects values out of range and caches its results.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ cpu_milli = reader(units.cpu_milli, LARGEST_INT32)
 gpu_milli = reader(units.percent_milli, 1000)
 seconds = reader(_seconds, LONGEST_TIME_S)
 limit_s = reader(_seconds, LONGEST_TIME_S, zero="must be more than 0; omit it for no limit")
-bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero="0 sets no bound: leave it out, or give a time like 20ms")
-bound_ppm = reader(units.share_ppm, 10**6, zero="0 sets no bound: leave it out, or give a small share like 0.01%")
+bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero="0 sets no bound: omit it, or use a time like 20ms")
+bound_ppm = reader(units.share_ppm, 10**6, zero="0 sets no bound: omit it, or use a small share like 0.01%")
 rate_mbps = reader(units.rate_mbps, LARGEST_INT32)
 _ALL = "must be more than 0; omit gpu_memory for all memory of the device"
 _gpu_memory = reader(units.memory_mib, LARGEST_INT32, zero=_ALL)
@@ -98,7 +98,7 @@ _gpu_memory_share = reader(units.percent_milli, 1000, zero=_ALL)
 
 
 class Unit:
-    """Annotation of a field that `read` must be able to parse; the value stays as written."""
+    """Annotation of a field that `read` must be able to parse. The value stays as written."""
 
     def __init__(self, read: Callable[[Any], Any], *examples: str | float) -> None:
         self._read = read
@@ -167,7 +167,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
 """A name that users choose."""
 
 Reference = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=253)]
-"""A name that an external system assigns, like that of a cluster or a device."""
+"""A name that an external system assigns, such as that of a cluster or a device."""
 
 Line = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=1000)]
 Text = Annotated[str, StringConstraints(pattern=TEXT_PATTERN, max_length=LONGEST_TEXT)]
@@ -192,7 +192,7 @@ OneOrMore = Annotated[References, BeforeValidator(several, json_schema_input_typ
 
 
 def no_entries() -> Any:  # noqa: ANN401  # fits any list
-    """Return the default of a list; pydantic copies a plain [] for each message, which is slow."""
+    """Return the default of a list. Pydantic copies a plain [] for each message, which is slow."""
     return Field(default_factory=list, json_schema_extra={"default": []})
 
 
@@ -221,7 +221,7 @@ def address6(text: str) -> IPv6Address:
 
 
 def network6(text: str) -> IPv6Network:
-    """Read an IPv6 network; the address must have no bits set beyond its length."""
+    """Read an IPv6 network. The address must have no bits set beyond the prefix length."""
     if "%" in text:
         raise ValueError("a zone is not allowed, since it is valid on one machine only")
     return IPv6Network(text)
@@ -267,14 +267,14 @@ InterfaceOrNone = Annotated[
     _checked(_interface, "a network interface as `ip link` shows it, like eth0"),
 ]
 GatewayName = Annotated[str, StringConstraints(pattern=LABEL_VALUE_PATTERN, min_length=1, max_length=63)]
-"""Name of a gateway: not an address, so that it differs from segments, and valid in the path of a URL."""
+"""Name of a gateway. It is valid in the path of a URL, and not an address, so that it differs from segments."""
 
 
 NS_PER_US = 1000
 
 
 def moment(at_ns: int) -> str:
-    """Format nanoseconds since 1970."""
+    """Format nanoseconds since 1970 as a timestamp."""
     s, rest_ns = divmod(at_ns, 10**9)
     return f"{_second(s)}.{rest_ns // NS_PER_US:06d}Z"
 
@@ -285,12 +285,12 @@ def _second(since_s: int) -> str:
 
 
 def moment_or_none(at_ns: int | None) -> str | None:
-    """Format nanoseconds since 1970; return None for None."""
+    """Format nanoseconds since 1970 as a timestamp; return None for None."""
     return None if at_ns is None else moment(at_ns)
 
 
 def at_ns(text: str) -> int:
-    """Parse a timestamp with a time zone.
+    """Parse a timestamp with a time zone; return nanoseconds since 1970.
 
     Raises
     ------
@@ -299,6 +299,6 @@ def at_ns(text: str) -> int:
     """
     read = datetime.fromisoformat(text)
     if read.tzinfo is None:
-        raise ValueError(f"{text!r} does not name its zone; put a Z behind it for UTC")
+        raise ValueError(f"{text!r} has no time zone; append Z for UTC")
     since = read - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * NS_PER_US

@@ -1,4 +1,4 @@
-"""Views of the fleet. Every class reads a view, a record or a sample of the same fields."""
+"""Views of the fleet. Every class is created from a view, a record or a sample with the same fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CordonOut(Shown):
 
     cluster: str
     node: str
-    """Empty for the whole cluster."""
+    """Name of the node; empty for the whole cluster."""
     drain: bool
     """True if running jobs move elsewhere."""
     reason: str
@@ -43,9 +43,9 @@ class CordonIn(Incoming):
 
     cluster: Reference
     node: ReferenceOrNone = ""
-    """Empty for the whole cluster."""
+    """Name of the node; empty for the whole cluster."""
     drain: bool = False
-    """True to move running jobs elsewhere."""
+    """True if running jobs move elsewhere."""
     reason: Line = ""
 
 
@@ -61,14 +61,14 @@ class ClusterOut(Shown):
     name: str
     state: Literal["up", "stale", "lost", "gone"]
     last_seen_s: int
-    """Seconds since its last answer."""
+    """Seconds since the last response."""
     unreachable_reason: str
-    """Reason why it does not answer; empty while it is up or if unknown."""
+    """Reason why the cluster does not respond; empty while it is up or if unknown."""
     gateway: str
     region: str
     hardware: list[str]
     price_per_gpu_hour: str
-    """Exact price, in units of the currency."""
+    """Exact price per GPU and hour, in units of the currency."""
     cordon: CordonOut | None
     nodes: int
     gpus: int
@@ -78,7 +78,7 @@ class ClusterOut(Shown):
     gpu_memory_mib: AmountOut
     jobs: int
     orphans: list[str]
-    """Orphaned workloads of the cluster."""
+    """Names of the cluster's orphaned workloads."""
 
 
 class ClusterList(Shown):
@@ -91,15 +91,15 @@ class UsedOut(Shown):
     """Measured use, as opposed to allocated amounts."""
 
     memory_bytes: int | None
-    """Null if not measured."""
+    """Used memory; null if not measured."""
     core_milli: int | None
-    """Null if not measured."""
+    """Used cores, thousandths of the whole device; null if not measured."""
     age_s: float
     """Age of the measurement, seconds."""
 
 
 class AllocatedSlice(Shown):
-    """An allocated share of a device and its job. The job of another tenant is hidden."""
+    """An allocated share of a device and its job. Jobs of other tenants are hidden."""
 
     cluster: str
     node: str
@@ -113,7 +113,7 @@ class AllocatedSlice(Shown):
     core_milli: int
     mig_profile: str
     pod: str = ""
-    """Pod that holds it, `namespace/pod`; empty if unknown."""
+    """Pod that uses the share, `namespace/pod`; empty if unknown."""
     container: str = ""
     used: UsedOut | None = None
     """Measured use by the container; null if unknown or not visible to you."""
@@ -141,7 +141,7 @@ class DeviceOut(Shown):
     mode: str
     healthy: bool
     reason: str
-    """Reason why it accepts no new jobs, because of itself, its node or its cluster; empty while it does."""
+    """Reason why the device, its node or its cluster accepts no new jobs; empty if it does."""
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
@@ -155,16 +155,16 @@ class FoundOut(Shown):
 
     nodes: int
     devices: int
-    """Number of devices on these nodes that match."""
+    """Number of matching devices on these nodes."""
     memory_mib: AmountOut
-    """Totals of these devices, without those of clusters that do not answer."""
+    """Memory of the matching devices, without clusters that do not respond."""
     core_milli: AmountOut
     schedulable_memory_mib: int
-    """Free memory of those of these devices that accept new jobs."""
+    """Free memory of the matching devices that accept new jobs."""
     unknown: int
-    """Number of these devices in clusters that do not answer."""
+    """Number of matching devices in clusters that do not respond."""
     fullness: list[int]
-    """Number of these devices by allocated memory: none, up to a tenth, up to two tenths, and so on up to all of it."""
+    """Number of matching devices by allocated memory: none, up to a tenth, up to two tenths, and so on."""
 
 
 class DevicePage(Shown):
@@ -206,14 +206,14 @@ class NodeOut(Shown):
     cluster: str
     name: str
     ready: bool
-    """True if it accepts new jobs."""
+    """True if the node accepts new jobs."""
     reason: str
-    """Reason why it accepts none, except its own cordon; empty while it does."""
+    """Reason why the node accepts no new jobs, other than its own cordon; empty if it does."""
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut
     pods: AmountOut | None
-    """Maximum and present number of pods; null if unknown."""
+    """Maximum and current number of pods; null if unknown."""
     devices: list[DeviceOut]
 
 
@@ -233,13 +233,13 @@ class LinkOut(Shown):
     source: str
     target: str
     latency_ns: int | None
-    """Round-trip time; null without any answer."""
+    """Round-trip time; null if no probe was answered."""
     jitter_ns: int
     loss_ppm: int
     """Lost probes, parts per million."""
     bandwidth_mbps: int
     used_mbps: int
-    """Traffic in a sample; in a candidate's link, the bandwidth that is not available for reservation."""
+    """Traffic in a sample; in a candidate's link, the bandwidth that is unavailable for reservations."""
 
 
 class GatewayOut(Shown):
@@ -248,9 +248,9 @@ class GatewayOut(Shown):
     name: str
     address: str
     clusters: list[str]
-    """Clusters behind it."""
+    """Clusters behind the gateway."""
     site: str
-    """User site behind it; empty for a gateway of clusters."""
+    """User site behind the gateway; empty for a gateway of clusters."""
 
 
 class GatewayList(Shown):
@@ -287,7 +287,7 @@ class LinkSampleOut(LinkOut):
 
     at: str
     path: str
-    """Its path; empty for the route of the underlying network."""
+    """Active path; empty for the route of the underlying network."""
 
 
 class LinkHistory(Shown):
@@ -310,16 +310,16 @@ class LinkStepOut(Shown):
     """Summary of a link over one step of time."""
 
     at: str
-    """Time of its first sample."""
+    """Time of the first sample."""
     until: str
-    """Time of its last sample."""
+    """Time of the last sample."""
     samples: int
     latency_ns: RangeOut | None
-    """Over samples with an answer; null if there is none."""
+    """Round-trip time over samples with an answer; null without such samples."""
     jitter_ns: RangeOut | None
     loss_ppm: RangeOut
     bandwidth_mbps: RangeOut | None
-    """Null if unknown."""
+    """Bandwidth; null if unknown."""
     used_mbps: RangeOut | None
 
 
@@ -359,7 +359,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
 
 
 def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
-    """Return the fields of `NodeOut` for a node, as visible to the tenant `seen_by`; empty means all tenants."""
+    """Return the fields of `NodeOut` for a node, as visible to the tenant `seen_by`; empty for all tenants."""
     return {
         "cluster": view.cluster,
         "name": view.name,
@@ -374,7 +374,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
 
 
 def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Return the fields of `DeviceOut` for a device, as visible to the tenant `seen_by`; empty means all tenants."""
+    """Return the fields of `DeviceOut` for a device, as visible to the tenant `seen_by`; empty for all tenants."""
     return {
         "cluster": view.cluster,
         "node": view.node,
@@ -399,7 +399,7 @@ def used_fields(used: Used) -> dict[str, Any]:
 
 
 def slice_fields(view: SliceView, device: DeviceView, seen_by: str) -> dict[str, Any]:
-    """Return the fields of `AllocatedSlice` for a slice. Callers that may not see its owner get its figures only."""
+    """Return the fields of `AllocatedSlice` for a slice. Callers that may not see the owner get only the amounts."""
     own = not seen_by or view.tenant == seen_by
     return {
         "cluster": device.cluster,

@@ -1,4 +1,4 @@
-"""Fleets from short YAML files; `docs/simulated-clusters.md` shows one."""
+"""Fleets from short YAML files; `docs/simulated-clusters.md` has an example."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from seaway.domain.units import cpu_milli, duration_ns, memory_mib, rate_mbps, s
 from seaway.wire.yaml import YamlError, yaml_document
 
 LARGEST = 2**31 - 1
-"""The largest figure that a field may hold, as the engine's columns do."""
+"""Maximum value of a field, equal to that of the engine's columns."""
 
 MAX_VALUES = 10**6
 """Maximum number of values in a fleet file."""
 
 MAX_BYTES = 8 * 2**20
-"""Size of a file; more is taken for something else."""
+"""Maximum size of a file, bytes."""
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value in a file, and where it stands.
+    """Value in a file, with its position.
 
     Attributes
     ----------
     file
-        The file, as it was given.
+        Name of the file as given.
     path
-        Field by field, like ``clusters[0].nodes[1].cpu``; empty for the whole.
+        Path of fields, such as ``clusters[0].nodes[1].cpu``; empty for the whole document.
     node
-        What was read.
+        The parsed YAML node.
     """
 
     file: str
@@ -52,7 +52,7 @@ class Entry:
     node: yaml.Node
 
     def error(self, message: str) -> RejectedError:
-        """Return the error that says what is wrong here."""
+        """Return an error for this position."""
         return RejectedError(message, where=self.where)
 
     @property
@@ -66,7 +66,7 @@ class Entry:
         Raises
         ------
         RejectedError
-            When it is no mapping, has a field that is not `known`, or lacks one that is `needed`.
+            If it is not a mapping, has a field that is not `known`, or lacks one that is `needed`.
         """
         found = dict(self.pairs())
         for name, entry in found.items():
@@ -94,7 +94,7 @@ class Entry:
         return [Entry(self.file, f"{self.path}[{at}]", each) for at, each in enumerate(self.node.value)]
 
     def value(self) -> object:
-        """Return a text, number, truth value or None."""
+        """Return the value: a string, number, boolean or None."""
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error("must be a single value")
         try:
@@ -103,7 +103,7 @@ class Entry:
             raise self.error(f"{self.node.value!r} cannot be read") from None
 
     def text(self) -> str:
-        """Return a text, which may not be empty."""
+        """Return a non-empty string."""
         value = self.value()
         if not isinstance(value, str):
             raise self.error(f"{value!r} is not a text; put it in quotes")
@@ -112,14 +112,14 @@ class Entry:
         return value
 
     def whole(self, least: int, most: int = LARGEST) -> int:
-        """Return a whole number from `least` to `most`."""
+        """Return an integer from `least` to `most`."""
         value = self.value()
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise self.error(f"must be a whole number from {least} to {most}")
         return value
 
     def amount(self, read: Callable[..., int]) -> int:
-        """Return what a function of `seaway.domain.units` reads."""
+        """Return the result of a parser of `seaway.domain.units`."""
         amount = read(self.value(), where=self.where)
         if amount > LARGEST and read.__name__ != "duration_ns":
             raise self.error("is too large")
@@ -132,7 +132,7 @@ def read_yaml_file(path: Path) -> Entry:
     Raises
     ------
     RejectedError
-        When it cannot be read or is not YAML; says where.
+        If it cannot be read or is not YAML; the message has the position.
     """
     try:
         raw = path.read_bytes()
@@ -151,13 +151,13 @@ def read_yaml_file(path: Path) -> Entry:
 
 
 MAX_NODES = 100_000
-"""Nodes that one group may have; more is taken for a slip."""
+"""Maximum number of nodes in one group."""
 
 MAX_GPUS = 64
-"""Devices that one node may have."""
+"""Maximum number of devices of one node."""
 
 MAX_DEVICES = 2_000_000
-"""Devices that a fleet may have."""
+"""Maximum number of devices of a fleet."""
 
 CLUSTER_FIELDS = ("name", "gateway", "region", "hardware", "price_per_gpu_hour", "nodes")
 NODE_FIELDS = (
@@ -173,7 +173,7 @@ MIG_STARTS = {1: tuple(range(7)), 2: (0, 2, 4), 3: (0, 4), 4: (0,), 7: (0,)}
 """Possible start positions of an instance by its number of compute slices, on devices with seven."""
 
 MIG_SIZE = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
-"""Memory slices, of eight, that an instance of so many compute slices covers."""
+"""Number of memory slices, of eight, by number of compute slices of an instance."""
 
 TAINT = re.compile(r"([^=:\s]+)(?:=([^=:\s]*))?:([A-Za-z]+)")
 
@@ -184,7 +184,7 @@ def read_fleet_yaml(path: Path) -> Fleet:
     Raises
     ------
     RejectedError
-        When the file is not as described; says file, line and field.
+        If the file is invalid; the message has the file, line and field.
     """
     top = read_yaml_file(path)
     fields = top.fields(("clusters", "gateways", "links"), ("clusters",))
@@ -208,7 +208,7 @@ def read_fleet_yaml(path: Path) -> Fleet:
 
 
 def _gateways(entry: Entry | None) -> Iterator[tuple[str, Gateway]]:
-    """Yield gateways by name; each is a name, or a mapping of name and address."""
+    """Yield gateways by name. Each entry is a name, or a mapping with name and address."""
     seen = set()
     for each in entry.items() if entry else ():
         if isinstance(each.node.value, str):
@@ -242,7 +242,7 @@ def _cluster(entry: Entry) -> Cluster:
 
 
 def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
-    """Yield the nodes of a group: alike but for their number."""
+    """Yield the nodes of a group, which differ only in their names."""
     fields = group.fields(NODE_FIELDS, ("name", "cpu", "memory"))
     pattern = fields["name"].text()
     count = fields["count"].whole(1, MAX_NODES) if "count" in fields else 1
@@ -262,7 +262,7 @@ def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
 
 
 def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
-    """Read what the devices of a group have in common."""
+    """Return the common properties of the devices of a group."""
     for needed in ("model", "gpu_memory"):
         if needed not in fields:
             raise group.error(f"{needed!r} is missing, but the nodes have devices")
@@ -275,7 +275,7 @@ def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
 
 
 def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
-    """Read a size in which devices may be cut: a name, or a mapping for one that the name does not settle."""
+    """Read a MIG profile: a name, or a mapping for a profile that its name does not define."""
     if isinstance(entry.node.value, str):
         name = entry.text()
         slices = _slices(name)
@@ -300,7 +300,7 @@ def _slices(name: str) -> int:
 
 
 def _core_milli(slices: int) -> int:
-    """Return the cores of so many of seven compute slices, in whole percent points, rounded up as HAMi does."""
+    """Return the cores of a number of compute slices (of seven), thousandths; rounded up to percent as in HAMi."""
     return ceil(slices * 100 / 7) * 10
 
 
@@ -314,7 +314,7 @@ def _taint(entry: Entry) -> Taint:
 
 
 def _microprice(entry: Entry) -> int:
-    """Read a price, millionths of the currency's unit."""
+    """Read a price; return millionths of the currency unit."""
     value = entry.value()
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
         raise entry.error(f"{value!r} is not a price like 2.40")
@@ -325,7 +325,7 @@ def _microprice(entry: Entry) -> int:
 
 
 def _links(entry: Entry, gateways: Mapping[str, Gateway]) -> tuple[Link, ...]:
-    """Read links; those between two gateways count both ways."""
+    """Read links. A link with `between` counts in both directions."""
     links: dict[tuple[str, str], Link] = {}
     for each in entry.items():
         fields = each.fields(LINK_FIELDS, ("latency",))
@@ -339,10 +339,10 @@ def _links(entry: Entry, gateways: Mapping[str, Gateway]) -> tuple[Link, ...]:
 
 
 def _ends(entry: Entry, fields: Mapping[str, Entry], gateways: Mapping[str, Gateway]) -> tuple[tuple[str, str], bool]:
-    """Return the gateways that a link lies between, and whether it counts both ways."""
+    """Return the two gateways of a link, and whether it counts in both directions."""
     given = fields.keys() & {"between", "from", "to"}
     if given not in ({"between"}, {"from", "to"}):
-        raise entry.error("say 'between: [one, other]', or 'from' and 'to' for one way")
+        raise entry.error("use 'between: [one, other]', or 'from' and 'to' for one direction")
     both = "between" in fields
     ends = fields["between"].items() if both else [fields["from"], fields["to"]]
     if len(ends) != 2:

@@ -1,4 +1,4 @@
-"""A job as users write it, in YAML, JSON or Python, and its conversion to `JobSpec`."""
+"""Jobs as users write them in YAML, JSON or Python, and their conversion to `JobSpec`."""
 
 from __future__ import annotations
 
@@ -57,26 +57,28 @@ class ResourcesIn(Incoming):
     memory: Memory = 0
     """Memory of the node, with its unit."""
     gpus: Annotated[int, Field(ge=0, le=MAX_GPUS)] = 0
-    """Number of devices. A slice does not span devices: each device provides the same amounts."""
+    """Number of devices. Each device provides the same amounts; a slice does not span devices."""
     gpu_memory: GpuMemory | None = None
-    """Memory of each device, with its unit or as a share. Default: all of it."""
+    """Memory of each device, with its unit or as a share. Default: all memory."""
     gpu_cores: Cores | None = None
-    """Cores of each device, as a share. Default: none are reserved, or all if the job has all the memory."""
+    """Cores of each device, as a share. Default: none reserved, or all cores if the job gets all memory."""
     gpu_model: OneOrMore = no_entries()
     """Accepted product names, complete and case-insensitive. Default: any."""
     gpu_vendor: OneOrMore = no_entries()
-    """Accepted vendors, like NVIDIA. Default: any."""
+    """Accepted vendors, such as NVIDIA. Default: any."""
     gpu_use_types: References = no_entries()
     """Substrings of product names. The device's name must contain one of them."""
     gpu_avoid_types: References = no_entries()
     """Substrings of product names. The device's name must contain none of them."""
     gpu_uuids: References = no_entries()
-    """The only devices to use."""
+    """UUIDs of the only devices to use."""
     gpu_avoid_uuids: References = no_entries()
-    """Devices to avoid."""
+    """UUIDs of devices to avoid."""
     gpu_mode: Modes = no_entries()
-    """Accepted sharing modes. Default: any. ``whole`` does not share devices; ``shared`` is time-slicing without
-    limits."""
+    """Accepted sharing modes.
+
+    Default: any. ``whole`` means no sharing; ``shared`` means time-slicing without limits.
+    """
     same_numa: bool = False
     """True if all devices must be on one NUMA node."""
     exclusive: bool = False
@@ -97,17 +99,17 @@ class NetworkIn(Incoming):
 
 
 class UserNetworkIn(NetworkIn):
-    """Bounds on the link from the user's gateway, and the action on violations of any bound of the job."""
+    """Bounds on the link from the user's gateway, and the action if any bound of the job is violated."""
 
     on_violation: Literal["report", "move"] = "report"
-    """Action if a running job's links violate its bounds for too long: report it, or move the job."""
+    """Action if a running job's links violate its bounds for too long: report the violation, or move the job."""
 
 
 class DataIn(Incoming):
-    """Location of the job's data: a preference, not a rule."""
+    """Location of the job's data: a preference, not a constraint."""
 
     location: ReferenceOrNone = ""
-    """A cluster, a gateway or a region."""
+    """Name of a cluster, a gateway or a region."""
     size: Memory = 0
     """Amount of data, with its unit."""
 
@@ -124,12 +126,12 @@ class TolerationIn(Incoming):
 
 
 class PlacementIn(Incoming):
-    """Constraints on the placement of replicas. Empty fields do not constrain it."""
+    """Constraints on the placement of replicas. Empty fields set no constraint."""
 
     clusters: References = no_entries()
-    """Clusters by name."""
+    """Names of allowed clusters."""
     regions: References = no_entries()
-    """Regions."""
+    """Allowed regions."""
     hardware: References = no_entries()
     """Special hardware that the cluster must have; all entries are required."""
     node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
@@ -150,7 +152,7 @@ class RunIn(Incoming):
     env: Annotated[dict[Variable, Text], Field(max_length=256)] = no_pairs()
     """Environment variables."""
     ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
-    """TCP ports that it listens on."""
+    """TCP ports on which the program listens."""
 
 
 MAX_REPLICAS = 10_000
@@ -182,39 +184,39 @@ class JobIn(Incoming):
     model_config = ConfigDict(json_schema_extra={"examples": EXAMPLES})  # type: ignore[dict-item]
 
     name: Name
-    """Name of the job. Several jobs may have one name; their ids tell them apart."""
+    """Name of the job. It need not be unique; jobs are identified by their IDs."""
     tenant: NameOrNone = ""
     """Tenant of the job. Default: your own tenant, or `default` if you have none."""
     queue: Name = DEFAULT
     """Queue of the job."""
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Priority; jobs with a higher one go first."""
+    """Priority. Jobs with a higher priority go first."""
     gateway: ReferenceOrNone = ""
-    """Gateway from which you reach clusters. Network bounds apply to the links from it."""
+    """Gateway from which you access clusters. Network bounds apply to the links from this gateway."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
-    """Number of replicas that run at the same time."""
+    """Number of replicas that run in parallel."""
     gang: bool = False
-    """True if all replicas must start together or none."""
+    """True if either all replicas start together or none."""
     template: Name = "job"
-    """Kind of workload."""
+    """Name of the workload template."""
     resources: ResourcesIn = ResourcesIn()
     """Resources of each replica."""
     network: UserNetworkIn = UserNetworkIn()
     """Bounds on the link from your gateway to the cluster."""
     between_replicas: NetworkIn = NetworkIn()
-    """Bounds on the links between the clusters that replicas are spread over."""
+    """Bounds on the links between the clusters that run replicas."""
     placement: PlacementIn = PlacementIn()
     """Constraints on the placement of replicas."""
     data: DataIn = DataIn()
-    """Location of its data. Clusters near the data are preferred if they have capacity."""
+    """Location of the data. Placement prefers clusters close to it."""
     run: RunIn = RunIn()
     """Program of each replica."""
     expected_duration: Time | None = None
-    """Expected duration. A short job may start before a waiting job if it ends in time."""
+    """Expected duration. A job that ends in time may start before a waiting job."""
     time_limit: Limit | None = None
-    """Time after which the job is stopped. Default: no limit."""
+    """Time after which a running job is stopped. Default: no limit."""
     retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
-    """Maximum number of restarts after the job failed by itself. A deployment always restarts."""
+    """Maximum number of restarts after failures of the job itself. A deployment always restarts."""
     labels: Labels = no_pairs()
     """Labels of the workload."""
 
@@ -229,7 +231,7 @@ class JobIn(Incoming):
         Parameters
         ----------
         own_tenant
-            Tenant of a job that names none.
+            Default tenant.
 
         Raises
         ------
@@ -269,9 +271,7 @@ def _request(given: ResourcesIn) -> ResourceRequest:
     if not given.gpus:
         for name in ("gpu_memory", "gpu_cores"):
             if getattr(given, name) is not None:
-                raise RejectedError(
-                    f"is given, but gpus is 0: set gpus, or leave {name} out", where=f"resources.{name}"
-                )
+                raise RejectedError(f"is given, but gpus is 0: set gpus, or omit {name}", where=f"resources.{name}")
     memory_mib, percent = (0, 0) if given.gpu_memory is None else fields.gpu_memory(given.gpu_memory)
     return ResourceRequest(
         fields.cpu_milli(given.cpu),
@@ -284,7 +284,7 @@ def _request(given: ResourcesIn) -> ResourceRequest:
 
 
 _AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores"})
-"""Fields of `ResourcesIn` that are amounts; the others select devices."""
+"""Fields of `ResourcesIn` with amounts. The other fields select devices."""
 
 
 def _device_rules(given: ResourcesIn) -> DeviceRules:
@@ -335,7 +335,7 @@ def _data(given: DataIn) -> DataSource:
         return NO_DATA
     size_mib = fields.memory_mib(given.size)
     if size_mib and not given.location:
-        raise RejectedError("is needed: where is the data?", where="data.location")
+        raise RejectedError("is required with a data size", where="data.location")
     return DataSource(given.location, size_mib)
 
 

@@ -20,9 +20,9 @@ Made = TypeVar("Made")
 
 
 class Remembered(Generic[Given, Made]):
-    """Cache of values computed from immutable objects, for the latest of them.
+    """Cache of values computed from immutable objects, for the most recent objects.
 
-    Objects are compared by identity, so unhashable and large objects work. Values are shared and must not be changed.
+    Objects are compared by identity, so unhashable and large objects work. Values are shared and must not be modified.
 
     Parameters
     ----------
@@ -92,15 +92,15 @@ class JobOut(Shown):
     replicas: int
     state: StateName
     reason: str
-    """Reason for this state, a sentence for people."""
+    """Reason for the state, a sentence for people."""
     version: int
     """Version, which increases with each change; used as ETag."""
     attempt: int
-    """Number of its latest placement; 0 before the first."""
+    """Number of the latest attempt; 0 before the first."""
     failures: int
     """Number of failed attempts."""
     clusters: list[str]
-    """Clusters of its latest attempt."""
+    """Clusters of the latest attempt."""
     nodes: list[str]
     submitted_at: str
     submitted_by: str
@@ -110,7 +110,7 @@ class JobOut(Shown):
     not_before: str | None
     """Earliest time of the next attempt after a failure."""
     spec: dict[str, Any]
-    """Specification, ready to be submitted again."""
+    """Specification, which can be submitted again."""
     request: RequestOut
     """Exact request of each replica."""
 
@@ -163,7 +163,7 @@ class AttemptOut(Shown):
     placement_reason: str
     """Reason for the placement, in one sentence."""
     reason: str
-    """Reason why it ended."""
+    """Reason for the end of the attempt."""
     created_at: str
     running_at: str | None
     ended_at: str | None
@@ -175,9 +175,9 @@ class ObservedContainer(Shown):
 
     name: str
     ports: list[int]
-    """Ports that it declares."""
+    """Declared ports."""
     devices: list[str]
-    """UUIDs of its devices, if known."""
+    """UUIDs of the container's devices, if known."""
 
 
 class ObservedReplica(Shown):
@@ -187,7 +187,7 @@ class ObservedReplica(Shown):
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
     node: str
     pod: str
-    """Its pod, `namespace/pod`; empty before it exists."""
+    """Pod of the replica, `namespace/pod`; empty before it exists."""
     containers: list[ObservedContainer]
     reason: str
 
@@ -198,7 +198,7 @@ class ObservedWorkload(Shown):
     cluster: str
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
     address: str
-    """Address of its ports, `host:port,port`; empty without ports."""
+    """Address of the workload's ports, `host:port,port`; empty without ports."""
     reason: str
     replicas: list[ObservedReplica]
 
@@ -234,7 +234,7 @@ _ASKED = Remembered(_asked, most=4096)
 
 
 def job_fields(job: JobRecord) -> dict[str, Any]:
-    """Return the fields of `JobOut` for a job, ready to encode; this is faster than to build a `JobOut`."""
+    """Return the fields of `JobOut` for a job, ready to encode; faster than an instance of `JobOut`."""
     spec = job.spec
     return {
         "id": job.id,

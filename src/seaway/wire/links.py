@@ -22,13 +22,13 @@ class RoundOut(Shown):
     """The latest round of probes."""
 
     at: str
-    """Start time, by the agent's clock."""
+    """Start time by the agent's clock."""
     sent: int
     received: int
     discarded: int
-    """Answers with an impossible time; they count neither as sent nor as received."""
+    """Number of answers with an impossible time; they count neither as sent nor as received."""
     latency_ns: int | None
-    """Mean round-trip time of the answered probes; null without any answer."""
+    """Mean round-trip time of the answered probes; null without answers."""
     jitter_ns: int
     loss_ppm: int
 
@@ -42,14 +42,14 @@ class SmoothedOut(Shown):
 
 
 class KnownLinkOut(Shown):
-    """A link between two gateways: the figures for decisions and the measurements behind them."""
+    """A link between two gateways: the figures for decisions, and the underlying measurements."""
 
     source: str
     target: str
     latency_ns: int | None
-    """Round-trip time; null without any answer or if unknown."""
+    """Round-trip time; null if no probe was answered or if unknown."""
     jitter_ns: int | None
-    """Null if unknown; the same applies to the next three fields."""
+    """Variation of the round-trip time; null if unknown, like the next three fields."""
     loss_ppm: int | None
     """Lost probes, parts per million."""
     bandwidth_mbps: int | None
@@ -57,7 +57,7 @@ class KnownLinkOut(Shown):
     used_mbps: int | None
     """Traffic that does not belong to jobs."""
     traffic_mbps: int | None
-    """All traffic measured at the busier end; null if unknown, like `free_mbps`."""
+    """Total traffic at the busier end; null if unknown, like `free_mbps`."""
     reserved_mbps: int
     """Reserved bandwidth of the interface at the busier end."""
     free_mbps: int | None
@@ -67,7 +67,7 @@ class KnownLinkOut(Shown):
     state: Literal["reported", "measured", "stale", "unknown"]
     """`reported` by a cluster only; `measured`; `stale`: no recent round; or `unknown`."""
     age_s: float | None
-    """Seconds since the latest round began; null without one."""
+    """Seconds since the start of the latest round; null without a round."""
     raw: RoundOut | None
     smoothed: SmoothedOut | None
 
@@ -86,9 +86,9 @@ class NetFigures(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     jitter: int | None
-    """Null without any answer."""
+    """Variation of the round-trip time; null without answers."""
     latency: int | None
-    """Mean round-trip time; null without any answer."""
+    """Mean round-trip time; null without answers."""
     packetLoss: float  # noqa: N815  # names of a common format
     """Share of unanswered probes, 0 to 1."""
     bandwidth: int | None = None
@@ -108,7 +108,7 @@ class NetLink(BaseModel):
     targetIP: str  # noqa: N815
     net: NetFigures
     at: str | None = None
-    """Time of the measurement; absent for present figures."""
+    """Time of the measurement; absent for current figures."""
 
 
 class NetLinks(RootModel[list[NetLink]]):
@@ -136,7 +136,7 @@ def known_link_fields(view: LinkView) -> dict[str, Any]:
 def net_link_fields(view: LinkView, sides: dict[str, Side]) -> dict[str, Any]:
     """Return the fields of `NetLink` for the latest measurement of a link, which must have one."""
     seen = view.latest
-    assert seen is not None, "who knows a link knows figures of it"
+    assert seen is not None, "a link has figures"
     free = () if view.free_mbps is None or view.link is None else (view.free_mbps, view.link.bandwidth_mbps)
     return _net_fields(view.source, view.target, sides, seen, free)
 
@@ -208,7 +208,7 @@ class LinkMatrix(Shown):
     figure: LinkFigure
     gateways: list[GatewayOut]
     values: list[list[int | None]]
-    """Values; null without an answer, if unknown, and from a gateway to itself."""
+    """Values; null without an answer, if unknown, and for a gateway to itself."""
     states: list[list[Literal["reported", "measured", "stale", "unknown"] | None]]
     """States of links; null without a link."""
 

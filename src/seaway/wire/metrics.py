@@ -1,7 +1,7 @@
 """Metrics of clusters, devices and vGPUs, as Prometheus text and as JSON, in pieces.
 
-A fleet of 80,000 devices has some 600,000 series. Lines are therefore built by hand, labels are built once per object,
-and no more than a piece of the answer is in memory.
+A fleet of 80,000 devices has some 600,000 series. Therefore lines are formatted by hand, labels are formatted once per
+object, and only one piece of the response is in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seaway.domain.errors import RejectedError
 from seaway.wire.message import Shown
 
 PIECE = 4096
-"""Series in each piece."""
+"""Number of series per piece."""
 
 MIB = 1 << 20
 ZONE = "vGPU"
@@ -32,7 +32,7 @@ PLACES = 4
 
 
 class MetricSeries(BaseModel):
-    """A series: its labels and its present value. Labels other than `cluster` depend on the metric."""
+    """A series: its labels and its current value. Labels other than `cluster` depend on the metric."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -119,17 +119,17 @@ def _age_s(row: Row) -> float | None:
 METRICS: dict[str, Metric] = {
     "ClusterGPUMemoryPercentage": Metric(
         Layer.CLUSTER,
-        "Memory of a cluster's devices that is allocated, percent.",
+        "Allocated memory of a cluster's devices, percent.",
         lambda row: _percent(row.memory_mib, row.memory_limit_mib),
     ),
     "ClusterGPUCorePercentage": Metric(
         Layer.CLUSTER,
-        "Cores of a cluster's devices that are allocated, percent.",
+        "Allocated cores of a cluster's devices, percent.",
         lambda row: _percent(row.core_milli, row.core_limit_milli),
     ),
     "GPUDeviceCoreAllocated": Metric(
         Layer.DEVICE,
-        "Cores of a device that are allocated, percent points of a whole one.",
+        "Allocated cores of a device, percent of a whole device.",
         lambda row: _points(row.core_milli),
     ),
     "GPUDeviceCoreLimit": Metric(
@@ -138,43 +138,43 @@ METRICS: dict[str, Metric] = {
         lambda row: _points(row.core_limit_milli),
     ),
     "GPUDeviceMemoryAllocated": Metric(
-        Layer.DEVICE, "Memory of a device that is allocated, bytes.", lambda row: row.memory_mib * MIB
+        Layer.DEVICE, "Allocated memory of a device, bytes.", lambda row: row.memory_mib * MIB
     ),
     "GPUDeviceMemoryLimit": Metric(
         Layer.DEVICE, "Allocatable memory of a device, bytes.", lambda row: row.memory_limit_mib * MIB
     ),
     "GPUDeviceSharedNum": Metric(Layer.DEVICE, "Number of holders of slices of a device.", lambda row: row.shared),
-    "GPUDeviceMemoryUsed": Metric(Layer.DEVICE, "Memory of a device that is used, as measured, bytes.", _used_bytes),
+    "GPUDeviceMemoryUsed": Metric(Layer.DEVICE, "Measured memory use of a device, bytes.", _used_bytes),
     "GPUDeviceCoreUsed": Metric(
-        Layer.DEVICE, "Cores of a device that are used, as measured, percent points of a whole one.", _used_points
+        Layer.DEVICE, "Measured core use of a device, percent of a whole device.", _used_points
     ),
     "GPUDeviceUsedAge": Metric(Layer.DEVICE, "Age of the measured use of a device, seconds.", _age_s),
     "vGPUCorePercentage": Metric(
         Layer.VGPU,
-        "Cores of a device that a container has allocated, percent.",
+        "Cores of a device allocated to a container, percent.",
         lambda row: _percent(row.core_milli, row.core_limit_milli),
     ),
     "vGPUMemoryPercentage": Metric(
         Layer.VGPU,
-        "Memory of a device that a container has allocated, percent.",
+        "Memory of a device allocated to a container, percent.",
         lambda row: _percent(row.memory_mib, row.memory_limit_mib),
     ),
     "vGPUMemoryAllocated": Metric(
-        Layer.VGPU, "Memory of a device that a container has allocated, bytes.", lambda row: row.memory_mib * MIB
+        Layer.VGPU, "Memory of a device allocated to a container, bytes.", lambda row: row.memory_mib * MIB
     ),
     "vGPUPodsDeviceAllocated": Metric(
         Layer.VGPU,
-        "Memory that pods have allocated of a device, container by container, bytes.",
+        "Memory of a device allocated to pods, by container, bytes.",
         lambda row: row.memory_mib * MIB,
     ),
-    "vGPUMemoryUsed": Metric(Layer.VGPU, "Memory of a device that a container uses, as measured, bytes.", _used_bytes),
+    "vGPUMemoryUsed": Metric(Layer.VGPU, "Measured memory use of a device by a container, bytes.", _used_bytes),
     "vGPUCoreUsed": Metric(
         Layer.VGPU,
-        "Cores of a device that a container uses, as measured, percent points of a whole one.",
+        "Measured core use of a device by a container, percent of a whole device.",
         _used_points,
     ),
 }
-"""Metrics by name, in the order of the output."""
+"""Metrics by name, in output order."""
 
 
 def require_among(name: str, known: Iterable[str], what: str) -> None:
@@ -222,7 +222,7 @@ class Style:
     quote: Callable[[str], str]
 
     def key(self, name: str) -> str:
-        """Return the text in front of the value of a label."""
+        """Return the text before the value of a label."""
         return f"{self.before}{name}{self.after}"
 
 
@@ -236,7 +236,8 @@ def prometheus(uses: Sequence[DeviceUse], metrics: dict[str, Metric], seen_by: s
     Parameters
     ----------
     seen_by
-        Tenant whose names are visible; empty for all. Allocations of others are one series per device without names.
+        Tenant whose names are visible; empty for all. Allocations of other tenants form one series per device, without
+        names.
     """
     for layer, rows in _layers(uses, metrics, seen_by, PROMETHEUS):
         for name, metric in _of(metrics, layer):
@@ -301,7 +302,7 @@ def _layers(
 
 
 def _cluster_rows(uses: Iterable[DeviceUse], style: Style) -> list[Row]:
-    """Return the sums of each cluster; clusters without devices have none."""
+    """Return the sums of each cluster with devices."""
     rows: dict[str, Row] = {}
     for use in uses:
         if use.cluster not in rows:
@@ -322,7 +323,10 @@ def _device_row(use: DeviceUse, labels: str) -> Row:
 
 
 def _vgpu_rows(uses: Iterable[tuple[DeviceUse, str]], seen_by: str, style: Style) -> list[Row]:
-    """Return slices summed up by device and container; those of other tenants in one row without names."""
+    """Return the sums of slices by device and container.
+
+    Slices of other tenants form one row per device, without names.
+    """
     namespace_is, pod_is, container_is = (f",{style.key(name)}" for name in ("namespace", "pod", "container"))
     quote, rows = style.quote, []
     for use, labels in uses:
@@ -373,7 +377,7 @@ def _sums(holdings: Iterable[Holding]) -> tuple[int, int]:
 
 
 def _device_labels(uses: Iterable[DeviceUse], style: Style) -> list[str]:
-    """Return the labels of every device; those of a node are built once."""
+    """Return the labels of every device. Labels of a node are formatted once."""
     cluster_is, node_is, zone_is = (style.key(name) for name in ("cluster", "nodeid", "zone"))
     index_is, uuid_is = (f",{style.key(name)}" for name in ("deviceidx", "deviceuuid"))
     quote, written = style.quote, []

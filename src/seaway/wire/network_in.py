@@ -46,7 +46,7 @@ from seaway.wire.message import Incoming
 
 MAX_GATEWAYS = 500
 MAX_VALUES = 500_000
-"""Maximum number of values of a configuration in YAML; 100 gateways with two paths for every pair have 200,000."""
+"""Maximum number of YAML values in a configuration. 100 gateways with two paths for every pair have 200,000."""
 
 MAX_ERRORS = 50
 """Maximum number of errors reported for one configuration."""
@@ -99,11 +99,11 @@ class SidIn(Incoming):
     """A segment identifier of a gateway."""
 
     sid: Address6
-    """Address, within the locator of the gateway."""
+    """IPv6 address within the locator of the gateway."""
     behaviour: BehaviourName
-    """Behaviour, named as in RFC 8986."""
+    """Behavior, named as in RFC 8986."""
     table: Annotated[int, Field(ge=1, le=2**32 - 1)] = MAIN_TABLE
-    """Routing table of an End.DT6; 254 is the main one."""
+    """Routing table of an End.DT6; 254 is the main table."""
     next_hop: Address6 | None = None
     """Next hop of an End.X or End.DX6."""
     interface: InterfaceOrNone = ""
@@ -114,8 +114,7 @@ class GatewayProbeIn(Incoming):
     """Method of probing a gateway."""
 
     method: Literal["icmp", "udp", "tcp"] = "icmp"
-    """`icmp`: echo requests. `udp`: datagrams that the agent at the target returns. `tcp`: time to open a
-    connection."""
+    """`icmp`: echo requests. `udp`: datagrams that the target's agent returns. `tcp`: time to open a connection."""
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port for udp and tcp."""
 
@@ -126,27 +125,27 @@ class GatewayIn(Incoming):
     name: GatewayName
     """Name of the gateway."""
     cluster: ReferenceOrNone = ""
-    """Cluster behind it; either this or `site`."""
+    """Cluster behind the gateway; mutually exclusive with `site`."""
     site: ReferenceOrNone = ""
-    """User site behind it; either this or `cluster`."""
+    """User site behind the gateway; mutually exclusive with `cluster`."""
     address: Address
-    """Address that others probe; also the source address of its tunnels."""
+    """Address for probes of other gateways, and source address of tunnels."""
     interface: InterfaceOrNone = ""
     """Interface towards the other gateways."""
     locator: Network6 | None = None
-    """Prefix of its SIDs, which the underlying network routes to it; omitted without SRv6."""
+    """Prefix of the gateway's SIDs, which the underlying network routes to it; omitted without SRv6."""
     sids: Annotated[list[SidIn], Field(max_length=256)] = no_entries()
     """Segment identifiers: functions for packets in transit."""
     prefixes: Annotated[list[Network6], Field(max_length=256)] = no_entries()
-    """Networks behind it."""
+    """Networks behind the gateway."""
     mtu: Annotated[int, Field(ge=0, le=65_535)] = 0
     """MTU of the interface, bytes. Default: unchanged."""
     speed: Rate = 0
     """Speed of the interface, if it is not measured."""
     exporter: Url = ""
-    """Address of its node-exporter's metrics."""
+    """URL of the gateway's node-exporter metrics."""
     probe: GatewayProbeIn = GatewayProbeIn()
-    """Method of probing it."""
+    """Method of probing the gateway."""
 
 
 class PathIn(Incoming):
@@ -155,9 +154,12 @@ class PathIn(Incoming):
     name: GatewayName
     """Name of the path, unique within its pair."""
     segments: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=32)]
-    """SIDs in the order of transit. The name of a gateway means its End, or its End.DT6 as the last segment."""
+    """SIDs in the order of transit.
+
+    A gateway name means its End SID, or its End.DT6 SID as the last segment.
+    """
     weight: Annotated[int, Field(ge=1, le=255)] = 1
-    """Its share of the traffic with load balancing; otherwise its preference."""
+    """Share of the traffic with load balancing; preference of the path otherwise."""
 
 
 class PairIn(Incoming):
@@ -166,7 +168,7 @@ class PairIn(Incoming):
     source: Annotated[GatewayName, Field(alias="from", description="Gateway at which the paths begin.")]
     target: Annotated[GatewayName, Field(alias="to", description="Gateway at which the paths end.")]
     load_balance: bool = False
-    """True if traffic is spread over all paths by weight. Otherwise Seaway selects one."""
+    """True if traffic is balanced over all paths by weight. Otherwise Seaway selects one path."""
     paths: Annotated[list[PathIn], Field(min_length=1, max_length=32)]
     """At least one path; with equal weights, earlier paths are preferred."""
 
@@ -179,7 +181,7 @@ class ProbeIn(Incoming):
     count: Annotated[int, Field(ge=1, le=100)] = 5
     """Probes to each target in a round."""
     timeout: Timeout = "1s"
-    """Timeout of an answer."""
+    """Time to wait for an answer."""
 
 
 class NetworkConfigIn(Incoming):
@@ -190,7 +192,7 @@ class NetworkConfigIn(Incoming):
     probe: ProbeIn = ProbeIn()
     """Measurement of links."""
     mesh: bool = True
-    """True if every pair without configured paths is connected directly."""
+    """True if all pairs without explicit paths are connected directly."""
     gateways: Annotated[list[GatewayIn], Field(max_length=MAX_GATEWAYS)] = no_entries()
     """All gateways."""
     paths: Annotated[list[PairIn], Field(max_length=10_000)] = no_entries()
@@ -245,7 +247,7 @@ def _probe(given: ProbeIn) -> ProbeConfig:
 
 
 def _pair(given: PairIn, known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]) -> Pair:
-    """Return a pair, and add errors of its segments to `wrong`, by place."""
+    """Return a pair; add errors of its segments to `wrong`, by position."""
     paths = []
     for number, path in enumerate(given.paths):
         at = f"{where}.paths[{number}].segments"
@@ -282,7 +284,7 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour
 
 
 def network_text(config: NetworkConfig) -> dict[str, Any]:
-    """Write a configuration in the format of `NetworkConfigIn`; reading it returns the same configuration."""
+    """Return a configuration in the format of `NetworkConfigIn`, without loss of information."""
     names = _names(config)
     return {
         "probe": _probe_out(config.probe),
@@ -331,7 +333,7 @@ def _sid_out(sid: Sid) -> dict[str, Any]:
 
 
 def _names(config: NetworkConfig) -> dict[tuple[Behaviour, IPv6Address], str]:
-    """Return the gateway that each SID in a path may be written as."""
+    """Return the gateway names that can replace SIDs in paths."""
     found = ((each.name, each.sid(kind)) for each in config.gateways for kind in (Behaviour.END, Behaviour.END_DT6))
     return {(sid.behaviour, sid.address): name for name, sid in found if sid is not None}
 

@@ -31,7 +31,7 @@ class NetworkPlan(Shown):
     changes: list[str]
     """Differences; empty if nothing changes."""
     impact: list[str]
-    """Losses for running jobs if the change is forced."""
+    """Effects on running jobs if the change is forced."""
 
 
 class ProbeOut(Shown):
@@ -42,7 +42,7 @@ class ProbeOut(Shown):
     count: int
     """Probes to each target in a round."""
     timeout_s: float
-    """Timeout of an answer."""
+    """Time to wait for an answer."""
 
 
 class TargetOut(Shown):
@@ -52,11 +52,11 @@ class TargetOut(Shown):
     address: str
     method: Literal["icmp", "udp", "tcp"]
     port: int
-    """0 for icmp."""
+    """Port; 0 for icmp."""
     path: str
     """Name of the path to measure; empty for the route of the underlying network."""
     segments: list[str]
-    """SIDs on the path, without the address itself."""
+    """SIDs on the path, without the address of the target."""
 
 
 class TargetList(Shown):
@@ -66,10 +66,10 @@ class TargetList(Shown):
     address: str
     """Source address of the probes: the gateway's own address."""
     version: str
-    """Version of the network."""
+    """Version of the network configuration."""
     probe: ProbeOut
     reflect: int
-    """Port on which the agent returns the datagrams of others; 0 for none."""
+    """Port on which the agent returns datagrams of other agents; 0 for none."""
     targets: list[TargetOut]
 
 
@@ -80,19 +80,19 @@ class AgentOut(Shown):
     state: Literal["reporting", "lost", "never"]
     last_report_at: str | None
     age_s: float | None
-    """Seconds since its latest report."""
+    """Seconds since the latest report; null without a report."""
     started_at: str | None
-    """Start time, by its own clock."""
+    """Start time by the agent's clock."""
     address: str
-    """Source address of its latest report."""
+    """Source address of the latest report."""
     reports: int
     rounds: int
     dropped: int
-    """Rounds that the agent dropped because of too many pending ones."""
+    """Number of rounds that the agent dropped because its queue was full."""
     discarded: int
-    """Impossible answers that the agent ignored."""
+    """Number of answers with an impossible time, which the agent ignored."""
     refused: int
-    """Rejected reports of the agent since the start of the control plane."""
+    """Number of rejected reports since the start of the control plane."""
     last_error: str
     """Reason why the latest report was rejected; empty if it was accepted."""
 
@@ -101,7 +101,7 @@ class AgentList(Shown):
     """The agents of all gateways."""
 
     version: str
-    """Version of the network."""
+    """Version of the network configuration."""
     agents: list[AgentOut]
 
 
@@ -110,7 +110,7 @@ class GatewayConfigOut(Shown):
 
     gateway: str
     version: str
-    """Version of the network. Return it when it is applied."""
+    """Version of the network configuration. The gateway sends it after it applied the configuration."""
     network: NetworkOut
     active: dict[str, str]
     """Path of the traffic to each target, without pairs that balance traffic over all paths."""
@@ -217,21 +217,21 @@ class RoundIn(Incoming):
     """A round of probes."""
 
     target: GatewayName
-    """Gateway that was probed."""
+    """Probed gateway."""
     path: PathName = ""
-    """Path that was measured; empty for the route of the underlying network."""
+    """Measured path; empty for the route of the underlying network."""
     at_ns: Moment
-    """Start time, by the agent's clock, nanoseconds since 1970."""
+    """Start time by the agent's clock, nanoseconds since 1970."""
     sent: Annotated[int, Field(ge=1, le=MAX_PROBES)]
     """Number of probes sent."""
     received: Probes
     """Number of answered probes."""
     latency_ns: Duration | None = None
-    """Mean round-trip time of the answered probes; null without any answer."""
+    """Mean round-trip time of the answered probes; null without answers."""
     jitter_ns: Duration = 0
     """Largest deviation of a round-trip time from the mean."""
     discarded: Probes = 0
-    """Answers with an impossible time; they count neither as sent nor as received."""
+    """Number of answers with an impossible time; they count neither as sent nor as received."""
 
 
 class ReportIn(Incoming):
@@ -242,11 +242,14 @@ class ReportIn(Incoming):
     gateway: GatewayName
     """Gateway of the agent."""
     started_ns: Moment
-    """Start of the agent, by its clock, nanoseconds since 1970."""
+    """Start time of the agent by its clock, nanoseconds since 1970."""
     number: Annotated[int, Field(ge=1, le=LARGEST)]
-    """Number of the report since then. With `started_ns`, it must be above that of the last accepted report."""
+    """Number of the report since the start, from 1.
+
+    The pair of `started_ns` and `number` has to increase with each report.
+    """
     dropped: Count = 0
-    """Rounds dropped since the last report because of too many pending ones."""
+    """Number of rounds dropped since the last report because the agent's queue was full."""
     rounds: Annotated[list[RoundIn], Field(max_length=MAX_ROUNDS)]
     """Rounds, oldest first."""
 
@@ -274,6 +277,6 @@ class AppliedIn(Incoming):
     model_config = ConfigDict(json_schema_extra={"examples": [{"version": "3", "active": {"gw-2": "direct"}}]})
 
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
-    """Version of the network that it uses."""
+    """Version of the applied network configuration."""
     active: Annotated[dict[GatewayName, PathName], Field(max_length=MAX_PATHS)]
-    """Path by target."""
+    """Applied path by target."""

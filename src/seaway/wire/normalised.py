@@ -1,4 +1,4 @@
-"""A job exactly as the scheduler reads it: integers in fixed units, with all defaults."""
+"""Jobs in the scheduler's form: integers in fixed units, with all defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seaway.wire.message import Shown, fields_of
 
 
 class NeedOut(Shown):
-    """Bounds on a link; 0 sets none."""
+    """Bounds on a link; 0 means no bound."""
 
     max_latency_ns: int
     max_jitter_ns: int
@@ -35,7 +35,7 @@ class DeviceRulesOut(Shown):
 
 
 class TolerationOut(Shown):
-    """A taint that the job tolerates."""
+    """A tolerated taint."""
 
     key: str
     value: str | None
@@ -48,13 +48,16 @@ class NodeRulesOut(Shown):
     node_labels: dict[str, str]
     tolerations: list[TolerationOut]
     clusters: list[str]
-    """Includes the constraints of the queue's pool. The single name "" means no cluster at all."""
+    """Allowed clusters, including the constraints of the queue's pool.
+
+    The single name "" means that no cluster is allowed.
+    """
     regions: list[str]
     hardware: list[str]
 
 
 class NormalisedJob(Shown):
-    """A job as the scheduler reads it."""
+    """A job in the scheduler's form."""
 
     id: str
     replicas: int

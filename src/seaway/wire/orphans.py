@@ -9,17 +9,17 @@ from seaway.wire.message import Shown, fields_of
 
 
 class OrphanOut(Shown):
-    """An orphaned workload and its allocations; a finished one has none."""
+    """An orphaned workload and its allocations. A finished workload has none."""
 
     cluster: str
     name: str
     job_id: str
-    """Job ID on the workload; no such job is stored."""
+    """Job ID on the workload; no job with this ID is stored."""
     attempt: int
     phase: Literal["starting", "running", "succeeded", "failed"]
     nodes: list[str]
     gpus: list[str]
-    """UUIDs of its devices."""
+    """UUIDs of the allocated devices."""
     gpu_milli: int
     gpu_memory_mib: int
     cpu_milli: int
@@ -33,7 +33,7 @@ class OrphanList(Shown):
 
 
 class OrphansRemoved(Shown):
-    """Orphaned workloads that a cluster removes. They are listed until they are gone."""
+    """Orphaned workloads that a cluster removes. They stay listed until their removal is complete."""
 
     removed: list[str]
 

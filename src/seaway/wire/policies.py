@@ -26,11 +26,11 @@ class PolicyFileIn(RootModel[bytes]):
 
 
 class ActivateIn(Incoming):
-    """Queue in which a policy is activated. The policy is in the path."""
+    """Queue in which a policy is activated. The policy is part of the path."""
 
     queue: Name
     shadow: bool = False
-    """True if it becomes the shadow policy of the queue instead of its policy."""
+    """True to activate the policy as the shadow of the queue."""
 
 
 class PolicyOut(Shown):
@@ -39,7 +39,7 @@ class PolicyOut(Shown):
     name: str
     description: str
     queues: list[str]
-    """Queues that use it."""
+    """Queues that use the policy."""
     source: str
     """`seaway` for a built-in heuristic, `package` for a policy of another package, `profile` for a profile file of the
     server, `trained` for a trained policy."""
@@ -63,48 +63,48 @@ class CurvePointOut(Shown):
 
 
 class TrainedOut(Shown):
-    """Facts about a trained policy."""
+    """Properties of a trained policy."""
 
     level: str
-    """`cluster` for a policy that chooses among a fixed number of clusters, `node` for one that scores any nodes."""
+    """`cluster` for a policy that selects among a fixed number of clusters, `node` for one that scores any nodes."""
     algo: str
-    """Algorithm of its training."""
+    """Training algorithm."""
     clusters: int | None
-    """Number of clusters that it was trained for; null for any number."""
+    """Number of clusters in training; null for any number."""
     network: bool
-    """True if it uses links and network bounds."""
+    """True if the policy uses links and network bounds."""
     features: int
-    """Version of its input features."""
+    """Version of the input features."""
     digest: str
-    """SHA-256 of its manifest, which includes the digest of its model. Signatures are of this digest."""
+    """SHA-256 of the manifest, which includes the digest of the model. Signatures refer to this digest."""
     model_sha256: str
     size_bytes: int
-    """Size of its file, bytes."""
+    """Size of the policy file, bytes."""
     signed_by: str
-    """Fingerprint of the key that signed it; empty if unsigned."""
+    """Fingerprint of the signing key; empty if unsigned."""
     imported_by: str
-    """Name of the token that imported it; empty for built-in policies."""
+    """Name of the token that imported the policy; empty for built-in policies."""
     at: str | None
     """Time of the import; null for built-in policies."""
     made_by: str
-    """Command that created it."""
+    """Command that created the policy."""
     created: str
-    """Time of its creation."""
+    """Creation time."""
     config: dict[str, Any]
-    """Settings of its training."""
+    """Training settings."""
     figures: dict[str, float]
-    """Its figures in evaluations."""
+    """Figures of the policy in evaluations."""
     curve: list[CurvePointOut]
-    """Learning curve, by episode; empty if its file has none."""
+    """Learning curve by episode; empty if the policy file has none."""
 
 
 class PolicyDetail(PolicyOut):
-    """A policy, with facts about a trained one."""
+    """A policy, with the properties of a trained one."""
 
     version: str
-    """Version of this document, used as ETag; it changes with any of its fields."""
+    """Version of this document, used as ETag. It changes with any field."""
     trained: TrainedOut | None
-    """Null for heuristics."""
+    """Properties of a trained policy; null for heuristics."""
 
 
 class ActivatedOut(Shown):
@@ -112,11 +112,11 @@ class ActivatedOut(Shown):
 
     queue: QueueOut
     left: str
-    """Remaining condition before the policy may be activated, in a sentence; empty if none."""
+    """Remaining condition before the policy may be activated, one sentence; empty if none."""
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
-    """Return the fields of `PolicyOut` for a policy; of its queues, only those in `seen`."""
+    """Return the fields of `PolicyOut` for a policy, with only the queues in `seen`."""
     queues = [name for name in policy.queues if name in seen]
     return fields_of(
         PolicyOut,

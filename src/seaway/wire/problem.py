@@ -19,7 +19,7 @@ class FieldProblem(Shown):
     """Problem of one field."""
 
     field: str
-    """Path of the field, like `resources.gpu_memory`; empty for the whole message."""
+    """Path of the field, such as `resources.gpu_memory`; empty for the whole message."""
     message: str
     """The problem and its remedy."""
 

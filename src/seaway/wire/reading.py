@@ -27,7 +27,7 @@ SHOWN = 60
 
 
 NAME = re.compile(rb'"([^"\\]*)"\s*:')
-"""Name of a field. A match may also be another text; such a match contains a comma."""
+"""Pattern of a field name. A match may also be another text; such a match contains a comma."""
 
 
 def read_json(model: type[Message], body: bytes | str) -> Message:
@@ -46,7 +46,7 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
 def require_once(body: bytes | str) -> None:
     """Check that no object of valid JSON has a duplicated field.
 
-    Two fast checks cover most bodies: they equal the compact output of orjson, or have no duplicated name at all.
+    Two fast checks cover most bodies: equality with the compact output of orjson, and no duplicated name anywhere.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def read_value(model: type[Message], value: object) -> Message:
 
 
 def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
-    """Return one error for all errors of a message; the first one leads."""
+    """Return one error for all errors of a message; `also` has all but the first."""
     reported: dict[str, RejectedError] = {}
     for each in error.errors(include_url=False):
         path = _path(each)
@@ -108,7 +108,7 @@ def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
 
 
 def unknown_field(name: str, known: list[str]) -> str:
-    """Return the error message of an unknown field, with the likely name."""
+    """Return the error message for an unknown field, with a suggestion."""
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     meant = f"; did you mean '{near[0]}'?" if near else f"; available: {', '.join(known)}"
     return f"unknown field '{_short(name)}'{meant}"
@@ -120,7 +120,7 @@ _SAYS = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
     "bool_parsing": "must be true or false",
-    "int_parsing_size": "is a number too large for anything",
+    "int_parsing_size": "is too large",
     "string_type": "must be a text",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
@@ -128,10 +128,10 @@ _SAYS = {
     "model_type": "must be a mapping of names to values",
     "model_attributes_type": "must be a mapping of names to values",
     "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "may be {le} at most",
-    "string_too_long": "may have {max_length} characters at most",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
-    "too_long": "may have {max_length} entries at most",
+    "too_long": "must have at most {max_length} entries",
     "literal_error": "must be one of {expected}",
 }
 
@@ -143,10 +143,10 @@ def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def message_of(error: ErrorDetails) -> str:
-    """Return the message of an error."""
+    """Return the message for a validation error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch":
-        why = PATTERNS.get(context["pattern"], f"has to match {context['pattern']}")
+        why = PATTERNS.get(context["pattern"], f"must match {context['pattern']}")
         return f"{_shown(error['input'])} is not valid; {why}"
     if kind == "json_invalid":
         return f"this is not JSON: {context['error']}"
@@ -156,7 +156,7 @@ def message_of(error: ErrorDetails) -> str:
 
 
 def _path(error: ErrorDetails) -> str:
-    """Return the path of an error, like ``resources.gpus`` or ``run.ports[2]``."""
+    """Return the path of an error, such as ``resources.gpus`` or ``run.ports[2]``."""
     path = ""
     for step in error["loc"]:
         if isinstance(step, int):
@@ -192,6 +192,6 @@ def _shown(value: object) -> str:
 
 
 def _short(text: str) -> str:
-    """Shorten a text, and escape characters that are not printable."""
+    """Shorten a text, and escape unprintable characters."""
     cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     return cut if cut.isprintable() else ascii(cut)[1:-1]

@@ -19,7 +19,7 @@ from seaway.wire.message import Incoming, Shown, fields_of
 
 
 class QueueUsageOut(Shown):
-    """Allocations of a tenant's jobs in a queue, and the number of waiting jobs."""
+    """Allocations and waiting jobs of a tenant in a queue."""
 
     queue: str
     tenant: str
@@ -28,9 +28,9 @@ class QueueUsageOut(Shown):
     running: int
     """Number of jobs with allocations."""
     longest_wait_s: int
-    """Longest wait of these jobs; 0 if none waits."""
+    """Longest wait of the waiting jobs, seconds; 0 if no job waits."""
     gpus: int
-    """Number of shares of devices."""
+    """Number of allocated device shares."""
     gpu_milli: int
     gpu_memory_mib: int
     cpu_milli: int
@@ -47,9 +47,9 @@ class WaitingOut(JobOut):
     """A waiting job."""
 
     position: int
-    """Position among the jobs of its tenant in its queue, from 1."""
+    """Position among the waiting jobs of the tenant in the queue, from 1."""
     message: str
-    """Reason why it waits, on the present fleet."""
+    """Reason for the wait, on the current fleet."""
     code: str = ""
     """Kind of the reason, as in `GET /jobs/{job}/explain`."""
     params: dict[str, str | int] = Field(default_factory=dict)
@@ -59,7 +59,7 @@ class WaitingOut(JobOut):
 
 
 class WaitingPage(Shown):
-    """Waiting jobs of a queue, in order."""
+    """Waiting jobs of a queue, in scheduling order."""
 
     jobs: list[WaitingOut]
     total: int
@@ -92,12 +92,12 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
 
 
 def versioned(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add a version, a hash of the fields."""
+    """Add a version: a hash of the fields."""
     return {**fields, "version": hashlib.sha256(orjson.dumps(fields)).hexdigest()[:16]}
 
 
 class TenantIn(Incoming):
-    """A tenant, the owner of jobs. Its name is in the path."""
+    """A tenant, the owner of jobs. The name is part of the path."""
 
     description: Line = ""
 
@@ -107,10 +107,10 @@ class TenantIn(Incoming):
 
 
 class PoolIn(Incoming):
-    """A part of the fleet. Its name is in the path."""
+    """A part of the fleet. The name is part of the path."""
 
     clusters: References = no_entries()
-    """Its clusters; empty means all present and future clusters."""
+    """Clusters of the pool; empty for all current and future clusters."""
     description: Line = ""
 
     def pool(self, name: str) -> Pool:
@@ -119,18 +119,18 @@ class PoolIn(Incoming):
 
 
 class QueueIn(Incoming):
-    """A queue. Its name is in the path."""
+    """A queue. The name is part of the path."""
 
     tenant: NameOrNone = ""
-    """Tenant whose jobs it accepts; empty for all tenants."""
+    """Tenant whose jobs the queue accepts; empty for all tenants."""
     pool: Name = DEFAULT
-    """Pool of clusters for its jobs."""
+    """Pool of clusters for the jobs."""
     policy: Name = "bestfit"
-    """Policy that places its jobs."""
+    """Policy that places the jobs."""
     shadow: NameOrNone = ""
-    """Policy whose decisions are recorded for comparison but never applied; empty for none."""
+    """Shadow policy, whose decisions are recorded for comparison but not applied; empty for none."""
     open: bool = True
-    """True to accept new jobs, false to reject them."""
+    """True if the queue accepts new jobs."""
     description: Line = ""
 
     def queue(self, name: str) -> Queue:
@@ -158,7 +158,7 @@ class PoolOut(Shown):
 
     name: str
     clusters: list[str]
-    """Empty means all."""
+    """Clusters of the pool; empty for all."""
     description: str
     version: str
     """Version, used as ETag."""
@@ -205,9 +205,9 @@ class ShadowOut(Shown):
     live_fragmentation_milli: int
     shadow_fragmentation_milli: int
     answered: int
-    """Number of jobs that the shadow policy decided itself. A trained one does not decide if nothing fits."""
+    """Number of jobs that the shadow policy decided itself. A trained policy does not decide if nothing fits."""
     fallbacks: int
-    """Number of jobs that the fallback decided in its place."""
+    """Number of jobs that the fallback decided instead."""
 
 
 class ShadowList(Shown):

@@ -15,12 +15,12 @@ class TokenIn(Incoming):
     """A token to create."""
 
     name: Name
-    """Name of the user or program. It is recorded with all its actions."""
+    """Name of the user or program, recorded with all actions."""
     role: RoleName = "user"
     tenant: NameOrNone = ""
-    """Tenant of the token; required for viewers and users, empty for others."""
+    """Tenant of the token; required for viewers and users, empty for other roles."""
     gateway: LabelValue = ""
-    """Gateway of an agent; empty for others."""
+    """Gateway of an agent; empty for other roles."""
     expires_in: Limit | None = None
     """Lifetime. Default: unlimited."""
 
@@ -33,7 +33,7 @@ class TokenOut(Shown):
     role: RoleName
     tenant: str
     gateway: str
-    """Gateway of an agent; empty for others."""
+    """Gateway of an agent; empty for other roles."""
     created_at: str
     created_by: str
     expires_at: str | None

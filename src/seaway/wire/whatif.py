@@ -20,11 +20,11 @@ MAX_PLACES = 100
 
 
 class NewNodesIn(Incoming):
-    """Nodes to add to a cluster, identical to one of its nodes."""
+    """Nodes to add to a cluster, copies of an existing node."""
 
     cluster: Reference
     like: Reference
-    """Name of the node to replicate."""
+    """Name of the node to copy."""
     count: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
@@ -36,13 +36,13 @@ class QuestionIn(Incoming):
     """A what-if question. All parts that are set apply together."""
 
     drain: Places = []
-    """Clusters, or nodes as `cluster/node`, to drain; a single one may be written without a list."""
+    """Clusters, or nodes as `cluster/node`, to drain. A single entry may be written without a list."""
     add_nodes: NewNodesIn | Additions = []
     """Nodes to add."""
     policy: NameOrNone = ""
     """Policy that places all live jobs again."""
     replay: bool = False
-    """True to place all live jobs again, by the policies of their queues."""
+    """True if the policies of the queues place all live jobs again."""
     jobs: Annotated[list[JobIn], Field(max_length=MAX_JOBS)] = []
     """Jobs to submit."""
 
@@ -65,29 +65,29 @@ class WhatIfIn(Incoming):
 
 
 class SumsOut(Shown):
-    """Sums of the fleet."""
+    """Totals of the fleet."""
 
     placed: int
     waiting: int
     allocation_percent: float | None
-    """Allocated GPU cores, percent of the total of nodes that accept new jobs."""
+    """Allocated GPU cores, percent of the total of nodes that accept new jobs; null without GPUs."""
     fragmentation: float | None
     """Mean over clusters of the summed free shares of CPU, memory, GPU memory and GPU cores."""
 
 
 class ClusterSumsOut(Shown):
-    """Sums of a cluster."""
+    """Totals of a cluster."""
 
     nodes: int
     """Number of nodes that accept new jobs. Amounts are totals of these nodes."""
     jobs: int
-    """Number of jobs with a replica there."""
+    """Number of jobs with a replica in the cluster."""
     gpu_milli: AmountOut
     gpu_memory_mib: AmountOut
 
 
 class ClusterChangeOut(Shown):
-    """A cluster before and after."""
+    """Totals of a cluster before and after the change."""
 
     name: str
     before: ClusterSumsOut
@@ -95,16 +95,16 @@ class ClusterChangeOut(Shown):
 
 
 class MoveOut(Shown):
-    """A job with the place of each replica before and after; empty if it is not placed."""
+    """A job with the placement of each replica before and after; empty without a placement."""
 
     id: str
     name: str
     before: list[str]
     after: list[str]
     reason: str
-    """Reason why it would wait; empty if it would not, or if the reason is not computed."""
+    """Reason why the job would wait; empty if it would not, or if the reason is not computed."""
     asked: bool = False
-    """True if it is a job of the question, which was never submitted."""
+    """True if the job is part of the question and was never submitted."""
 
 
 class WhatIfOut(Shown):
@@ -114,15 +114,15 @@ class WhatIfOut(Shown):
     before: SumsOut
     after: SumsOut
     clusters: list[ClusterChangeOut]
-    """Each cluster, before and after."""
+    """Totals of each cluster, before and after."""
     moved: list[MoveOut]
-    """Running jobs that would run elsewhere."""
+    """Running jobs that would move."""
     started: list[MoveOut]
-    """Waiting jobs, or jobs of the question, that would run."""
+    """Waiting or submitted jobs that would run."""
     stopped: list[MoveOut]
     """Running jobs that would have to wait."""
     waiting: list[MoveOut]
-    """Waiting jobs, or jobs of the question, that would wait."""
+    """Waiting or submitted jobs that would wait."""
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:

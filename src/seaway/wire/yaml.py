@@ -1,4 +1,4 @@
-"""Safe YAML parser: plain values only, with their lines, and limits on depth and on the expansion of aliases."""
+"""Safe YAML parser: plain values with their line numbers, and limits on depth and alias expansion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAYS = (
     ("unexpected end of stream", "the text ends, and a quote is still open"),
     ("undefined alias", "no value is marked by this name"),
     ("duplicate anchor", "two values are marked by the same name"),
-    ("single document", "only one document is read, and another begins here"),
+    ("single document", "only one document is allowed, and another begins here"),
     ("constructor for the tag", "only plain values are read, without a tag like this"),
     ("unhashable key", "the name of a field must be a text"),
     ("for merging", "only mappings can be merged"),
@@ -58,7 +58,7 @@ class YamlError(RejectedError):
 
 
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> YamlError:
-    """Return the error of a text that is not YAML."""
+    """Return the error for invalid YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
         return YamlError("this is not YAML: it has characters that text cannot have", _line(error, body))
     said = str(error)
@@ -72,7 +72,7 @@ def _at(mark: yaml.Mark | None, message: str) -> YamlError:
 
 
 def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNode], object]) -> YamlError:
-    """Return the error of the first value that `read` rejects."""
+    """Return the error for the first value that `read` rejects."""
     for node in scalars:
         try:
             read(node)
@@ -85,7 +85,7 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
-    """Return the line of an error, from 1: of the character that cannot be encoded, or else of the byte."""
+    """Return the line of an error, from 1: that of the character that cannot be encoded, or else of the byte."""
     if isinstance(error, UnicodeEncodeError):
         return error.object[: error.start].count("\n") + 1
     return (body.encode() if isinstance(body, str) else body)[: error.position].count(b"\n") + 1
@@ -95,10 +95,10 @@ MAX_NESTED = 32
 """Maximum depth of nested values."""
 
 MAX_VALUES = 50_000
-"""Maximum number of values in most documents; an alias counts as all values that it refers to."""
+"""Maximum number of values in most documents. An alias counts as all values that it refers to."""
 
 LONG = 200
-"""Characters of a text that count as one more value, which limits the expansion of long texts by aliases."""
+"""Number of characters that count as one more value, which limits the expansion of long texts by aliases."""
 
 
 class _Extent(NamedTuple):
@@ -120,9 +120,9 @@ class Document:
     Attributes
     ----------
     value
-        Its value; None for an empty document.
+        Value of the document; None for an empty document.
     root
-        Its parsed nodes, which have positions; None for an empty document.
+        Parsed nodes with positions; None for an empty document.
     """
 
     value: object
@@ -130,11 +130,11 @@ class Document:
 
     @property
     def line(self) -> int:
-        """First line, from 1."""
+        """First line of the document, from 1."""
         return self.root.start_mark.line + 1 if self.root else 1
 
     def lines(self) -> dict[str, int]:
-        """Return the line of each field and entry, by path like ``run.ports[0]``, from 1."""
+        """Return the line of each field and entry, from 1, by path such as ``run.ports[0]``."""
         return dict(_lines(self.root, "")) if self.root else {}
 
 
@@ -149,8 +149,8 @@ def yaml_document(body: bytes | str, most: int = MAX_VALUES) -> Document:
     Raises
     ------
     YamlError
-        If it is invalid YAML, has values other than plain ones or duplicated keys, or exceeds the depth or the number
-        of values with expanded aliases.
+        If the YAML is invalid, has tagged values or duplicated keys, or exceeds the depth or, with expanded aliases,
+        the number of values.
     """
     try:
         _require_flat(body, most)
@@ -160,7 +160,7 @@ def yaml_document(body: bytes | str, most: int = MAX_VALUES) -> Document:
 
 
 def yaml_documents(body: bytes | str, most: int = MAX_VALUES) -> list[Document]:
-    """Read all documents, each with at most `most` values, without empty ones; raises as `yaml_document`."""
+    """Read all non-empty documents, each with at most `most` values; raises as `yaml_document`."""
     try:
         _require_flat(body, most)
         found = [_document(root, most) for root in yaml.compose_all(body, Loader)]
@@ -189,7 +189,7 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
 
 
 def _require_flat(body: bytes | str, most: int) -> None:
-    """Check depth and size before any object is built."""
+    """Check depth and size before any object is created."""
     depth = values = 0
     for event in yaml.parse(body, Loader):
         if isinstance(event, yaml.DocumentStartEvent):
@@ -241,7 +241,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _line_of(node: yaml.MappingNode, twice: str) -> int:
-    """Return the line of the second field of a name."""
+    """Return the line of the second field with a name."""
     lines: list[int] = [key.start_mark.line + 1 for key, _ in node.value if key.value == twice]
     return lines[1]
 

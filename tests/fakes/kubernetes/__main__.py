@@ -91,16 +91,16 @@ def _kind(server: ApiServer, name: str) -> Kind:
     raise LookupError(name)
 
 
-def open_desk(servers: Mapping[str, ApiServer]) -> ThreadingHTTPServer:
+def open_pipeline(servers: Mapping[str, ApiServer]) -> ThreadingHTTPServer:
     """Open a port on loopback that accepts commands."""
 
-    class Desk(BaseHTTPRequestHandler):
+    class Pipeline(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             order = json.loads(self.rfile.read(int(self.headers["content-length"])))
             code, answer = 200, b""
             try:
                 answer = json.dumps(carry_out(servers, order)).encode()
-            except Exception as error:  # noqa: BLE001, whoever sent the command is told
+            except Exception as error:  # noqa: BLE001, it is returned to the sender of the command
                 code, answer = 400, json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
             self.send_response(code)
             self.send_header("content-length", str(len(answer)))
@@ -110,9 +110,9 @@ def open_desk(servers: Mapping[str, ApiServer]) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002, the name that http.server gives
             pass
 
-    desk = ThreadingHTTPServer(("127.0.0.1", 0), Desk)
-    threading.Thread(target=desk.serve_forever, name="desk", daemon=True).start()
-    return desk
+    pipeline = ThreadingHTTPServer(("127.0.0.1", 0), Pipeline)
+    threading.Thread(target=pipeline.serve_forever, name="desk", daemon=True).start()
+    return pipeline
 
 
 def _read(arguments: list[str]) -> argparse.Namespace:
@@ -153,13 +153,13 @@ def main(arguments: list[str]) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         entries = [one.entry() for one in sorted(servers.values(), key=lambda one: one.name != "karmada")]
         path = write_kubeconfig(wanted.kubeconfig or folder / "kubeconfig", entries)
-        desk = open_desk(servers)
-        stack.callback(desk.server_close)
-        stack.callback(desk.shutdown)
+        pipeline = open_pipeline(servers)
+        stack.callback(pipeline.server_close)
+        stack.callback(pipeline.shutdown)
         said = {
             "kubeconfig": str(path),
             "servers": {name: {"url": one.url, "token": one.token} for name, one in servers.items()},
-            "desk": f"http://127.0.0.1:{desk.server_address[1]}",
+            "desk": f"http://127.0.0.1:{pipeline.server_address[1]}",
         }
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         gc.freeze()

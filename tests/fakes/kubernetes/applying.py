@@ -98,13 +98,13 @@ def apply_to(live: Json | None, applied: Json, manager: str, part: str, moment: 
     owners = _read(entries)
     there = fields_of(live)
     fought = {path for path, value in wanted.items() if path[-1] != ITSELF and _differs(there, path, value)}
-    disputes = [(who, fields & fought) for who, fields in owners.items() if who != me and fields & fought]
+    disputes = [(manager, fields & fought) for manager, fields in owners.items() if manager != me and fields & fought]
     if disputes and not force:
         raise _refusal(disputes, applied["apiVersion"])
-    owners = {who: fields if who == me else fields - fought for who, fields in owners.items()}
+    owners = {manager: fields if manager == me else fields - fought for manager, fields in owners.items()}
     mine = owners.get(me, set())
     owners[me] = set(wanted)
-    others = set().union(*(fields for who, fields in owners.items() if who != me))
+    others = set().union(*(fields for manager, fields in owners.items() if manager != me))
     given_up = [path for path in mine if path not in wanted and path not in others]
     retained = {path[:-1] for path in others if path[-1] == ITSELF}
     for path in sorted(given_up, key=_items_last):

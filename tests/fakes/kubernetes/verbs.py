@@ -41,7 +41,7 @@ _NAME_RULE = (
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_KEPT = (
+_STORED = (
     "name",
     "namespace",
     "uid",
@@ -275,7 +275,7 @@ class Verbs:
             raise conflict(old.kind, old.name, why)
         if meta.get("resourceVersion") not in (None, "", "0", str(old.version)):
             raise conflict(old.kind, old.name)
-        for name in _KEPT:
+        for name in _STORED:
             if name in was:
                 meta[name] = was[name]
             else:

@@ -68,7 +68,7 @@ class Watcher:
         self._wake.set()
 
     @property
-    def silent(self) -> bool:
+    def unreachable(self) -> bool:
         """True while nothing is sent."""
         return bool(self.silencers)
 
@@ -88,13 +88,13 @@ class Watcher:
         CutError
             If the connection is to be dropped.
         """
-        if not self._waiting or self.silent:
+        if not self._waiting or self.unreachable:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(0.0, seconds))
         self._wake.clear()
         if self.cut:
             raise CutError
-        if self.silent:
+        if self.unreachable:
             return b""
         found = b"".join(self._waiting)
         self._waiting.clear()
@@ -174,7 +174,7 @@ class Watches:
                 wait = min(over, bookmark if bookmarks else over) - now
                 if lines := await watcher.take(wait):
                     yield lines
-                if bookmarks and not watcher.silent and monotonic() >= bookmark:
+                if bookmarks and not watcher.unreachable and monotonic() >= bookmark:
                     bookmark = monotonic() + self.bookmark_s
                     yield self._bookmark(watcher.kind)
         finally:

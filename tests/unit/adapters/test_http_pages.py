@@ -78,7 +78,7 @@ def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
 @pytest.mark.parametrize(
     ("path", "why"), [("/elsewhere", "redirects"), ("/compressed", "compressed"), ("/long", f"more than {MAX_BYTES}")]
 )
-def test_what_is_not_read_is_told(path: str, why: str) -> None:
+def test_what_is_not_read_is_reported(path: str, why: str) -> None:
     """Redirects, compressed pages and long pages are rejected."""
     with server() as url:
         found = read_one(url + path)
@@ -90,7 +90,7 @@ def test_what_is_not_read_is_told(path: str, why: str) -> None:
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:1/", "http://", "nonsense", "ftp://x/", "http://[::1/", "http://x:99999/"]
 )
-def test_an_address_where_nobody_answers_is_no_mistake_of_ours(address: str) -> None:
+def test_an_address_where_no_one_answers_is_no_mistake_of_ours(address: str) -> None:
     """The error is one sentence."""
     found = read_one(address)
     assert isinstance(found, NoPage)
@@ -98,10 +98,10 @@ def test_an_address_where_nobody_answers_is_no_mistake_of_ours(address: str) -> 
     assert not found.answered
 
 
-def test_who_says_nothing_delays_nobody() -> None:
+def test_who_says_nothing_delays_no_one() -> None:
     """Others are read concurrently, and the wait has a limit."""
-    with server() as url, socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+    with server() as url, socket.create_server(("127.0.0.1", 0)) as unreachable:
+        address = f"http://127.0.0.1:{unreachable.getsockname()[1]}/"
         found = HttpPages(Trust(), 0.5).read([address, f"{url}/"])
     assert found[0] == NoPage("no answer within 0.5 s")
     assert isinstance(found[1], Page)
@@ -113,7 +113,7 @@ def test_an_answer_that_breaks_off_is_none() -> None:
         assert isinstance(read_one(f"{url}/cut"), NoPage)
 
 
-def test_a_token_is_read_anew_every_time(tmp_path: Path) -> None:
+def test_a_token_is_read_again_every_time(tmp_path: Path) -> None:
     """It can be replaced without notice; without a readable token no request is sent."""
     file = tmp_path / "token"
     pages = HttpPages(Trust(token_file=str(file)), PATIENCE_S)

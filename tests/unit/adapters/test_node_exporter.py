@@ -33,7 +33,7 @@ def page(received: object = 0, transmitted: object = 0) -> bytes:
 
 
 @dataclass
-class Told:
+class Reported:
     """Pages that a test provides."""
 
     pages: list[Page | NoPage]
@@ -50,7 +50,7 @@ GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter
 
 def seen(*pages: Page | NoPage, interface: str = "wan") -> list[Reading | Missed]:
     """Measure a gateway once per page."""
-    meter = NodeExporters(Told(list(pages)), 30)
+    meter = NodeExporters(Reported(list(pages)), 30)
     gateway = GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter="http://there/metrics")
     return [meter.read([gateway])["gw-1"] for _ in pages]
 
@@ -62,7 +62,7 @@ def test_two_looks_make_a_rate_of_the_interface_that_is_meant() -> None:
     assert second == Reading(Rates(10.0, 100.0), 10_000)
 
 
-def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
+def test_an_interface_that_returns_is_not_measured_across_the_gap() -> None:
     """Its counters restarted in between, and may be higher than before."""
     gone = b'node_network_receive_bytes_total{device="lan"} 5\n'
     found = seen(*(Page(200, each, n * NS_PER_S) for n, each in enumerate([page(5, 5), gone, page(9, 9), page(9, 9)])))
@@ -71,13 +71,15 @@ def test_an_interface_that_comes_back_is_not_measured_across_the_gap() -> None:
     assert found[2:] == [Reading(None, 10_000), Reading(Rates(0.0, 0.0), 10_000)]
 
 
-def test_an_exporter_that_was_silent_for_long_begins_again() -> None:
+def test_an_exporter_that_was_unreachable_for_long_begins_again() -> None:
     """A mean over more than the longest interval is useless; a single failed read does no harm."""
-    silent = NoPage("no answer within 5 s")
-    assert seen(Page(200, page(), 0), silent, Page(200, page(1_250_000), 10 * NS_PER_S))[2] == Reading(
+    unreachable = NoPage("no answer within 5 s")
+    assert seen(Page(200, page(), 0), unreachable, Page(200, page(1_250_000), 10 * NS_PER_S))[2] == Reading(
         Rates(1.0, 0.0), 10_000
     )
-    assert seen(Page(200, page(), 0), silent, Page(200, page(1_250_000), 31 * NS_PER_S))[2] == Reading(None, 10_000)
+    assert seen(Page(200, page(), 0), unreachable, Page(200, page(1_250_000), 31 * NS_PER_S))[2] == Reading(
+        None, 10_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,14 +108,14 @@ def test_a_look_that_sees_nothing_says_why(answer: Page | NoPage, outcome: Outco
 @pytest.mark.parametrize(("exporter", "interface"), [("", "wan"), ("http://there/metrics", "")])
 def test_a_gateway_without_exporter_or_interface_is_not_looked_at(exporter: str, interface: str) -> None:
     """Both are required."""
-    meter = NodeExporters(Told([]), 30)
+    meter = NodeExporters(Reported([]), 30)
     assert not meter.covers(GatewayConfig("gw-1", ip_address("fd00::1"), interface=interface, exporter=exporter))
     assert meter.covers(GATEWAY)
 
 
 def test_a_gateway_whose_exporter_is_another_begins_again() -> None:
     """The counters of one exporter are not compared with another's."""
-    reported = Told([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
+    reported = Reported([Page(200, page(1, 1), 0), Page(200, page(2, 2), NS_PER_S)])
     meter = NodeExporters(reported, 30)
     moved = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://elsewhere/metrics")
     meter.read([GATEWAY])

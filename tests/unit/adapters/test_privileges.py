@@ -35,12 +35,12 @@ def test_nothing_is_left_in_any_thread() -> None:
 forbid_new_privileges()
 pool = ThreadPoolExecutor(1)
 pool.submit(int).result()
-drop_privileges(find_account("nobody"))
+drop_privileges(find_account("daemon"))
 seen = [read_status(each) for each in threads()]
-nobody = find_account("nobody")
+account = find_account("daemon")
 assert len(seen) == 2
 for each in seen:
-    assert {*each.uids} == {nobody.uid} and {*each.gids} == {nobody.gid} and each.groups == (), each
+    assert {*each.uids} == {account.uid} and {*each.gids} == {account.gid} and each.groups == (), each
     assert not any(each.capabilities.values()) and each.no_new_privs, each
 for barred in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups([0]), lambda: open("/etc/shadow")):
     try:
@@ -52,7 +52,7 @@ for barred in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups(
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_what_is_left_is_told() -> None:
+def test_what_is_left_is_reported() -> None:
     """If a thread could still gain rights, an error is raised."""
     ran = run("""
 pool = ThreadPoolExecutor(1)

@@ -25,7 +25,7 @@ def answer(**figures: str) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": rows}}).encode()
 
 
-class Told:
+class Reported:
     """Returns the same page always."""
 
     def __init__(self, page: Page | NoPage) -> None:
@@ -40,7 +40,7 @@ class Told:
 
 def look(page: Page | NoPage) -> Reading | Missed:
     """Measure a gateway once."""
-    return PrometheusMeter(Told(page), "http://p:9090/", LABELS, 60).read([GATEWAY])["gw-1"]
+    return PrometheusMeter(Reported(page), "http://p:9090/", LABELS, 60).read([GATEWAY])["gw-1"]
 
 
 def test_bytes_a_second_become_megabits_a_second() -> None:
@@ -87,9 +87,9 @@ def test_series_of_two_exporters_are_not_taken_for_one() -> None:
         read_answer(body)
 
 
-def test_one_question_asks_for_everything_at_the_right_place() -> None:
+def test_one_question_requests_for_everything_at_the_right_place() -> None:
     """It has both rates over the window, the speed and the age, of the gateway's exporter and interface."""
-    reported = Told(Page(200, answer(), 0))
+    reported = Reported(Page(200, answer(), 0))
     PrometheusMeter(reported, "http://p:9090/prefix/", LABELS, 60).read([GATEWAY])
     parts = urlsplit(reported.asked[0])
     assert (parts.netloc, parts.path) == ("p:9090", "/prefix/api/v1/query")
@@ -110,17 +110,17 @@ def test_labels_are_filled_in_and_nothing_else_is_changed() -> None:
 def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
     """It is measured if the labels need no missing value, and its interface is named."""
     bare = GatewayConfig("gw-2", ip_address("fd00::2"), interface="wan")
-    reported = Told(NoPage(""))
+    reported = Reported(NoPage(""))
     assert not PrometheusMeter(reported, "http://p", LABELS, 60).covers(bare)
     assert PrometheusMeter(reported, "http://p", 'instance="{name}"', 60).covers(bare)
     nameless = GatewayConfig("gw-2", ip_address("fd00::2"), exporter="http://there/")
     assert not PrometheusMeter(reported, "http://p", LABELS, 60).covers(nameless)
 
 
-def test_what_stands_in_braces_has_to_be_known() -> None:
+def test_what_replaces_braces_has_to_be_known() -> None:
     """A mistyped name would match nothing, without an error."""
     with pytest.raises(RejectedError, match=r"'nmae' in braces is none of exporter, name, address"):
-        PrometheusMeter(Told(NoPage("")), "http://p", 'instance="{nmae}"', 60)
+        PrometheusMeter(Reported(NoPage("")), "http://p", 'instance="{nmae}"', 60)
 
 
 @given(st.text(max_size=10), st.text(max_size=10))

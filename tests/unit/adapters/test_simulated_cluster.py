@@ -37,7 +37,7 @@ def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
     assert alpha.phase() is WorkloadPhase.SUCCEEDED
 
 
-def test_replicas_are_told_with_pod_container_and_ports() -> None:
+def test_replicas_are_reported_with_pod_container_and_ports() -> None:
     """As in a real cluster, each has its own pod, named after its object, with its devices."""
     alpha = world()
     alpha.send(deployment(places=(0, 1)))
@@ -129,7 +129,7 @@ def test_instances_may_not_overlap() -> None:
     assert cut.send([deployment("e", instance("3g.20gb", 4))])[0].done
 
 
-def test_what_was_removed_long_ago_does_not_come_back() -> None:
+def test_what_was_removed_long_ago_does_not_return() -> None:
     """Future events of removed workloads are dropped, and a new attempt has its own."""
     alpha = world()
     for attempt in range(1, 3_000):
@@ -199,7 +199,7 @@ def test_lines_of_what_is_not_there_are_rejected() -> None:
         alpha.cluster.logs("sw-a-1", 0, 1, "side")
 
 
-def test_who_waits_is_woken() -> None:
+def test_a_waiting_user_is_woken() -> None:
     """On a real clock, a call that waits for changes returns on a command, a due event, or the end."""
     backends = SimulatedBackends(small(), SystemClock(), Options(start_delay_s=0.01))
     alpha = backends.clusters()[0]

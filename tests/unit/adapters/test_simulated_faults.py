@@ -68,7 +68,7 @@ def test_a_device_that_fails_takes_only_its_copies_along() -> None:
     assert alpha.send(deployment("b"))[0].done
 
 
-def test_what_runs_goes_on_while_nobody_can_ask() -> None:
+def test_what_runs_goes_on_while_no_one_can_ask() -> None:
     """An outage stops no workload, and ends by itself if it has a duration."""
     alpha = world()
     alpha.send(deployment(expected_duration_s=10))

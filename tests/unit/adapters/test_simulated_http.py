@@ -58,7 +58,7 @@ def test_a_client_waits_for_its_server() -> None:
     remote.close()
 
 
-def test_who_waits_is_answered_when_the_server_ends(
+def test_a_waiting_user_is_answered_when_the_server_ends(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A server that ends answers waiting calls for changes, in order, and logs no errors."""

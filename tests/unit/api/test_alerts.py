@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 HUGE = {"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "100%"}
 
 
-async def test_what_is_wrong_is_told_to_those_who_may_see_it(rig: Rig) -> None:
+async def test_what_is_wrong_is_asked_to_those_who_may_see_it(rig: Rig) -> None:
     """A tenant sees problems of clusters and of its own queues, and none of others' queues and of the database."""
     for _ in range(5):  # two devices each, and there are eight
         await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)

@@ -165,8 +165,8 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
     async with rig.client("viewer") as viewer, rig.client("other") as other:
         await viewer.post("/api/v1/jobs", json=JOB)
         await other.delete(f"/api/v1/jobs/{job['id']}")
-    async with rig.client("") as nobody:
-        await nobody.post("/api/v1/tokens", json={})
+    async with rig.client("") as no_one:
+        await no_one.post("/api/v1/tokens", json={})
     async with rig.client("admin") as client:
         await client.get("/api/v1/jobs")
         await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
@@ -183,7 +183,7 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
 
 
-async def test_a_job_is_stored_together_with_who_submitted_it(rig: Rig) -> None:
+async def test_a_job_is_stored_together_with_a_user_who_submitted_it(rig: Rig) -> None:
     """A submit's audit entry is stored with the job, once, and not without it."""
     job = await rig.submit()
     targets = [entry.target for entry in rig.store.audit(0, 100)]

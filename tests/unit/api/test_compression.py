@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("path", ["/metrics?cluster=a", "/api/v1/metrics"])
-async def test_who_asks_for_gzip_gets_the_same_packed(rig: Rig, path: str) -> None:
+async def test_who_requests_for_gzip_gets_the_same_packed(rig: Rig, path: str) -> None:
     """Prometheus always accepts gzip; other clients get plain text, and caches get a Vary header."""
     async with rig.client("operator") as client:
         plain = await client.get(path, headers={"accept-encoding": "identity"})

@@ -35,7 +35,7 @@ def as_csv(found: list[Row]) -> str:
     return "\n".join([",".join(COLUMNS), *(",".join(each.cells().values()) for each in found)]) + "\n"
 
 
-async def test_what_the_command_wrote_is_kept_and_summed_up(rig: Rig) -> None:
+async def test_what_the_command_wrote_is_stored_and_summed_up(rig: Rig) -> None:
     """The best comes first, each with its interval; JSON and CSV are equal, and a repetition changes nothing."""
     found = rows(greedy=(5, 5), fgd=(6, 8))
     async with rig.client("operator") as client:

@@ -70,7 +70,7 @@ async def test_slices_come_in_pages_with_their_devices(rig: Rig, limit: int) -> 
     assert len({(each["uuid"], each["job_id"], each["replica"]) for each in rows}) == 8
 
 
-async def test_nodes_that_take_no_work_are_told_from_those_that_do(rig: Rig) -> None:
+async def test_nodes_that_take_no_work_are_reported_from_those_that_do(rig: Rig) -> None:
     """A cordoned node is listed among nodes that accept no jobs, and not among the others."""
     async with rig.client("operator") as client:
         await client.post("/api/v1/cordons", json={"cluster": "a", "node": "node-1", "reason": "repair"})

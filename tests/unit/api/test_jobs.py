@@ -83,7 +83,7 @@ async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
     assert "2 instead of 3" in answer.json()["detail"]
 
 
-async def test_unknown_names_are_told_together(rig: Rig) -> None:
+async def test_unknown_names_are_reported_together(rig: Rig) -> None:
     """Unknown queues, gateways and templates are reported together, each with its field."""
     wrong = {"name": "a", "queue": "no", "gateway": "no", "template": "no"}
     async with rig.client("user") as client:
@@ -288,7 +288,7 @@ async def test_there_is_no_such_job(rig: Rig, ref: str) -> None:
             assert (await client.get(f"{JOBS}/{ref}{path}")).status_code == 404
 
 
-async def test_without_a_database_requests_are_told_to_come_again(rig: Rig) -> None:
+async def test_without_a_database_requests_are_asked_to_come_again(rig: Rig) -> None:
     """When the database does not answer, 503 has Retry-After."""
     async with rig.client("user") as client:
         rig.store.fail_next(UnavailableError("gone", retry_after_s=7))
@@ -337,7 +337,7 @@ async def test_a_slash_is_no_part_of_a_name(rig: Rig) -> None:
         assert (await client.get(f"{JOBS}/{job['id']}/explain")).status_code == 200
 
 
-async def test_a_template_says_whether_a_job_comes_back(rig: Rig) -> None:
+async def test_a_template_says_whether_a_job_returns(rig: Rig) -> None:
     """On submit and update, a service is restarted, and no longer when its kind changes."""
     made = await rig.submit(template="deployment")
     assert rig.plane.jobs.find(made["id"]).spec.restarts

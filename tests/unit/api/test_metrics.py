@@ -169,7 +169,7 @@ async def families(rig: Rig, role: str = "operator") -> dict[str, Metric]:
     return {each.name: each for each in text_string_to_metric_families(text)}
 
 
-async def test_every_help_stands_on_its_own(rig: Rig) -> None:
+async def test_every_help_is_on_its_own(rig: Rig) -> None:
     """It is read alone: it names the subject, and the unit if there is one."""
     reported = await families(rig)
     ours = {name: each.documentation for name, each in reported.items() if name.startswith("seaway_")}
@@ -192,7 +192,7 @@ async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None
     assert {one.value for one in reported["seaway_queue_wait_seconds"].samples} == {0}
 
 
-async def test_what_runs_and_what_it_takes_is_told(rig: Rig) -> None:
+async def test_what_runs_and_what_it_takes_is_reported(rig: Rig) -> None:
     """Its version, and the process as Prometheus' own clients tell of it; to a tenant's viewer nothing of that."""
     reported = await families(rig)
     (build,) = reported["seaway_build_info"].samples

@@ -98,7 +98,7 @@ async def test_a_dry_run_tells_and_changes_nothing(net: Rig) -> None:
     assert len(net.store.commits) == before
 
 
-async def test_mistakes_are_told_together_with_where_they_are(rig: Rig) -> None:
+async def test_mistakes_are_reported_together_with_where_they_are(rig: Rig) -> None:
     """All errors of a network, of fields and of the whole, are reported together, and nothing is set."""
     wrong = example()
     wrong["gateways"][0]["speeed"] = "1Gbps"
@@ -135,7 +135,7 @@ async def test_paths_of_every_pair_of_many_gateways_are_taken(rig: Rig) -> None:
         assert (answer.status_code, "more than 500000 values" in answer.text) == (422, True)
 
 
-async def test_an_agent_is_told_what_to_measure(net: Rig) -> None:
+async def test_an_agent_is_reported_what_to_measure(net: Rig) -> None:
     """An agent gets the targets of its own gateway, an operator those of any; others get none."""
     asked = f"{NETWORK}/targets"
     async with net.client("gw-1") as client:
@@ -370,7 +370,7 @@ async def test_an_agents_token_is_made_for_its_gateway(net: Rig) -> None:
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "gateway")
 
 
-async def test_where_nobody_is_asked_who_he_is_everybody_reports() -> None:
+async def test_where_no_one_is_asked_who_he_is_everybody_reports() -> None:
     """Without authentication every local client is an admin, and may report for any existing gateway."""
     rig = make_rig(no_auth=True)
     made(rig)

@@ -77,11 +77,11 @@ def test_every_body_has_an_example(rig: Rig) -> None:
     [
         ("JobIn", "run", "Program of each replica."),
         ("RequestOut", "cpu_milli", "CPU of the node, thousandths of a core."),
-        ("JobIn", "priority", "Priority; jobs with a higher one go first."),
+        ("JobIn", "priority", "Priority. Jobs with a higher priority go first."),
         ("MetricsOut", "data", "Series by metric."),
     ],
 )
-def test_what_stands_below_a_field_is_told_of_it(rig: Rig, message: str, field: str, says: str) -> None:
+def test_what_stands_below_a_field_is_informed_of_it(rig: Rig, message: str, field: str, says: str) -> None:
     """The text below a field of a message is its description."""
     schema = describe(rig.app)["components"]["schemas"][message]
     assert schema["properties"][field]["description"].startswith(says)

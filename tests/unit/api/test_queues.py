@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 HUGE = {"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "100%"}
 
 
-async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig) -> None:
+async def test_allocations_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig) -> None:
     """Each queue has the usage of its jobs and the number of pending ones; tenants see only their own jobs."""
     for _ in range(5):  # two devices each, and there are eight
         await rig.submit(resources=HUGE)
@@ -34,7 +34,7 @@ async def test_what_is_held_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig)
         assert (await client.get("/api/v1/queue-usage")).json()["uses"] == [theirs]
 
 
-async def test_what_waits_stands_in_the_order_in_which_it_is_tried(rig: Rig) -> None:
+async def test_what_waits_replaces_the_order_in_which_it_is_tried(rig: Rig) -> None:
     """Jobs are ordered by priority, then by submit time; each has its position and reason, page by page."""
     for name in ("one", "two", "three", "four"):
         await rig.submit(name=name, resources=HUGE)

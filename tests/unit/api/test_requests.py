@@ -71,7 +71,7 @@ async def test_bodies_may_not_be_too_large(rig: Rig) -> None:
         assert (await client.post(JOBS, content=b"x", headers={**JSON, "content-length": "1e9"})).status_code == 413
 
 
-async def test_a_header_that_counts_stands_there_once(rig: Rig) -> None:
+async def test_a_header_that_counts_is_present_once(rig: Rig) -> None:
     """Duplicates of a significant header are rejected, because the meaning is ambiguous."""
     async with rig.client() as client:
         for name in ("idempotency-key", "content-type", "authorization", "if-match"):
@@ -156,7 +156,7 @@ async def test_the_description_is_whole(rig: Rig) -> None:
     assert "http" not in page.text.replace("http://json-schema", "")
 
 
-async def test_an_unknown_parameter_is_told_with_those_there_are(rig: Rig) -> None:
+async def test_an_unknown_parameter_is_reported_with_those_there_are(rig: Rig) -> None:
     """The error lists exactly the parameters of the operation."""
     async with rig.client() as client:
         detail = (await client.get(JOBS, params={"stat": "x"})).json()["detail"]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 DOCS = Path(__file__).parents[3] / "docs"
 FAMILIES = re.compile(r'__name__=~"([^"]+)"')
 NAMES = re.compile(r"\b(?:seaway_|v?GPU|ClusterGPU|UserToCluster|ClusterToCluster)\w+")
-TOLD_OF = ("_bucket", "_total")
+INFORMED_OF = ("_bucket", "_total")
 """Suffixes of series after the name of their metric."""
 
 
@@ -36,7 +36,7 @@ def queries() -> list[str]:
     return rules + [each.query for name, frame in DASHBOARDS.items() for each in asked(name, frame(Language.ENGLISH))]
 
 
-async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: Rig) -> None:
+async def test_the_documented_token_is_reported_every_metric_that_is_asked_for(rig: Rig) -> None:
     """The token gets all metrics of rules and dashboards; a viewer's does not."""
     rig.plane.policies.counts.decided("pilot", 200_000)
     rig.plane.policies.counts.fell_back("pilot", Reason.SLOW, "slower than 5 ms")
@@ -51,7 +51,7 @@ async def test_the_documented_token_is_told_every_metric_that_is_asked_for(rig: 
     assert families
 
     def family(name: str) -> str:
-        return next((name.removesuffix(end) for end in TOLD_OF if name.endswith(end)), name)
+        return next((name.removesuffix(end) for end in INFORMED_OF if name.endswith(end)), name)
 
     assert {name for name in wanted if family(name) not in reported} == set()
     assert [pattern for pattern in families if not any(re.fullmatch(pattern, name) for name in reported)] == []

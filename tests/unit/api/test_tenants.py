@@ -74,7 +74,7 @@ async def test_a_key_finds_its_job_whatever_happened_since(rig: Rig) -> None:
         assert (sooner.status_code, sooner.json()["priority"]) == (200, 5)
 
 
-async def test_who_has_to_be_thought_about_holds_up_nobody(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_has_to_be_thought_about_holds_up_no_one(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """While admission checks one job, others are answered, and jobs like known ones are admitted."""
     await rig.submit()
     thinking, go_on = threading.Event(), threading.Event()

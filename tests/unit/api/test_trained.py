@@ -21,7 +21,10 @@ LONGEST_WAIT_S = 300
 
 
 async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
-    """It is refused with what to do, decides in the shadow, and after enough jobs for the queue; all of it is told."""
+    """It is refused with what to do, decides in the shadow, and after enough jobs for the queue.
+
+    All of it is reported.
+    """
     file = node_policy()
     rig.plane.policies.bring(pack(file), "ada")
     title = f"tiny@{file.manifest.model_sha256[:12]}"

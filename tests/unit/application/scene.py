@@ -19,7 +19,7 @@ from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.fakes.control_plane import SmallControlPlane
 
 START_S = 2
-"""How long copies take to start."""
+"""The way how long copies take to start."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Who is let in."""
+"""A user who is let in."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_a_token_lets_in_who_has_it(world: World) -> None:
         "Bearer sw_\udcff_\udcff",
     ],
 )
-def test_what_is_no_token_lets_nobody_in(world: World, header: str | None) -> None:
-    """Without a token that holds, no one is let in, whatever stands there instead."""
+def test_what_is_no_token_lets_no_one_in(world: World, header: str | None) -> None:
+    """Without a token that holds, no one is let in, whatever is present instead."""
     with pytest.raises(UnauthenticatedError):
         world.access.known(header, "::1")
 
@@ -100,7 +100,7 @@ def test_a_token_with_another_secret_does_not_hold(world: World) -> None:
 
 
 def test_a_revoked_token_does_not_hold(world: World) -> None:
-    """From when revoking returns, the token lets no one in, and requests that last are told so."""
+    """From when revoking returns, the token lets no one in, and requests that last are reported so."""
     token = world.token()
     who = world.who(token)
     assert who is not None
@@ -114,7 +114,7 @@ def test_a_revoked_token_does_not_hold(world: World) -> None:
         world.access.revoke("nothing")
 
 
-def test_the_last_admin_is_kept(world: World) -> None:
+def test_the_last_admin_is_stored(world: World) -> None:
     """No one locks everybody out by mistake: the last token of an admin that holds is revoked by force only."""
     ids = []
     for name, lasts_s in (("a", None), ("b", None), ("short", 1)):
@@ -131,8 +131,8 @@ def test_the_last_admin_is_kept(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED | {observe.ACTOR, schedule.ACTOR}))
-def test_nobody_has_a_name_of_seaways_own(world: World, name: str) -> None:
-    """What Seaway itself does is told under names that no token can have."""
+def test_no_one_has_a_name_of_seaways_own(world: World, name: str) -> None:
+    """Anything that Seaway itself does is reported under names that no token can have."""
     with pytest.raises(RejectedError):
         world.token(Role.ADMIN, name)
 
@@ -192,7 +192,7 @@ def test_role_and_tenant_go_together(world: World, role: Role, tenant: str, wher
 
 
 @pytest.mark.parametrize(("role", "gateway"), [(Role.AGENT, ""), (Role.VIEWER, "gw-1"), (Role.ADMIN, "gw-1")])
-def test_agents_and_nobody_else_are_of_a_gateway(world: World, role: Role, gateway: str) -> None:
+def test_agents_and_no_one_else_are_of_a_gateway(world: World, role: Role, gateway: str) -> None:
     """An agent's token names its gateway; a token of any other role names none."""
     with pytest.raises(RejectedError) as caught:
         world.access.create("x", role, "default" if role is Role.VIEWER else "", None, "test", gateway=gateway)
@@ -200,7 +200,7 @@ def test_agents_and_nobody_else_are_of_a_gateway(world: World, role: Role, gatew
 
 
 def test_an_agent_speaks_for_its_own_gateway_and_may_nothing_else(world: World) -> None:
-    """Who has an agent's token is known as the agent of one gateway, also after a restart, and is no viewer."""
+    """A user who has an agent's token is known as the agent of one gateway, also after a restart, and is no viewer."""
     token = world.access.create("gw-1", Role.AGENT, "", None, "test", gateway="gw-1")[1]
     for access in (world.access, Access(world.store, world.writer, world.clock)):
         who = access.known(f"Bearer {token}", "::1")
@@ -212,7 +212,7 @@ def test_an_agent_speaks_for_its_own_gateway_and_may_nothing_else(world: World) 
 
 
 def test_names_of_tokens_tell_people_apart(world: World) -> None:
-    """No two tokens that hold have one name, and none has the name that stands for nobody."""
+    """No two tokens that hold have one name, and none has the name that stands for no one."""
     world.token()
     with pytest.raises(ConflictError):
         world.token()
@@ -253,12 +253,12 @@ def test_each_role_includes_those_before_it() -> None:
 
 
 def test_a_tenant_sees_its_own_and_the_fleet_s() -> None:
-    """Who is of a tenant sees that tenant's things and no one's; who is of none sees all."""
+    """A user of a tenant sees the things of that tenant only; a user without a tenant sees all."""
     assert [Caller("x", Role.USER, "a").may_see(each) for each in ("a", "b", "")] == [True, False, True]
     assert Caller("x", Role.ADMIN).may_see("b")
 
 
-def test_everybody_is_an_admin_where_nobody_is_asked() -> None:
+def test_everybody_is_an_admin_where_no_one_is_asked() -> None:
     """Without tokens every request is an admin's, whatever it says."""
     store = MemoryStore()
     access = Access(store, Writer(store), VirtualClock(), everybody=True)
@@ -276,7 +276,7 @@ def test_loopback_is_this_machine(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.com", "", "localhost.example.com"])
 def test_others_may_not_do_without_tokens(host: str) -> None:
-    """What others could reach is refused without tokens, and told why."""
+    """Anything that others could reach is refused without tokens, and reported why."""
     with pytest.raises(RejectedError, match=r"127\.0\.0\.1"):
         require_loopback(host)
 
@@ -307,7 +307,7 @@ def test_failures_of_many_addresses_need_bounded_memory() -> None:
 
 
 def test_a_change_without_tokens_changes_nothing(world: World) -> None:
-    """What else is stored does not touch who is let in."""
+    """Anything that else is stored does not touch who is let in."""
     token = world.token()
     world.writer.commit([Change()])
     assert world.who(token)

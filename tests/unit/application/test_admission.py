@@ -22,8 +22,8 @@ def refused(made: Scene, **fields: object) -> dict[str, str]:
     return {}
 
 
-def test_every_unknown_name_is_told_together() -> None:
-    """All wrong names are said at once, with those that there are."""
+def test_every_unknown_name_is_reported_together() -> None:
+    """All wrong names are reported at once, with those that there are."""
     made = scene()
     problems = refused(made, tenant="t", queue="q", template="x", gateway="g", clusters={"nowhere"})
     assert set(problems) == {"tenant", "queue", "template", "gateway", "placement.clusters"}
@@ -97,7 +97,7 @@ def test_what_could_be_held_some_day_may_wait() -> None:
 
 
 def test_a_pool_bounds_what_its_queue_may_ask_for() -> None:
-    """What only clusters outside the queue's pool could hold is refused, until the pool grows."""
+    """Anything that only clusters outside the queue's pool could hold is refused, until the pool grows."""
     parts = fleet(cluster(node(gpu()), name="small"), cluster(node(gpu(), gpu()), name="large"))
     made = scene(parts)
     made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
@@ -108,7 +108,7 @@ def test_a_pool_bounds_what_its_queue_may_ask_for() -> None:
     assert not refused(made, gpus=2, queue="q")
 
 
-def test_what_is_bound_to_a_part_of_the_fleet_is_told_what_fits_there() -> None:
+def test_what_is_bound_to_a_part_of_the_fleet_is_reported_what_fits_there() -> None:
     """The nearest that fits keeps to the job's regions and to its queue's pool, as long as anything fits in them."""
     parts = fleet(
         cluster(node(gpu()), name="small", region="eu"),
@@ -126,7 +126,7 @@ def test_what_is_bound_to_a_part_of_the_fleet_is_told_what_fits_there() -> None:
     assert reported.endswith("it would fit in a queue of another pool (large/node-0)")
 
 
-def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
+def test_a_gang_is_reported_when_its_bounds_alone_are_in_the_way() -> None:
     """A gang that is spread over clusters too far apart fits in part, or as a whole without its bounds."""
     links = [Link("a", "b", latency_ns=9_000_000), Link("b", "a", latency_ns=9_000_000)]
     parts = fleet(
@@ -138,7 +138,7 @@ def test_a_gang_is_told_when_its_bounds_alone_are_in_the_way() -> None:
     assert reported["resources"].endswith("it would fit with 2 replicas, or without between_replicas")
 
 
-def test_before_anything_is_known_whoever_comes_is_told_to_come_again() -> None:
+def test_before_anything_is_known_anyone_comes_is_asked_to_come_again() -> None:
     """A control plane that has not read its names yet does not call a valid job wrong."""
     made = scene()
     fresh = SmallControlPlane(made.clusters, clock=made.clock)
@@ -173,7 +173,7 @@ def test_a_tenant_learns_nothing_of_others() -> None:
 
 
 def test_a_change_is_held_against_what_it_changes() -> None:
-    """What was let in once may change in other ways, though its queue is closed or the fleet shrank since."""
+    """Anything that was let in once may change in other ways, though its queue is closed or the fleet shrank since."""
     made = scene()
     made.plane.writer.commit([Change(put=[Queue("shut", open=False), Queue("closed", open=False)])])
     made.plane.settle()

@@ -1,4 +1,4 @@
-"""What is wrong, by the same bounds that Prometheus' rules have."""
+"""Anything that is wrong, by the same bounds that Prometheus' rules have."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from seaway.testing.clocks import VirtualClock
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
 UNITS_S = {"s": 1, "m": 60, "h": 3600}
 SELDOM_S = 120
-"""How seldom Prometheus may scrape what alerts go by."""
+"""The way how seldom Prometheus may scrape what alerts go by."""
 
 NOTHING = Timed((0,) * (len(BOUNDS_S) + 1), 0.0)
 
@@ -96,7 +96,7 @@ def seconds(text: str) -> int:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> None:
-    """Whoever has both is told the same of both: name, severity, bound, and how long it has to last.
+    """Anyone who has both is reported the same of both: name, severity, bound, and how long it has to last.
 
     But for failures of the database, which Seaway sees sooner.
     """
@@ -122,7 +122,7 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
     assert rule is not DATABASE_SLOW or f"quantile({SLOW_SHARE}," in shipped["expr"]
 
 
-def test_a_cluster_that_is_half_empty_is_told_of_after_an_hour() -> None:
+def test_a_cluster_that_is_half_empty_is_informed_of_after_an_hour() -> None:
     """Not before, not one that is half full, not one without GPUs; and no more once it is used."""
     world = World(used={"idle": 490, "busy": 500})
     assert world.go(3600 - EVERY_S) == []
@@ -135,14 +135,14 @@ def test_a_cluster_that_is_half_empty_is_told_of_after_an_hour() -> None:
     assert world.go(2 * 3600) == []
 
 
-def test_a_control_plane_that_places_nothing_is_told_of_after_two_minutes() -> None:
-    """Who looks at its pages is told so by them too."""
+def test_a_control_plane_that_places_nothing_is_informed_of_after_two_minutes() -> None:
+    """A user who looks at its pages is reported so by them too."""
     world = World(ready=False)
     assert world.go(120 - EVERY_S) == []
     assert world.go(EVERY_S) == [("SeawayNotReady", "", 0)]
 
 
-def test_gateways_that_are_dead_full_or_unread_and_links_that_lose_are_told_of() -> None:
+def test_gateways_that_are_dead_full_or_unread_and_links_that_lose_are_informed_of() -> None:
     """A dead gateway once, not each of its links; what a link loses is a mean: a single bad round is nothing."""
     losses = {("user", "dead"): 1.0, ("user", "fine"): 0.0, ("user", "bad"): 0.03, ("fine", "dead"): 1.0}
     world = World(network=NetworkFigures(losses, {"fine": 0.95, "bad": 0.9}, ["bad"]))
@@ -159,7 +159,7 @@ def test_gateways_that_are_dead_full_or_unread_and_links_that_lose_are_told_of()
     assert world.go(1200) == []
 
 
-def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_told_of() -> None:
+def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_informed_of() -> None:
     """Once it has been so for five minutes, since when that began."""
     world = World(waits={"batch": 3700.0, "default": 3600.0})
     began_ns = world.clock.now_ns()
@@ -167,8 +167,8 @@ def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_told_of() -> None
     assert world.alerts.wrong()[0].since_ns == began_ns
 
 
-def test_a_database_that_fails_is_told_of_while_it_does() -> None:
-    """What happened before it was looked first counts for nothing, and neither does what is over."""
+def test_a_database_that_fails_is_informed_of_while_it_does() -> None:
+    """Anything that happened before it was looked first counts for nothing, and neither does what is over."""
     world = World(failures=7)
     assert world.go(150) == []
     world.failures = 9
@@ -182,8 +182,8 @@ def test_a_database_that_fails_is_told_of_while_it_does() -> None:
     assert world.go(FAILING_WITHIN_S + EVERY_S) == []
 
 
-def test_a_slow_database_and_one_that_is_behind_are_told_of() -> None:
-    """By what it took of late: a minute that was slow an hour ago is none."""
+def test_a_slow_database_and_one_that_is_behind_are_informed_of() -> None:
+    """By the part that it took of late: a minute that was slow an hour ago is none."""
     world = World(behind=2001)
     world.go(EVERY_S)
     for _ in range(10):
@@ -196,7 +196,7 @@ def test_a_slow_database_and_one_that_is_behind_are_told_of() -> None:
     assert world.go(600) == []
 
 
-def test_deployments_that_come_to_nothing_are_told_of_where_they_are_many() -> None:
+def test_deployments_that_come_to_nothing_are_informed_of_where_they_are_many() -> None:
     """More than three within a quarter of an hour, and more than a fifth of all."""
     world = World(deployed={(name, what): 0 for name in ("bad", "large", "few") for what in Deployed})
     world.go(EVERY_S)

@@ -24,7 +24,7 @@ def make() -> tuple[MemoryStore, AuditLog]:
 
 
 def test_entries_are_stored_together_in_their_order() -> None:
-    """What was noted is stored in as few changes as it takes."""
+    """Anything that was noted is stored in as few changes as it takes."""
     store, log = make()
     for at in range(1500):
         log.note(replace(ENTRY, at_ns=at))
@@ -48,7 +48,7 @@ def test_what_cannot_be_stored_waits() -> None:
 
 
 def test_entries_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded, and what is lost is told."""
+    """Memory is bounded, and what is lost is reported."""
     monkeypatch.setattr(audit, "MAX_WAITING", 2)
     _, log = make()
     for _ in range(5):

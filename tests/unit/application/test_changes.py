@@ -18,8 +18,8 @@ def since(feed: Feed, after: int) -> list[int] | None:
     return None if events is None else [event.id for event in events]
 
 
-def test_events_are_kept_in_order() -> None:
-    """Whoever knows how far they read gets what came after it."""
+def test_events_are_stored_in_order() -> None:
+    """Anyone who knows how far they read gets what came after it."""
     feed = Feed()
     assert (feed.last, since(feed, 0)) == (0, None)
     feed.publish(of(1, 2))
@@ -46,8 +46,8 @@ def test_who_is_too_far_behind_reads_from_the_store(monkeypatch: pytest.MonkeyPa
     assert since(feed, 4) is None
 
 
-def test_who_waits_is_woken_until_they_leave() -> None:
-    """Each batch with events wakes every subscriber once; one without wakes nobody."""
+def test_a_waiting_user_is_woken_until_they_leave() -> None:
+    """Each batch with events wakes every subscriber once; one without wakes no one."""
     feed, woken = Feed(), list[str]()
     leave = feed.subscribe(lambda: woken.append("a"))
     feed.subscribe(lambda: woken.append("b"))

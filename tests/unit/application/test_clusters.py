@@ -1,4 +1,4 @@
-"""Names of clusters: kept for ever, found again by who a cluster is, or by its server where it does not say."""
+"""Names of clusters: permanent, by the identity of a cluster, or by its server if it reports none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_before_it_answers_a_cluster_is_known_by_its_server() -> None:
 
 
 def test_who_a_cluster_is_can_be_learnt_later() -> None:
-    """What was known by its server alone keeps its name when it says who it is, and is known by that from then on."""
+    """A cluster that was identified by its server only keeps its name when it reports its identity."""
     store = led()
     names = ClusterNames(store)
     names.keep("alpha", "", "here")
@@ -59,7 +59,7 @@ def test_a_server_is_one_clusters_at_a_time() -> None:
     assert store.cluster_names() == [ClusterName("alpha", "uid-1", ""), ClusterName("beta", "uid-2", "here")]
 
 
-def test_what_cannot_be_stored_is_not_taken_for_kept() -> None:
+def test_what_cannot_be_stored_is_not_taken_for_stored() -> None:
     """A name that the database did not take is not given out by this process either."""
     store = led()
     names = ClusterNames(store)
@@ -73,7 +73,7 @@ def test_what_cannot_be_stored_is_not_taken_for_kept() -> None:
 
 
 def test_a_name_is_free_again_once_its_cluster_is_forgotten() -> None:
-    """Who reads again what is stored can give it to another; without a store nothing is ever forgotten."""
+    """A user who reads again what is stored can give it to another; without a store nothing is ever forgotten."""
     store = led()
     names, alone = ClusterNames(store), ClusterNames()
     for each in (names, alone):

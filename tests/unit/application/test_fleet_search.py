@@ -33,8 +33,8 @@ def made() -> Scene:
         made.plane.submit(spec(gpu_memory_mib=memory_mib, gpu_milli=milli))
     made.plane.run(5)
     last = made.plane.overview.nodes("beta")[0].devices[0]
-    occupant = UnmanagedPod("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
-    made.plane.controller.live.fleet.occupy("beta", [occupant], complete=True)
+    unmanaged = UnmanagedPod("kube-system/agent", "rack-1", (DeviceSlice(last.uuid, 4096, 100),))
+    made.plane.controller.live.fleet.occupy("beta", [unmanaged], complete=True)
     return made
 
 
@@ -84,7 +84,7 @@ def meant(wanted: FleetFilter, node: NodeView, device: DeviceView) -> bool:
     ],
 )
 def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: FleetFilter) -> None:
-    """Devices are found by what is free of them now, nodes by their devices, and what is found is summed up."""
+    """Devices are found by their free amounts, nodes by their devices, and the results have sums."""
     made.plane.operations.cordon("beta", "rack-1", "ada", "repair")
     made.plane.settle()
     overview = made.plane.overview
@@ -105,7 +105,7 @@ def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: Flee
     assert [each.uuid for each in overview.look_at_devices(found, found.shared.tolist())] == held
 
 
-def test_what_is_kept_for_the_first_of_a_queue_is_not_taken() -> None:
+def test_stored_data_for_the_first_of_a_queue_is_not_taken() -> None:
     """While a place is kept, sums and filters say what really runs, as each device does."""
     made = scene(fleet(cluster(node(gpu()), node(gpu()), name="alpha")))
     made.plane.submit(spec(gpu_memory_mib=30_000, gpu_milli=500))
@@ -155,7 +155,7 @@ def test_an_empty_fleet_has_nothing_to_find() -> None:
 
 
 def test_nodes_forget_who_held_something_of_them() -> None:
-    """What is over is with no node any more, so that looking at one costs as much as it has now."""
+    """Anything that is over is with no node any more, so that looking at one costs as much as it has now."""
     made = scene()
     job_id = made.submit(gpu_memory_mib=1000)
     made.plane.run(5)

@@ -44,7 +44,10 @@ def test_nodes_that_take_no_work_say_so() -> None:
 
 
 def test_what_takes_no_work_says_why() -> None:
-    """A device for its own sake first, then for its node's and its cluster's; a node's own cordon is told as such."""
+    """A device for its own sake first, then for its node's and its cluster's.
+
+    A node's own cordon is reported as such.
+    """
     made = scene()
     live = made.plane.controller.live.fleet
 
@@ -85,7 +88,7 @@ def test_what_takes_no_work_says_why() -> None:
     assert of_devices == [f"its node: {reason}"] * 2
 
 
-def test_a_silent_cluster_says_why() -> None:
+def test_a_unreachable_cluster_says_why() -> None:
     """Why a cluster does not answer is shown once it counts as silent, and no more when it is up again."""
     made = scene()
     made.cluster("beta").disconnect()

@@ -87,7 +87,10 @@ def test_a_policy_decides_after_enough_jobs_in_the_shadow_of_its_queue() -> None
 
 
 def test_fall_backs_do_not_count() -> None:
-    """What something else decided says nothing of a policy; how often that was is told with what is left to do."""
+    """Anything that something else decided says nothing of a policy.
+
+    How often that was is reported with what is left to do.
+    """
     stage = with_model("aaa")
     set_queue(stage, shadow=NAME)
     assert isinstance(stage.plane.make, Maker)
@@ -98,8 +101,8 @@ def test_fall_backs_do_not_count() -> None:
         set_queue(stage, policy=NAME)
 
 
-def test_another_model_under_the_same_name_begins_anew() -> None:
-    """What one model showed says nothing of another that bears its name."""
+def test_another_model_under_the_same_name_begins_again() -> None:
+    """Anything that one model showed says nothing of another that bears its name."""
     stage = with_model("aaa")
     set_queue(stage, shadow=NAME)
     for _ in range(ASKED):
@@ -126,7 +129,7 @@ def test_what_decides_already_is_not_asked_again() -> None:
 
 
 def test_heuristics_decide_at_once() -> None:
-    """What was not trained needs no shadow."""
+    """Anything that was not trained needs no shadow."""
     stage = with_model("aaa")
     set_queue(stage, policy="seaway")
     assert stage.plane.controller.live.queues[DEFAULT].policy == "seaway"

@@ -1,4 +1,4 @@
-"""What is held of devices and by whom, for metrics."""
+"""The allocations of devices and by whom, for metrics."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_backends_that_collect_say_how_that_goes() -> None:
     """Figures have it by cluster; other backends are left out."""
     made = scene()
     assert made.plane.overview.figures().collecting == {}
-    state = CollectorState({"broken": 2, "doubled": 0}, {"/api/v1/nodes": 0.0})
+    state = CollectorState({"broken": 2, "duplicate": 0}, {"/api/v1/nodes": 0.0})
 
     class Collector(SimulatedCluster):
         def collector_state(self) -> CollectorState:
@@ -143,6 +143,6 @@ def test_nodes_that_list_what_others_have_are_a_trouble_of_their_cluster() -> No
     assert topology.known is not None
     topology.known = replace(topology.known, backends=(collector,))
     fleet.tell(replace(alpha, name="beta"))
-    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "doubled": 1}
+    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "duplicate": 1}
     fleet.tell(beta)
-    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "doubled": 0}
+    assert made.plane.overview.figures().collecting["beta"].problems == {"broken": 2, "duplicate": 0}

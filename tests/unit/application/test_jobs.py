@@ -84,7 +84,10 @@ def test_only_suspended_jobs_resume(state: JobState) -> None:
 
 @pytest.mark.parametrize("state", [S.SCHEDULED, S.DEPLOYING, S.RUNNING])
 def test_changing_a_placed_job_makes_a_new_attempt(state: JobState) -> None:
-    """What a job asks for is changed by stopping it and starting it again; its priority is changed in place."""
+    """Anything that a job asks for is changed by stopping it and starting it again.
+
+    Its priority is changed in place.
+    """
     made, job_id = bring_to(state)
     before = made.job(job_id)
     made.plane.jobs.change(job_id, replace(before.spec, priority=5), "ada")
@@ -126,7 +129,7 @@ def test_what_is_over_cannot_be_changed_and_tenants_stay() -> None:
 
 
 def test_a_change_that_was_meant_for_an_older_version_is_refused() -> None:
-    """Whoever says which version they saw changes that version or nothing."""
+    """Anyone who says which version they saw changes that version or nothing."""
     made, job_id = bring_to(S.RUNNING)
     version = made.job(job_id).version
     acts: tuple[Callable[[], JobRecord], ...] = (
@@ -139,8 +142,8 @@ def test_a_change_that_was_meant_for_an_older_version_is_refused() -> None:
     assert made.plane.jobs.cancel(job_id, "ada", version=version).state is S.CANCELLED
 
 
-def test_a_step_is_taken_again_when_somebody_was_quicker() -> None:
-    """A change that meets another is tried on what is there then; when that never ends, it is a conflict."""
+def test_a_step_is_taken_again_when_a_user_was_quicker() -> None:
+    """A change that meets another is tried on the present state then; when that never ends, it is a conflict."""
     made, job_id = bring_to(S.RUNNING)
     jobs = made.plane.jobs
 
@@ -192,7 +195,7 @@ def test_an_idempotency_key_makes_one_job() -> None:
 
 
 def test_a_key_whose_answer_was_lost_finds_its_job() -> None:
-    """When a submit was stored and no one heard, sending it again finds the job, also after a restart."""
+    """When a submit was stored and no one observed, sending it again finds the job, also after a restart."""
     made = scene()
     made.plane.store.fail_next(after=True)
     with pytest.raises(UnavailableError):

@@ -73,7 +73,7 @@ def test_setting_the_clock_makes_no_duty_due() -> None:
 
 
 def test_it_stops_at_once() -> None:
-    """A thread that waits for the next duty ends when it is told to; without duties there is nothing to wait for."""
+    """A thread that waits for the next duty ends when it is asked to; without duties there is nothing to wait for."""
     did = Event()
     clock = VirtualClock()
     maintenance = Maintenance([Duty("now", 0, did.set)], clock)

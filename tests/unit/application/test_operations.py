@@ -21,7 +21,7 @@ from tests.unit.application.scene import scene, spec
 
 
 def test_cordons_are_of_what_there_is() -> None:
-    """A cordon names a known cluster or node; everything is told with who did it."""
+    """A cordon names a known cluster or node; everything is reported with a user who did it."""
     made = scene()
     operations = made.plane.operations
     for cluster, node in (("nowhere", ""), ("alpha", "node-7")):
@@ -54,7 +54,7 @@ def test_a_cordon_comes_off_what_is_not_there() -> None:
 
 
 def test_cordons_outlive_a_restart() -> None:
-    """What was cordoned stays so until a user says otherwise."""
+    """Anything that was cordoned stays so until a user says otherwise."""
     made = scene()
     made.plane.operations.cordon("alpha", "", "ada", "broken")
     made.plane.restart()
@@ -133,7 +133,7 @@ def test_tokens_end_with_their_tenant() -> None:
 
 
 def test_a_tenant_goes_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who makes a tenant of the same name again finds nothing of the old one; others keep all that they have."""
+    """A user who makes a tenant of the same name again finds nothing of the old one; others keep all that they have."""
     monkeypatch.setattr(module, "AT_ONCE", 2)
     made = scene()
     operations, store = made.plane.operations, made.plane.store
@@ -204,7 +204,7 @@ def test_a_policy_becomes_a_queues_own() -> None:
 
 
 def test_a_policy_that_may_not_decide_yet_becomes_a_shadow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked to, it is compared, and what is left is said; else it is refused."""
+    """Asked to, it is compared, and what is left is reported; else it is refused."""
     operations = scene().plane.operations
     operations.put_queue(Queue("q", policy="bestfit"), "ada")
 
@@ -220,7 +220,7 @@ def test_a_policy_that_may_not_decide_yet_becomes_a_shadow(monkeypatch: pytest.M
 
 
 def test_a_policy_that_may_decide_is_put_in_the_shadow_alone_where_that_is_asked() -> None:
-    """What decides for the queue stays, also when nothing is left until the policy may."""
+    """Anything that decides for the queue stays, also when nothing is left until the policy may."""
     operations = scene().plane.operations
     operations.put_queue(Queue("q", policy="bestfit"), "ada")
     queue, left = operations.activate_policy("greedy", "q", "ada", shadow=True)

@@ -21,7 +21,7 @@ def test_it_is_ready_when_memory_is_what_is_stored() -> None:
 
 
 def test_manifests_and_logs_are_of_the_latest_attempt() -> None:
-    """What a job became can be read where it is; a job that never had a place has neither."""
+    """Anything that a job became can be read where it is; a job that never had a place has neither."""
     made = scene()
     jobs = [made.submit(gpus=2, replicas=2), made.submit(gpus=2)]
     made.plane.run(5)
@@ -58,7 +58,7 @@ def test_figures_count() -> None:
 
 
 def test_jobs_that_wait_are_counted_by_the_rule_that_keeps_them() -> None:
-    """The one that refuses most nodes to them counts; what waits for something else than a rule is told apart."""
+    """The one that refuses most nodes to them counts; what waits for something else than a rule is distinguished."""
     made = scene()
     for _ in range(3):
         made.submit(gpus=2)

@@ -50,7 +50,7 @@ class Shipped:
 
 
 def test_what_is_brought_is_there_for_all_processes() -> None:
-    """A policy that one process took is there for the next on the same store, and told of with who brought it."""
+    """A policy that one process imported is available to the next on the same store, with the user who imported it."""
     store, file = MemoryStore(), cluster_policy("mine")
     brought, new = made(store).bring(pack(file), "ada")
     assert (brought.name, brought.actor, brought.signed_by, new) == ("mine", "ada", None, True)
@@ -62,7 +62,7 @@ def test_what_is_brought_is_there_for_all_processes() -> None:
     assert later.look_up("pilot").actor == ""
     (event,) = store.events(0, 10)
     assert (event.kind, event.actor, event.tenant) == ("policy", "ada", "")
-    assert event.reason == "policy mine brought: ddpg, of level cluster"
+    assert event.reason == "policy mine imported: ddpg, level cluster"
     with pytest.raises(UnknownError):
         later.load("other")
 
@@ -82,7 +82,7 @@ def test_a_policy_is_not_replaced_by_another() -> None:
 def test_names_of_seaways_own_policies_are_taken(name: str) -> None:
     """No one brings a policy under the name of one that comes with Seaway, or removes that."""
     policies = made(MemoryStore())
-    with pytest.raises(RejectedError, match="that Seaway has"):
+    with pytest.raises(RejectedError, match="is the name of a built-in policy"):
         policies.bring(pack(cluster_policy(name)), "ada")
     with pytest.raises(ConflictError, match="built in"):
         policies.remove(name, "ada")
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_any_more_can_be_removed() -> None:
     assert policies.names() == ["pilot"]
 
 
-def test_what_is_not_known_to_be_stored_is_read_anew() -> None:
+def test_what_is_not_known_to_be_stored_is_read_again() -> None:
     """Where the database took a policy and its answer was lost, the policy is there."""
     store = MemoryStore()
     policies = made(store)

@@ -45,7 +45,7 @@ def test_the_end_is_when_it_ended_first() -> None:
 
 
 def test_every_step_comes_with_its_event() -> None:
-    """What is stored of a step says who, when, why, and where the job is after it."""
+    """Anything that is stored of a step says who, when, why, and where the job is after it."""
     job = job_record(spec=spec(tenant="team"))
     first = accepted(job).insert[1]
     assert isinstance(first, Event)
@@ -57,7 +57,7 @@ def test_every_step_comes_with_its_event() -> None:
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.QUEUED, JobState.PREEMPTED])
-def test_a_placement_is_stored_with_what_is_to_be_told(state: JobState) -> None:
+def test_a_placement_is_stored_with_what_is_to_be_reported(state: JobState) -> None:
     """A placement brings its attempt and a command for each cluster; a job that was not queued yet says that too."""
     waits = job_record(state=state)
     attempt = attempt_of(waits)
@@ -70,7 +70,7 @@ def test_a_placement_is_stored_with_what_is_to_be_told(state: JobState) -> None:
 
 
 def test_removing_takes_the_place_of_making() -> None:
-    """An attempt that ends drops what was not told yet, and has all of its clusters told to remove it."""
+    """An attempt that ends drops what was not reported yet, and has all of its clusters asked to remove it."""
     attempt = attempt_of(job_record())
     change = ending(attempt, "why", LATER_NS)
     assert change.update == [replace(attempt, state=AttemptState.ENDING, reason="why")]

@@ -51,8 +51,8 @@ def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
     assert len(live.fleet.snapshot.demands) == before
 
 
-def test_nobody_promises_a_job_a_place_without_queue_or_pool() -> None:
-    """While a job's queue or its pool is gone, the loop, the door, trials, reasons and what-ifs give it no cluster."""
+def test_no_one_promises_a_job_a_place_without_queue_or_pool() -> None:
+    """While the queue or pool of a job is missing, no part of the control plane gives it a cluster."""
     made = scene()
     for queue in (None, Queue("lost", pool="gone")):
         if queue:
@@ -98,7 +98,7 @@ def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
 
 
 def test_reasons_follow_a_job() -> None:
-    """Why a job is where it is: how many are before it, what is kept for it, why it was put where it runs."""
+    """Why a job is where it is: how many are before it, the stored data for it, why it was put where it runs."""
     made = scene()
     first, second = made.submit(gpus=2, expected_duration_s=50), made.submit(gpus=2, expected_duration_s=50)
     made.plane.run(5)
@@ -119,7 +119,7 @@ def test_reasons_follow_a_job() -> None:
     assert made.plane.overview.reason(made.job(second)).message == "cancelled: enough"
 
 
-def test_asking_why_a_job_pauses_leaves_no_trace() -> None:
+def test_requesting_why_a_job_pauses_leaves_no_trace() -> None:
     """However often a user asks, nothing is added to what the loop has to look after."""
     made = scene()
     job_id = made.submit(retries=1)
@@ -205,7 +205,7 @@ def test_what_is_too_large_may_fit_a_fleet_that_grows() -> None:
     assert "7 replicas are needed together, and there is room for 6 now; it would fit with 6 replicas" in left.why
 
 
-def test_it_is_said_why_a_job_that_is_asked_about_would_wait() -> None:
+def test_it_is_reported_why_a_job_that_is_asked_about_would_wait() -> None:
     """Each job that would wait says what is in its way, and those that would run say nothing."""
     made = scene()
     answer = what_if(made).ask(Question(jobs=(spec(gpus=2), spec(gpus=2), spec(gpus=1))))
@@ -215,7 +215,7 @@ def test_it_is_said_why_a_job_that_is_asked_about_would_wait() -> None:
 
 
 def test_a_question_says_how_each_cluster_would_be() -> None:
-    """What leaves a cluster is missing there and found where it goes; what comes is counted where it comes."""
+    """Anything that leaves a cluster is missing there and found where it goes; what comes is counted where it comes."""
     made = scene()
     where = made.where(made.submit())
     (other,) = {"alpha", "beta"} - {where}
@@ -239,7 +239,7 @@ def test_a_gang_that_waits_says_how_many_have_room() -> None:
 
 
 def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
-    """What all clusters have room for together is no help to them."""
+    """Anything that all clusters have room for together is no help to them."""
     made = scene()
     waits = made.submit(replicas=3, single_cluster=True)
     said = "3 replicas are needed in one cluster, and there is room for 2 now; it would fit with 2 replicas"
@@ -247,8 +247,8 @@ def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
     assert made.job(made.submit(replicas=3, gang=True)).clusters == ("alpha", "beta")
 
 
-def test_several_nodes_are_kept_and_one_is() -> None:
-    """What is said of the first of a queue is a sentence, whether one node is kept for it or more."""
+def test_several_nodes_are_stored_and_one_is() -> None:
+    """Anything that is reported of the first of a queue is a sentence, whether one node is kept for it or more."""
     for replicas, said in (
         (1, ", and alpha/node-0 is reserved for it"),
         (2, "alpha/node-0, beta/node-0 are reserved for it"),
@@ -262,8 +262,8 @@ def test_several_nodes_are_kept_and_one_is() -> None:
         assert said in made.plane.overview.reason(made.job(head)).message
 
 
-def test_a_gang_that_keeps_away_from_what_is_kept_says_so() -> None:
-    """Where all replicas would have room but for what is kept for the first of the queue, that is the reason."""
+def test_a_gang_that_keeps_away_from_stored_data_says_so() -> None:
+    """Where all replicas would have room but for the stored data for the first of the queue, that is the reason."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=3, expected_duration_s=10)

@@ -149,8 +149,8 @@ def test_event_ids_only_count_up() -> None:
     assert ids(store) == [1, 2, 3, 4, 5, 6]
 
 
-def test_everybody_who_waits_hears_that_the_store_is_unavailable() -> None:
-    """When a group fails, all who brought something to it are told so; the next group goes as ever."""
+def test_everybody_a_waiting_user_observes_that_the_store_is_unavailable() -> None:
+    """When a group fails, all who brought something to it are reported so; the next group goes as ever."""
     writer, store = led()
     writer.start()
     store.set_available(False)
@@ -166,8 +166,8 @@ def test_everybody_who_waits_hears_that_the_store_is_unavailable() -> None:
     writer.stop()
 
 
-def test_a_failure_in_doubt_is_told() -> None:
-    """Who keeps in memory what is stored hears when that is not known any more."""
+def test_a_failure_in_doubt_is_reported() -> None:
+    """A user who keeps in memory what is stored observes when that is not known any more."""
     writer, store = led()
     doubts: list[int] = []
     writer.listen(lambda _: None, lambda: doubts.append(1))
@@ -178,8 +178,8 @@ def test_a_failure_in_doubt_is_told() -> None:
     assert len(doubts) == 2
 
 
-def test_a_listener_that_fails_harms_nobody() -> None:
-    """What is stored is stored: the other listeners hear of it, and whoever brought it is told so."""
+def test_a_listener_that_fails_harms_no_one() -> None:
+    """Anything that is stored is stored: the other listeners hear of it, and anyone who brought it is reported so."""
     writer, _ = led()
     received: list[Change] = []
 
@@ -193,7 +193,7 @@ def test_a_listener_that_fails_harms_nobody() -> None:
 
 
 def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:
-    """What was brought before the end is stored; whoever comes after it is told to come again."""
+    """Anything that was brought before the end is stored; anyone who comes after it is asked to come again."""
     store = SlowStore()
     writer, _ = led(store)
     writer.start()
@@ -218,7 +218,7 @@ def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:
 
 
 def test_too_much_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When more waits than can be stored soon, whoever comes is told to come again."""
+    """When more waits than can be stored soon, anyone who comes is asked to come again."""
     monkeypatch.setattr(writing, "MAX_WAITING", 1)
     store = SlowStore()
     writer, _ = led(store)
@@ -245,7 +245,7 @@ def test_nothing_is_stored_for_nothing() -> None:
 
 
 def test_who_follows_misses_no_event_whose_storing_was_in_doubt() -> None:
-    """After a failure the feed sends everybody to the store, for events may be there that it never heard of."""
+    """After a failure the feed sends everybody to the store, for events may be there that it never observed."""
     writer, store = led()
     feed = Feed()
     writer.listen(feed.publish, feed.forget)

@@ -1,4 +1,4 @@
-"""What an agent checks before it opens anything."""
+"""Anything that an agent checks before it opens anything."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_file_says_what_to_probe_and_where_from() -> None:
         (AgentSettings(gateway="gw-1", server=SERVER), "--token-file"),
     ],
 )
-def test_what_is_missing_or_wrong_is_told(settings: AgentSettings, why: str) -> None:
-    """What cannot work is refused at the start, before any socket is opened."""
+def test_what_is_missing_or_wrong_is_reported(settings: AgentSettings, why: str) -> None:
+    """Anything that cannot work is refused at the start, before any socket is opened."""
     with pytest.raises(RejectedError, match=why):
         know(settings, {}, None)
 

@@ -29,7 +29,7 @@ def taken() -> tuple[socket.socket, Assignment]:
 
 
 def test_a_taken_port_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    """As long as another program has the port it is tried every 30 s, though nothing new is said, and told once."""
+    """While another program has the port, it is tried every 30 s; the error is logged once."""
     now_s = 100.0
     made = Reflecting(HERE, "", lambda: now_s)
     other, todo = taken()
@@ -54,7 +54,7 @@ def test_an_agent_without_a_server_tries_again(monkeypatch: pytest.MonkeyPatch) 
     stopping, answering = threading.Event(), threading.Event()
 
     class Unreachable:
-        """Probes nobody."""
+        """Probes no one."""
 
         def probe(self, targets: Sequence[Target], *_: object) -> Sequence[Round]:
             return [Round(0, ()) for _ in targets]

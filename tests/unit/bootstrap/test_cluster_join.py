@@ -1,4 +1,4 @@
-"""Joining clusters: what is wrong is said in words that lead to mending it, and nothing is kept then."""
+"""Joining clusters: what is wrong is reported in words that lead to mending it, and nothing is kept then."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
 
 
 def test_a_cluster_has_one_name_for_ever(kubeconfig: Path, tmp_path: Path) -> None:
-    """It is joined under one at a time; left and joined again it has the one that it had, and that is told."""
+    """It is joined under one at a time; left and joined again it has the one that it had, and that is reported."""
     join(kubeconfig, "", "first", tmp_path)
     with pytest.raises(RejectedError, match="joined already, as 'first'; choose that --name to --replace"):
         join(kubeconfig, "", "", tmp_path)
@@ -83,7 +83,7 @@ def test_a_name_is_one_clusters_for_ever(kubeconfig: Path, tmp_path: Path) -> No
 
 
 def test_the_name_of_a_cluster_that_is_no_more_can_be_anothers(kubeconfig: Path, tmp_path: Path) -> None:
-    """Whoever says so gives it to another, once the first was left; that one would must have another then."""
+    """Anyone who says so gives it to another, once the first was left; that one would must have another then."""
     join(kubeconfig, "", "", tmp_path)
     leave("alpha", tmp_path)
     with ApiServer("alpha", seed=1) as other:
@@ -94,7 +94,7 @@ def test_the_name_of_a_cluster_that_is_no_more_can_be_anothers(kubeconfig: Path,
 
 
 def test_what_a_running_server_makes_of_it_is_known(kubeconfig: Path, tmp_path: Path) -> None:
-    """Whoever joins can be told whether the server that runs on the folder will look at the cluster."""
+    """Anyone who joins can be reported whether the server that runs on the folder will look at the cluster."""
     assert join(kubeconfig, "", "", tmp_path, look=False).driven == ""
     data = DataFolder(tmp_path)
     data.announce("http://localhost:1", "simulated")
@@ -117,7 +117,7 @@ def test_a_kubeconfig_is_replaced_only_by_one_that_works(kubeconfig: Path, tmp_p
     assert [each.name for each in file.parent.iterdir()] == [file.name]
 
 
-def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:
+def test_what_a_control_plane_of_karmada_is_for_is_reported(tmp_path: Path) -> None:
     """Nothing runs in Karmada itself, so it cannot be joined; the message names the setting that has its members."""
     world = KarmadaWorld(["alpha"])
     world.open()
@@ -147,7 +147,7 @@ def test_what_a_control_plane_of_karmada_is_for_is_said(tmp_path: Path) -> None:
     ids=["token", "file", "program"],
 )
 def test_credentials_that_will_not_do(kubeconfig: Path, tmp_path: Path, user: dict[str, Any], says: str) -> None:
-    """It is said what is wrong with them, by the name of the file that was given, and without numbers of errors."""
+    """It is reported what is wrong with them, by the name of the file that was given, and without numbers of errors."""
     changed(kubeconfig, "user", **user)
     with pytest.raises(UnavailableError) as caught:
         join(kubeconfig, "", "", tmp_path)
@@ -186,7 +186,7 @@ def site(code: int) -> Iterator[str]:
     ("code", "says"), [(404, "answers 404 with a web page"), (200, "does not answer like Kubernetes")]
 )
 def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, says: str) -> None:
-    """Where pages come instead of objects, that is said, and no page is printed."""
+    """Where pages come instead of objects, that is reported, and no page is printed."""
     with site(code) as url:
         changed(kubeconfig, "cluster", server=url)
         with pytest.raises(UnavailableError, match=says) as caught:
@@ -195,7 +195,7 @@ def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, s
 
 
 def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not answer, and a program of the kubeconfig that does not end, are told apart."""
+    """A server that does not answer, and a program of the kubeconfig that does not end, are distinguished."""
     monkeypatch.setattr(joining, "TRY_S", 1.0)
     with ApiServer("alpha") as server:
         kubeconfig = server.kubeconfig(tmp_path / "config")

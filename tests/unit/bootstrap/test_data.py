@@ -17,7 +17,7 @@ def mode(path: Path) -> int:
 
 
 def test_a_folder_belongs_to_one_server(tmp_path: Path) -> None:
-    """While one uses it, another is told to choose its own; afterwards it is free."""
+    """While one uses it, another is asked to choose its own; afterwards it is free."""
     first = DataFolder(tmp_path / "data")
     with pytest.raises(RejectedError, match="another seaway runs"):
         DataFolder(tmp_path / "data")

@@ -10,7 +10,7 @@ from seaway.testing.plugins import fleet, gpu, node
 
 @pytest.mark.slow
 def test_a_demo_ends_and_can_be_repeated() -> None:
-    """Every job of a demo ends well, some had to wait, and the same seed gives the same result."""
+    """Every job of a demo succeeds, some had to wait, and the same seed gives the same result."""
     reported: list[tuple[int, int]] = []
     first, second = (
         run_demo(demo_fleet(), 60, lambda done, count: reported.append((done, count)), 5) for _ in range(2)
@@ -30,7 +30,7 @@ def test_a_demo_ends_and_can_be_repeated() -> None:
 
 @pytest.mark.slow
 def test_a_demo_ends_on_a_fleet_that_cannot_hold_every_job() -> None:
-    """Jobs that a fleet could never hold are turned away at the door, with a reason; all others run to their end."""
+    """Admission rejects jobs that never fit, with a reason; all others run to completion."""
     small = [gpu(model="NVIDIA T4", memory_mib=15_360)] * 4
     result = run_demo(fleet(node(*small), node(*small)), 30, lambda *_: None)
     assert {job.state for job in result.jobs} == {JobState.COMPLETED}

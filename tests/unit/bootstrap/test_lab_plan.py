@@ -1,4 +1,4 @@
-"""What a lab consists of."""
+"""Anything that a lab consists of."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_address_and_no_interface_is_there_twice(gateways: int) -> None:
 
 
 def test_the_core_knows_locators_only() -> None:
-    """What carries packets between gateways routes segments, and no network behind a gateway."""
+    """Anything that carries packets between gateways routes segments, and no network behind a gateway."""
     core, *_ = LabPlan("lab", 3).namespaces()
     assert [str(route.to) for route in core.routes] == ["fd00:51d:1::/48", "fd00:51d:2::/48", "fd00:51d:3::/48"]
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_a_lab_is_refused(name: str, gateways: int) -> None:
         LabPlan(name, gateways)
 
 
-def test_links_that_nobody_describes_are_those_of_the_demo() -> None:
+def test_links_that_no_one_describes_are_those_of_the_demo() -> None:
     """A round trip in the lab takes as long as the demo's link, and links that the demo lacks have a delay too."""
     links = default_links([f"gw-{number}" for number in range(1, 7)])
     assert len(links) == 30

@@ -23,7 +23,7 @@ PATIENCE_S = 10
 
 
 class Cluster:
-    """Notes what it is told."""
+    """Notes what it is reported."""
 
     cluster = "alpha"
 
@@ -50,8 +50,8 @@ class Cluster:
         return iter(())
 
 
-def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
-    """It is asked before every batch; what was held back is not lost, as the process may only have been late."""
+def test_clusters_are_reported_nothing_while_this_process_does_not_lead() -> None:
+    """It is asked before every batch; what was deferred is not lost, as the process may only have been late."""
     asked, reported = threading.Semaphore(0), threading.Semaphore(0)
     leads, cluster = threading.Event(), Cluster()
 
@@ -79,8 +79,8 @@ def test_clusters_are_told_nothing_while_this_process_does_not_lead() -> None:
         cluster.silence.set()
 
 
-class _Heard(logging.Handler):
-    """Calls whoever waits for something in the log."""
+class _LogHandler(logging.Handler):
+    """Log handler that wakes waiting tests."""
 
     def __init__(self, what: str, then: threading.Event) -> None:
         super().__init__()
@@ -92,14 +92,14 @@ class _Heard(logging.Handler):
             self._then.set()
 
 
-def test_what_keeps_the_pod_of_who_leads_from_being_marked_is_said_until_it_is_over(
+def test_what_keeps_the_pod_of_a_user_who_leads_from_being_marked_is_reported_until_it_is_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once each, whatever the tries are; and that it leads is told once."""
+    """Once each, whatever the tries are; and that it leads is reported once."""
     reported: list[bool] = []
     begins, ends = threading.Event(), threading.Event()
     logger = logging.getLogger("seaway.bootstrap.leader_election")
-    handlers = [_Heard("the pod cannot be marked", begins), _Heard("the pod is marked now", ends)]
+    handlers = [_LogHandler("the pod cannot be marked", begins), _LogHandler("the pod is marked now", ends)]
     with ApiServer("alpha", controllers=()) as server, caplog.at_level(logging.WARNING, logger.name):
         spec = {"containers": [{"name": "seaway", "image": "seaway"}]}
         server.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec})

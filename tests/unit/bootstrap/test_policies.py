@@ -130,7 +130,7 @@ def damaged(file: PolicyFile) -> bytes:
 BAD = {
     '[[plugin]]\nname = "trained"': 'plugin 1: needs a trained policy, like policy = "pilot"',
     '[[plugin]]\nname = "trained"\npolicy = 3': 'plugin 1: needs a trained policy, like policy = "pilot"',
-    '[[plugin]]\nname = "trained"\npolicy = "nobody"': "'nobody': trained policy 'nobody' not found; available: ",
+    '[[plugin]]\nname = "trained"\npolicy = "missing"': "'missing': trained policy 'missing' not found; available: ",
     '[[plugin]]\nname = "trained"\npolicy = "seaway"': "'seaway': trained policy 'seaway' not found; available: ",
     '[[plugin]]\nname = "trained"\npolicy = "none.policy"': "none.policy: ",
     '[[plugin]]\nname = "trained"\npolicy = "cut.policy"': "cut.policy: not a policy file",
@@ -158,13 +158,13 @@ def test_what_cannot_be_used_is_rejected_in_one_line(text: str, tmp_path: Path) 
 
 
 def test_a_policy_for_nodes_does_not_join_at_the_level_of_clusters(tmp_path: Path) -> None:
-    """Who asks for the level of clusters is told that a policy chooses among nodes."""
+    """A user who asks for the level of clusters is reported that a policy chooses among nodes."""
     with pytest.raises(RejectedError, match="'tiny' chooses among nodes; leave the level out"):
         policy_of(written(tmp_path, BOTH.format(weight=1)), PolicyOptions(level="cluster"))
 
 
 def test_a_folder_of_profiles_is_read_whole(tmp_path: Path) -> None:
-    """Every profile is known by its name; every file that is none is told at once, but policies may come later."""
+    """Every profile is known by its name; every file that is none is reported at once, but policies may come later."""
     folder = tmp_path / "profiles"
     folder.mkdir()
     written(folder, BOTH.format(weight=1).replace("tiny", "to-come"))

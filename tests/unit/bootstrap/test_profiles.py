@@ -22,14 +22,14 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_names_are_policies_of_the_list() -> None:
-    """What is not a path of a TOML file is a policy's name."""
+    """Anything that is not a path of a TOML file is a policy's name."""
     assert policy_of("bestfit", OPTIONS).name == "bestfit"
     with pytest.raises(RejectedError, match="unknown policy 'mine'"):
         policy_of("mine", OPTIONS)
 
 
 def test_file_says_which_plugins_weigh_how_much(tmp_path: Path) -> None:
-    """Plugins stand in the order of the file, with their weights and settings."""
+    """Plugins are in the order of the file, with their weights and settings."""
     text = """
         name = "near-and-tight"
         [[plugin]]

@@ -26,7 +26,7 @@ def write(path: Path) -> None:
 
 
 def test_days_become_nanoseconds() -> None:
-    """How long rows are kept is said in days."""
+    """The way how long rows are kept is reported in days."""
     retained = retention(
         DatabaseSettings(
             job_retention_days=1, audit_retention_days=2, sample_retention_days=3, idempotency_key_retention_days=4
@@ -37,8 +37,8 @@ def test_days_become_nanoseconds() -> None:
     )
 
 
-def test_nought_means_never(tmp_path: Path) -> None:
-    """What is to be done every 0 hours is not done."""
+def test_zero_means_never(tmp_path: Path) -> None:
+    """Anything that is to be done every 0 hours is not done."""
     settings = DatabaseSettings(prune_interval_h=0, backup_interval_h=0)
     assert duties(settings, MemoryStore(), VirtualClock(), tmp_path, write) == []
 
@@ -57,7 +57,7 @@ def test_old_rows_are_removed(tmp_path: Path) -> None:
     assert store.job(old.id) is None
 
 
-def test_the_latest_backups_are_kept(tmp_path: Path) -> None:
+def test_the_latest_backups_are_stored(tmp_path: Path) -> None:
     """Backups are named by time, whole or not there, and only so many are kept."""
     clock = VirtualClock()
     settings = DatabaseSettings(prune_interval_h=0, backup_retention_count=2)
@@ -122,7 +122,7 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seaway-20260101T000000Z.backup", "seaway-notes.backup"]
 
 
-def test_all_backups_are_kept_if_that_is_wanted(tmp_path: Path) -> None:
+def test_all_backups_are_stored_if_that_is_wanted(tmp_path: Path) -> None:
     """To keep 0 means to remove none."""
     clock = VirtualClock()
     (backup,) = duties(

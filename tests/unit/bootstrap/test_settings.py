@@ -29,7 +29,7 @@ def test_nothing_given_means_the_defaults() -> None:
     assert load_settings(None, {}, {}) == Settings()
 
 
-def test_agents_report_to_the_server_that_all_commands_mean_unless_told_another(tmp_path: Path) -> None:
+def test_agents_report_to_the_server_that_all_commands_mean_unless_reported_another(tmp_path: Path) -> None:
     """The agent's own variable goes before the one of all commands, which goes before the file; empty is not set."""
     path = written(tmp_path, '[agent]\nserver = "file"\n')
     general, special = {"SEAWAY_SERVER": "general"}, {"SEAWAY_AGENT_SERVER": "special"}
@@ -82,7 +82,7 @@ def test_a_section_has_tables(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says: str) -> None:
-    """What does not go into such a table is said, with the name that was meant."""
+    """Anything that does not go into such a table is reported, with the name that was meant."""
     (said,) = problems(written(tmp_path, f"[clusters]\n{text}\n")).values()
     assert said.startswith(says)
 
@@ -99,8 +99,10 @@ def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says
         ('volcano_queue = "-"', "volcano_queue", "'-' is not a name of an object"),
     ],
 )
-def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text: str, where: str, says: str) -> None:
-    """A name that Kubernetes refuses is told with the settings, rather than by each job's failure."""
+def test_what_clusters_would_not_take_is_reported_at_the_start(
+    tmp_path: Path, text: str, where: str, says: str
+) -> None:
+    """A name that Kubernetes refuses is reported with the settings, rather than by each job's failure."""
     assert problems(written(tmp_path, f"[clusters]\n{text}\n")) == {f"[clusters] {where}": says}
 
 
@@ -109,7 +111,7 @@ def test_what_clusters_would_not_take_is_said_at_the_start(tmp_path: Path, text:
     ["seaway.example.com", "https://", "ftp://a.example", "https://a.example/seaway", "https://a:b@c.example", "//[x"],
 )
 def test_where_people_reach_it_is_a_whole_address_without_a_path(url: str) -> None:
-    """What could be no origin of a browser is told at the start."""
+    """Anything that could be no origin of a browser is reported at the start."""
     assert "is not an address like https://seaway.example.com" in problems(public_url=url)["[server] public_url"]
     assert problems(public_url="https://a.example:8443") == problems(public_url="http://a.example/") == {}
 
@@ -147,7 +149,7 @@ def test_numbers_are_read_as_they_are_meant(tmp_path: Path) -> None:
     )
 
 
-def test_every_mistake_is_told_together(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_together(tmp_path: Path) -> None:
     """Unknown names, wrong kinds and impossible figures, of file, environment and flags alike, come in one error."""
     path = written(
         tmp_path,
@@ -173,7 +175,7 @@ def test_every_mistake_is_told_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[server", "server = 5", "\xff"])
 def test_a_file_that_cannot_be_read_is_one_mistake_among_others(tmp_path: Path, text: str) -> None:
-    """A broken file is told like any other mistake, and the rest is checked all the same."""
+    """A broken file is reported like any other mistake, and the rest is checked all the same."""
     path = tmp_path / "seaway.toml"
     path.write_bytes(text.encode("latin-1"))
     found = problems(path, {"SEAWAY_SERVER_PORT": "eighty"})
@@ -182,7 +184,7 @@ def test_a_file_that_cannot_be_read_is_one_mistake_among_others(tmp_path: Path, 
 
 
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    """Whoever names a file means it."""
+    """Anyone who names a file means it."""
     assert problems(tmp_path / "none.toml")[f"{tmp_path}/none.toml"] == "cannot be read: No such file or directory"
 
 
@@ -199,6 +201,6 @@ def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     ],
 )
 def test_figures_that_make_no_sense_are_refused(section: str, name: str, value: object) -> None:
-    """What has to go together does, and shares and times are ones."""
+    """Anything that has to go together does, and shares and times are ones."""
     with pytest.raises(RejectedError):
         load_settings(None, {}, {(section, name): value})

@@ -28,7 +28,7 @@ OPTIONS = PolicyOptions()
 
 
 def test_names_and_paths_of_policy_files_are_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy of the user's own folder is known by its name, any other by its path, and a wrong name is told."""
+    """A policy of the user's own folder is known by its name, any other by its path, and a wrong name is reported."""
     monkeypatch.setenv("SEAWAY_DATA", str(tmp_path))
     file = node_policy()
     name = file.manifest.name
@@ -38,14 +38,14 @@ def test_names_and_paths_of_policy_files_are_policies(tmp_path: Path, monkeypatc
         policy = policy_of(text, OPTIONS)
         assert isinstance(policy, Profile)
         assert policy.title == f"{name}@{file.manifest.model_sha256[:12]}"
-    with pytest.raises(RejectedError, match=f"unknown policy 'nobody'; available: .*{name}"):
-        policy_of("nobody", OPTIONS)
+    with pytest.raises(RejectedError, match=f"unknown policy 'missing'; available: .*{name}"):
+        policy_of("missing", OPTIONS)
 
 
 def test_a_replay_tells_that_a_policy_does_not_decide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who compares a policy for two clusters on a fleet of three reads that the heuristic decided, once."""
+    """A user who compares a policy for two clusters on a fleet of three reads that the heuristic decided, once."""
     monkeypatch.setenv("SEAWAY_DATA", str(tmp_path / "own"))
     write_policy(tmp_path / "two.policy", cluster_policy(clusters=2))
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_a_replay_tells_that_a_policy_does_not_decide(
 
 
 def test_a_policy_for_nodes_has_no_level_of_clusters(tmp_path: Path) -> None:
-    """Who asks for the level of clusters is told that the policy chooses among nodes."""
+    """A user who asks for the level of clusters is reported that the policy chooses among nodes."""
     with pytest.raises(RejectedError, match="chooses among nodes"):
         in_folder(tmp_path, node_policy()).make("tiny", PolicyOptions(level="cluster"))
 

@@ -1,4 +1,4 @@
-"""What `seaway agent` shows, and what it refuses."""
+"""Anything that `seaway agent` shows, and what it refuses."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_token_is_not_taken_from_the_command_line(capsys: pytest.CaptureFixture[
 
 
 def test_agent_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is missing is told in a line, and nothing starts."""
+    """Anything that is missing is reported in a line, and nothing starts."""
     with pytest.raises(SystemExit) as ended:
         main(["agent", "--server", "http://127.0.0.1:1"])
     assert ended.value.code == 2

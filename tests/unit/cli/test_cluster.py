@@ -1,4 +1,4 @@
-"""`seaway cluster`: what is said of joining and leaving, also to who has a server running."""
+"""`seaway cluster`: what is reported of joining and leaving, also to a user who has a server running."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kubeconfig(tmp_path: Path) -> Path:
         ("joined", ""),
     ],
 )
-def test_who_has_a_server_running_is_told_what_it_makes_of_a_cluster(
+def test_who_has_a_server_running_is_reported_what_it_makes_of_a_cluster(
     driven: str, says: str, kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A server on simulated clusters goes on with them until it is restarted; one on joined ones looks by itself."""
@@ -48,7 +48,7 @@ def test_who_has_a_server_running_is_told_what_it_makes_of_a_cluster(
     assert bool(more) is bool(says)
 
 
-def test_who_leaves_the_last_cluster_is_told_how_it_goes_on(
+def test_who_leaves_the_last_cluster_is_reported_how_it_goes_on(
     kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is simulated in its place; where there are others its jobs go there."""

@@ -31,7 +31,7 @@ def printed(width: int, *, wide: bool = False) -> list[str]:
 
 
 def test_a_wide_terminal_shows_all_that_is_not_asked_for_specially() -> None:
-    """Where there is room, all columns stand there but those for wide tables, and texts are whole."""
+    """With enough width, all columns but those for wide tables are shown, and texts are not cut."""
     head, first, second = printed(120)
     assert head.split() == ["NAME", "ID", "AGE", "REASON"]
     assert first.endswith("on one device")
@@ -62,13 +62,13 @@ def test_details_leave_out_what_is_empty() -> None:
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0s"), (-5, "0s"), (59.9, "59s"), (60, "1m"), (187, "3m7s"), (3600, "1h"), (90_000, "1d1h")]
 )
-def test_times_are_told_in_their_two_largest_units(count: float, text: str) -> None:
+def test_times_are_reported_in_their_two_largest_units(count: float, text: str) -> None:
     """A time is as short as it can be and still say something."""
     assert words.seconds(count) == text
 
 
-def test_moments_are_told_as_ages() -> None:
-    """What happened is told by how long ago it was; what has not ended lasts until now."""
+def test_moments_are_reported_as_ages() -> None:
+    """Anything that happened is reported by how long ago it was; what has not ended lasts until now."""
     assert words.ago("2026-11-21T11:58:00.000000Z", NOW) == "2m"
     assert words.ago(None, NOW) == "–"
     assert words.lasted("2026-11-21T11:00:00Z", "2026-11-21T11:00:30Z", NOW) == "30s"
@@ -86,7 +86,7 @@ def test_figures_are_written_with_their_units() -> None:
 
 
 def test_a_bar_shows_a_little_as_a_little() -> None:
-    """What is taken at all is seen, nothing is nothing, and more than all is all."""
+    """Anything that is taken at all is seen, nothing is nothing, and more than all is all."""
     drawn = [words.bar(used, 100).plain.count("█") for used in (0, 1, 50, 100, 120)]
     assert drawn == [0, 1, 5, 10, 10]
     assert words.bar(0, 0).plain == "░" * 10
@@ -96,7 +96,7 @@ def test_a_bar_shows_a_little_as_a_little() -> None:
     ("nodes", "clusters", "text"),
     [([], [], "–"), (["n"], ["a"], "a/n"), (["n", "m", "o"], ["a"], "a/n +2"), (["n", "m"], ["a", "b"], "a, b")],
 )
-def test_places_are_told_short(nodes: list[str], clusters: list[str], text: str) -> None:
+def test_places_are_reported_short(nodes: list[str], clusters: list[str], text: str) -> None:
     """A job's place is its node; of several in one cluster how many more; of several clusters their names."""
     assert words.places({"nodes": nodes, "clusters": clusters, "state": "running"}) == text
 

@@ -21,7 +21,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run `seaway config show`, which has to end well, and return what it prints."""
+    """Run `seaway config show`, which has to succeed, and return what it prints."""
     with pytest.raises(SystemExit) as done:
         main(["config", "show", *arguments])
     assert not done.value.code

@@ -32,7 +32,7 @@ def run(*arguments: str) -> int:
 def test_no_database_is_made_where_there_is_none(
     command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A slip in the name of an SQLite file is told; no empty database takes its place."""
+    """A slip in the name of an SQLite file is reported; no empty database takes its place."""
     arguments = [each.format(tmp_path) for each in command]
     assert run(*arguments, "--database", f"sqlite:///{tmp_path}/nope.db") == 2
     assert f"{tmp_path}/nope.db: this SQLite file does not exist" in capsys.readouterr().err.replace("\n", " ")
@@ -90,7 +90,7 @@ def test_a_new_admin_token_goes_into_the_database_that_is_named(tmp_path: Path, 
 
 
 def test_a_restore_names_the_tokens_that_hold(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever restores sees which tokens let in now; with `--revoke-tokens`, that none does, and what to do."""
+    """Anyone who restores sees which tokens let in now; with `--revoke-tokens`, that none does, and what to do."""
     folder.mkdir()
     store = open_store(f"sqlite:///{folder}/seaway.db")
     store.lead("before")

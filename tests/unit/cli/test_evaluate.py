@@ -111,7 +111,10 @@ def test_a_summary_is_a_row_a_policy(folder: Path, capsys: pytest.CaptureFixture
 def test_a_ratio_stands_for_all_instances_or_is_left_out(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside jobs placed on all instances no ratio of some stands: not for people, who are told, nor for programs."""
+    """Beside jobs placed on all instances no ratio of some stands.
+
+    Not for people, who are reported, nor for programs.
+    """
     monkeypatch.setenv("COLUMNS", "200")
     best = folder / "known.csv"
     reported = "ratio: left out, as no best packing is known of small-0"
@@ -132,7 +135,7 @@ def test_a_ratio_stands_for_all_instances_or_is_left_out(
 def test_ctrl_c_keeps_what_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ended before Ctrl-C is printed as if it were all, it is said how much that is, and the exit code tells."""
+    """After Ctrl-C, the results so far are printed with their number, and the exit code reports the interruption."""
     from seaway.learning.evaluation import measure as trials
 
     real, done = trials.run, list[Task]()
@@ -159,7 +162,7 @@ def test_pictures_are_drawn_as_png_and_svg(folder: Path, tmp_path: Path) -> None
     assert (plots / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_policy_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
+def test_policy_files_are_distinguished_by_their_names(tmp_path: Path) -> None:
     """Two copies of one policy are measured beside each other, and beside the one that they are called after."""
     pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
     for name in ("old", "new"):
@@ -171,7 +174,7 @@ def test_policy_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_read_are_left_out_of_a_folder_of_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One bad file does not stop the comparison of the others: it is said which run is missing, and why."""
+    """One bad file does not stop the comparison of the others: it is reported which run is missing, and why."""
     pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
     for name in ("good", "without-settings", "without-policy"):
         folder = RunFolder(tmp_path / name)
@@ -192,7 +195,7 @@ def test_runs_that_cannot_be_read_are_left_out_of_a_folder_of_runs(
 def test_trained_policies_that_cannot_run_are_left_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without onnxruntime the heuristics are compared nevertheless, and it is said who is missing."""
+    """Without onnxruntime the heuristics are compared nevertheless, and it is reported who is missing."""
 
     def missing(*_: object) -> NoReturn:
         raise RejectedError("trained policies need onnxruntime")
@@ -205,7 +208,7 @@ def test_trained_policies_that_cannot_run_are_left_out(
 
 
 def test_figures_stand_beside_their_bars() -> None:
-    """What a bar stands for is to be read however short it is: dark, past its end and its interval."""
+    """Anything that a bar stands for is to be read however short it is: dark, past its end and its interval."""
     pytest.importorskip("matplotlib", reason="needs matplotlib")
     figures = {"placed": Estimate(0.5, 0.1, 0.25, 2)}
     drawn = comparison([Summary("tiny", "node", 1, 2, 0, None, figures)])
@@ -241,10 +244,10 @@ def test_figures_stand_beside_their_bars() -> None:
         (("--instances", "{folder}", "--policy", "bestfit", "--plots", "{folder}/small-0/jobs.csv"), "--plots"),
     ],
 )
-def test_bad_input_is_told_in_a_line(
+def test_bad_input_is_reported_in_a_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], reported: str
 ) -> None:
-    """What is wrong is said with where it stands, before anything is measured."""
+    """Anything that is wrong is reported with where it stands, before anything is measured."""
     assert evaluate(*(each.format(folder=folder) for each in arguments)) == 2
     out = capsys.readouterr()
     assert reported in out.err

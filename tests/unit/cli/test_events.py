@@ -12,7 +12,7 @@ from seaway.cli.jobs.events import attach
 from seaway.cli.remote import PATIENCE_S
 from seaway.client.sync import Client
 from seaway.domain.errors import UnavailableError
-from tests.unit.client.asking import JOB, SERVER, Stub, event, problem
+from tests.unit.client.requesting import JOB, SERVER, Stub, event, problem
 
 
 def client_of(stub: Stub) -> Client:
@@ -27,16 +27,16 @@ def stream(*states: str) -> httpx.Response:
     return httpx.Response(200, content="".join(pieces).encode())
 
 
-def test_a_server_that_starts_anew_is_waited_for() -> None:
-    """Who is attached stays so for as long as a restart takes, though a prompt has less patience."""
+def test_a_server_that_starts_again_is_waited_for() -> None:
+    """A user who is attached stays so for as long as a restart takes, though a prompt has less patience."""
     away = [httpx.ConnectError("refused")] * 8
     stub = Stub([httpx.Response(200, json=JOB), stream("queued"), *away, stream("queued", "running", "completed")])
     assert attach(client_of(stub), JOB) == 0
     assert stub.now_s > 4 * PATIENCE_S
 
 
-def test_it_is_said_that_a_server_asks_for_patience(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where another leads nothing comes for a while: who looks at that is told once why, beside the result."""
+def test_it_is_reported_that_a_server_requests_for_patience(capsys: pytest.CaptureFixture[str]) -> None:
+    """While another server leads, nothing arrives; the reason is printed once, beside the result."""
     standby = problem(503, "other leads; this one waits")
     stub = Stub([httpx.Response(200, json=JOB), standby, standby, standby, stream("queued", "completed")])
     assert attach(client_of(stub), JOB) == 0
@@ -45,7 +45,7 @@ def test_it_is_said_that_a_server_asks_for_patience(capsys: pytest.CaptureFixtur
     assert "leads" not in said.out
 
 
-def test_who_gives_up_is_told_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_gives_up_is_reported_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     """A server that stays away for a minute ends it, with the command that leads back to the job."""
     stub = Stub([httpx.Response(200, json=JOB), stream("queued"), httpx.ConnectError("refused")])
     with pytest.raises(UnavailableError):

@@ -42,8 +42,8 @@ def test_it_says_how_many_jobs_come_first(ahead: int, said: str) -> None:
     assert f"number 2 in its queue; {said}" in printed(picture(body(ahead=ahead), 1))
 
 
-def test_remedies_are_told_in_the_words_of_job_files() -> None:
-    """What would admit a job can be copied into its file: names and units are those that it takes."""
+def test_remedies_are_reported_in_the_words_of_job_files() -> None:
+    """Anything that would admit a job can be copied into its file: names and units are those that it takes."""
     dropped = {**REMEDY, "field": "max_latency_ns", "requested": 1_000_000, "admits": 0}
     lines = [line.split() for line in printed(*remedies({"remedies": [REMEDY, dropped]})).splitlines()]
     assert ["gpu_memory", "200GB", "80Gi", "north/n0"] in lines
@@ -59,7 +59,7 @@ def test_remedies_are_told_in_the_words_of_job_files() -> None:
         (0, 0, {}, "nothing in particular"),
     ],
 )
-def test_what_a_replica_does_not_need_is_not_told(
+def test_what_a_replica_does_not_need_is_not_reported(
     cpu_milli: int, memory_mib: int, resources: dict[str, Any], said: str
 ) -> None:
     """Amounts of 0 are left out."""

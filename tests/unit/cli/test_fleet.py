@@ -93,7 +93,7 @@ def test_a_wide_table_of_nodes_has_their_pods() -> None:
     assert ["14/110" in row for row in rows] == [True, False, False]
 
 
-def test_why_a_cluster_is_silent_is_cut_only_where_the_table_is_narrow() -> None:
+def test_why_a_cluster_is_unreachable_is_cut_only_where_the_table_is_narrow() -> None:
     """The words that help may be the last ones: a wide table has all of them below, each once with its cluster."""
     why = "the context 'east' of /etc/seaway/clusters/east gives no credentials: you are not logged in"
     amounts = {

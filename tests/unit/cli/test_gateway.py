@@ -97,7 +97,7 @@ def test_check_says_how_much_there_is_and_how_large_packets_may_be(run: Run, fil
 
 
 def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
-    """Who mends a file is led to each line."""
+    """A user who mends a file is led to each line."""
     text = Path(file).read_text().replace("mtu: 9000", "mtu: 900", 1).replace("- gw-3\n", "- gw-9\n")
     Path(file).write_text(text)
     reported = run.fails("check", "-f", file).splitlines()
@@ -110,8 +110,8 @@ def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reported"), [("", "no network found in it"), ("[1]", "like `gateways: []`")])
-def test_a_file_that_holds_no_network_is_told_as_such(run: Run, tmp_path: Path, text: str, reported: str) -> None:
-    """Who wrote a network is not told of jobs."""
+def test_a_file_that_holds_no_network_is_reported_as_such(run: Run, tmp_path: Path, text: str, reported: str) -> None:
+    """A user who wrote a network is not informed of jobs."""
     path = tmp_path / "network.yaml"
     path.write_text(text)
     said = run.fails("check", "-f", str(path))
@@ -169,7 +169,7 @@ def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMach
 
 
 def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: FakeMachine) -> None:
-    """Who renamed an interface learns what it keeps, beside the result."""
+    """A user who renamed an interface learns what it keeps, beside the result."""
     run("apply", "-f", file, "-g", "gw-1")
     retained = {knob: value for knob, value in machine.present.settings.items() if "wan" not in knob.name}
     machine.present = replace(machine.present, settings=retained)
@@ -181,8 +181,8 @@ def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: Fake
 
 
 @pytest.mark.usefixtures("machine")
-def test_show_tells_what_is_there(run: Run, file: str) -> None:
-    """Routes by what they do, and settings with what they were."""
+def test_show_tells_the_present_state(run: Run, file: str) -> None:
+    """Routes are shown with their behaviour, and settings with their former values."""
     assert run("show") == "nothing here is Seaway's\n"
     run("apply", "-f", file, "-g", "gw-1")
     lines = run("show", "-f", file).splitlines()
@@ -241,18 +241,18 @@ def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: py
         ),
     ],
 )
-def test_slips_are_told_with_what_there_is(run: Run, file: str, arguments: list[str], reported: str) -> None:
+def test_slips_are_reported_with_what_there_is(run: Run, file: str, arguments: list[str], reported: str) -> None:
     """An unknown name is an error that says which names there are."""
     assert run.fails(*arguments, "-f", file).startswith(reported)
 
 
-def test_a_missing_library_is_told_with_how_to_get_it(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_with_how_to_get_it(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyroute2 comes with an extra, which the error names."""
     monkeypatch.setitem(sys.modules, "pyroute2", None)
     assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: this needs pyroute2: pip install 'seaway[gateway]'\n"
 
 
-def test_other_systems_than_linux_are_told(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_than_linux_are_reported(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gateways are Linux machines."""
     monkeypatch.setattr("seaway.adapters.srv6.machine.sys.platform", "darwin")
     assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: gateways are Linux machines, and this is none\n"

@@ -45,7 +45,7 @@ def test_each_document_is_a_job_that_knows_its_lines(tmp_path: Path) -> None:
 
 
 def test_json_is_a_job_file_too(tmp_path: Path) -> None:
-    """What programs write as JSON is read as well."""
+    """Anything that programs write as JSON is read as well."""
     (job,) = read_jobs(file(tmp_path, '{"name": "x", "replicas": 2}'))
     assert job.fields == {"name": "x", "replicas": 2}
 
@@ -85,7 +85,7 @@ def test_an_error_says_where_in_the_file_it_is(tmp_path: Path, path: str, where:
         ("\n".join(f"f{n}: &f{n} [{', '.join([f'*f{n - 1}'] * 9) if n else 1}]" for n in range(9)), "more than"),
     ],
 )
-def test_what_is_no_job_file_is_told_with_its_line(tmp_path: Path, text: str | bytes, says: str) -> None:
+def test_what_is_no_job_file_is_reported_with_its_line(tmp_path: Path, text: str | bytes, says: str) -> None:
     """A file that cannot be read as jobs is refused in one line that says where."""
     with pytest.raises(RejectedError) as raised:
         read_jobs(file(tmp_path, text))
@@ -93,7 +93,7 @@ def test_what_is_no_job_file_is_told_with_its_line(tmp_path: Path, text: str | b
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     """A missing file is named."""
     with pytest.raises(RejectedError, match=r"gone\.yaml: cannot be read: No such file"):
         read_jobs(str(tmp_path / "gone.yaml"))
@@ -114,7 +114,7 @@ def test_options_go_over_what_a_file_says(tmp_path: Path) -> None:
 
 
 def test_options_alone_make_a_job() -> None:
-    """Without a file the options are the job; without either it is said what to give."""
+    """Without a file the options are the job; without either it is reported what to give."""
     (job,) = written_jobs([], {"name": "x", "run.command": ["a"]})
     assert job.fields == {"name": "x", "run": {"command": ["a"]}}
     assert job.placed(RejectedError("wrong", where="gateway")).where == "gateway"
@@ -141,7 +141,7 @@ def test_pairs_are_taken_apart_at_the_first_sign() -> None:
 
 
 def test_merging_replaces_lists_and_joins_mappings() -> None:
-    """What is given goes over what there is, as deep as both are mappings."""
+    """Anything that is given goes over what there is, as deep as both are mappings."""
     assert merged({"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"c": [2]}, "d": {"e": 1}}) == {
         "a": {"b": 1, "c": [2]},
         "d": {"e": 1},

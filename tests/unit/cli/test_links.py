@@ -89,7 +89,7 @@ def test_a_link_is_shown_as_decisions_go_by_it() -> None:
 
 
 def test_raw_figures_are_those_of_the_latest_round() -> None:
-    """Where there is one; a link that was never measured shows what was told."""
+    """Where there is one; a link that was never measured shows what was reported."""
     rows = printed(table({"links": [link("gw-1"), link("gw-5", raw=None)]}, raw=True, wide=False))
     assert rows[1].split()[2:8] == ["14", "ms", "2", "ms", "20", "%"]
     assert rows[2].split()[2:8] == ["10", "ms", "1", "ms", "0", "%"]

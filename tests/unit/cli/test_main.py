@@ -24,14 +24,14 @@ PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run the command line, which has to end well, and return what it prints."""
+    """Run the command line, which has to succeed, and return what it prints."""
     with pytest.raises(SystemExit) as done:
         main(arguments)
     assert not done.value.code
     return capsys.readouterr().out
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """--version says which version runs."""
     assert output(capsys, "--version") == f"seaway {__version__}\n"
 
@@ -43,7 +43,7 @@ def test_every_policy_and_plugin_is_listed(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever asks for help sees commands to copy."""
+    """Anyone who asks for help sees commands to copy."""
     assert "seaway replay --nodes nodes.csv --jobs jobs.csv" in output(capsys, "replay", "--help")
 
 
@@ -77,7 +77,7 @@ def test_a_terminal_without_the_marks_of_tables_shows_others() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", [PLAIN, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "gbk"}])
 def test_what_is_written_to_a_file_is_whole(encoding: dict[str, str], tmp_path: Path) -> None:
-    """Data is UTF-8 there, with every mark, whatever the terminal's encoding; no `?` stands in place of a name."""
+    """Data is UTF-8 there, with every mark, whatever the terminal's encoding; no `?` is in place of a name."""
     file = tmp_path / "said"
     with file.open("wb") as opened:
         done = subprocess.run(SAYS, stdout=opened, stderr=subprocess.PIPE, check=True, env={**os.environ, **encoding})

@@ -13,7 +13,7 @@ from seaway import AsyncClient, Client
 from seaway.cli.jobs import many_logs
 from seaway.cli.jobs.many_logs import Printer, Source, Wanted, choose, follow_all, read_all
 from seaway.domain.errors import RejectedError
-from tests.unit.client.asking import JOB, SERVER, TOKEN, Handler, problem
+from tests.unit.client.requesting import JOB, SERVER, TOKEN, Handler, problem
 
 RUNS = {**JOB, "replicas": 3}
 
@@ -56,7 +56,7 @@ def wanted(*replicas: int, every: bool = False, container: str = "", every_conta
     ],
 )
 def test_logs_are_chosen_by_replica_and_container(asked: Wanted, labels: list[str]) -> None:
-    """The first of both where nothing is said; of a replica of which no container is known, its first."""
+    """The first of both where nothing is reported; of a replica of which no container is known, its first."""
     _, found = choose(client(), "train", asked, follow=True)
     assert [each.label for each in found] == labels
 
@@ -70,7 +70,10 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 
 def test_so_many_are_followed_and_any_number_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream holds a connection of its cluster, which others need too; who asks for more is told how to choose."""
+    """A stream holds a connection of its cluster, which others need too.
+
+    Who asks for more is reported how to choose.
+    """
     monkeypatch.setattr(many_logs, "MAX_FOLLOWED", 2)
     with pytest.raises(RejectedError, match="these are 3 logs, and 2 are followed at a time: name some by --replica"):
         choose(client(), "train", wanted(every=True), follow=True)
@@ -97,7 +100,7 @@ def test_containers_are_looked_up_once_the_job_runs(capsys: pytest.CaptureFixtur
 
 
 def test_one_that_cannot_be_read_does_not_keep_from_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line says whose it is; what went wrong is told beside them, and in the exit code."""
+    """Each line says whose it is; what went wrong is reported beside them, and in the exit code."""
 
     def shows(request: httpx.Request) -> httpx.Response:
         replica = request.url.params["replica"]
@@ -127,7 +130,7 @@ def test_one_log_alone_is_printed_as_it_is(
 def test_labels_have_colours_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replicas are told apart at a glance; no one who set NO_COLOR sees any."""
+    """Replicas are distinguished at a glance; no one who set NO_COLOR sees any."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     sources = [Source(0), Source(1)]
     for source in sources:
@@ -175,8 +178,8 @@ def test_logs_that_are_followed_end_each_for_itself(capsys: pytest.CaptureFixtur
 
         sources = [Source(0), Source(1), Source(2)]
         printer = Printer(sources, labelled=None)
-        asking = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
-        await follow_all(asking, "train", sources, 10, printer)
+        requesting = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
+        await follow_all(requesting, "train", sources, 10, printer)
         return printer
 
     printer = asyncio.run(run())
@@ -200,8 +203,8 @@ def test_who_stops_lets_go_of_all() -> None:
             return httpx.Response(200, stream=Lines(replica, [], never, held[int(replica)]))
 
         sources = [Source(0), Source(1), Source(2)]
-        asking = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
-        following = asyncio.create_task(follow_all(asking, "train", sources, 10, Printer(sources, labelled=None)))
+        requesting = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
+        following = asyncio.create_task(follow_all(requesting, "train", sources, 10, Printer(sources, labelled=None)))
         while len(begun) < len(sources):
             await asyncio.sleep(0)
         following.cancel()

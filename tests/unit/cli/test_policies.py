@@ -22,7 +22,7 @@ from seaway.learning.policies.library import FolderLibrary
 from seaway.learning.policies.onnx_message import MISSING
 from seaway.learning.policies.signature import read_trusted, require_trusted
 from tests.fakes.policies import cluster_policy, node_policy
-from tests.unit.client.asking import SERVER, Stub, problem
+from tests.unit.client.requesting import SERVER, Stub, problem
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> s
 
 
 def test_a_policy_is_imported_listed_and_removed(capsys: pytest.CaptureFixture[str], data: Path) -> None:
-    """What is imported is listed among the others, with what it does, until it is removed."""
+    """Anything that is imported is listed among the others, with what it does, until it is removed."""
     retained = run(capsys, "import", "best.policy")
     assert str(data / "policies" / "mine.policy") in retained
     assert cluster_policy("mine").digest in retained
@@ -59,7 +59,10 @@ def test_a_policy_is_imported_listed_and_removed(capsys: pytest.CaptureFixture[s
 
 
 def test_what_was_not_imported_is_neither_removed_nor_exported(capsys: pytest.CaptureFixture[str], data: Path) -> None:
-    """What comes with Seaway is always there, as on a server; a heuristic has no file that could be written."""
+    """Anything that comes with Seaway is always there, as on a server.
+
+    A heuristic has no file that could be written.
+    """
     for name in ("pilot", "seaway"):
         assert f"policy '{name}' is built in and cannot be removed" in run(capsys, "rm", name, code=2)
     assert "is a heuristic and has no file" in run(capsys, "export", "seaway", code=2)
@@ -68,7 +71,7 @@ def test_what_was_not_imported_is_neither_removed_nor_exported(capsys: pytest.Ca
 
 
 def test_what_is_no_policy_file_is_refused_in_our_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a library says of an archive is left out."""
+    """Anything that a library says of an archive is left out."""
     Path("text.policy").write_text("text", encoding="utf-8")
     assert run(capsys, "show", "text.policy", code=2) == ("error: text.policy: not a policy file, or a truncated one\n")
 
@@ -85,7 +88,7 @@ def test_a_policy_is_imported_under_another_name(capsys: pytest.CaptureFixture[s
 
 
 def test_a_policy_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """A file, an imported policy and a heuristic are shown with what is known of them."""
+    """A file, an imported policy and a heuristic are shown with the known state of them."""
     text = run(capsys, "show", "best.policy")
     assert "cluster, for 2 clusters" in text
     assert "unsigned" in text
@@ -117,7 +120,7 @@ def test_a_policy_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
 def test_policies_are_shown_and_exported_where_nothing_can_be_tried(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading a file takes no onnxruntime; it is said that the policy was not tried."""
+    """Reading a file takes no onnxruntime; it is reported that the policy was not tried."""
     run(capsys, "import", "best.policy")
 
     def missing(*_: object) -> None:
@@ -137,7 +140,7 @@ def test_policies_are_shown_and_exported_where_nothing_can_be_tried(
 
 
 def test_the_settings_of_a_policy_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """How it was trained stands below what it says of itself."""
+    """The way how it was trained stands below what it says of itself."""
     file = cluster_policy("mine")
     manifest = replace(file.manifest, config={"algo": "ddpg", "layers": [128, 64]})
     write_policy(Path("best.policy"), PolicyFile(manifest, file.model, file.trials))
@@ -149,7 +152,7 @@ def test_the_settings_of_a_policy_are_shown(capsys: pytest.CaptureFixture[str]) 
 def test_operators_see_how_a_policy_did_as_a_shadow(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A policy of the server is shown with what its model decided as the shadow of each queue, to who may see it."""
+    """A policy of the server is shown with its decisions as the shadow of each visible queue."""
     body = policy_store.shown_file(cluster_policy("mine"))
     row = {"queue": "batch", "shadow": f"mine@{body['trained']['model_sha256'][:12]}"}
     counts = {"jobs": 1_000, "answered": 900, "fallbacks": 60}
@@ -169,7 +172,7 @@ def test_operators_see_how_a_policy_did_as_a_shadow(
 
 
 def test_a_policy_is_signed_by_a_key_as_openssh_makes_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """What is printed is the line that servers trust it by."""
+    """Anything that is printed is the line that servers trust it by."""
     key = tmp_path / "key"
     try:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)

@@ -8,7 +8,7 @@ import pytest
 from seaway import Client
 from seaway.cli.admin import queues
 from seaway.cli.main import main
-from tests.unit.client.asking import SERVER, Stub, problem
+from tests.unit.client.requesting import SERVER, Stub, problem
 
 QUEUE = {"name": "q", "tenant": "", "pool": "near", "policy": "fgd", "shadow": "", "open": True, "description": "one"}
 
@@ -23,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch, stub: Stub, *options: str) -> int:
     return int(done.value.code or 0)
 
 
-def test_a_change_goes_over_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_goes_over_no_one_elses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a queue changed since it was read it is read again, so that what is not said stays as it is by now."""
     stale = problem(412, "the queue 'q' is another by now")
     there = [{**QUEUE, "version": "a"}, {**QUEUE, "description": "two", "version": "b"}]
@@ -40,7 +40,7 @@ def test_a_change_goes_over_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After some tries it is told instead of going on for ever."""
+    """After some tries it is reported instead of going on for ever."""
     stale = problem(412, "the queue 'q' is another by now")
     stub = Stub([*[httpx.Response(200, json={**QUEUE, "version": "a"}), stale] * queues.TRIES])
     assert run(monkeypatch, stub) == 2
@@ -48,7 +48,7 @@ def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("field", ["shadow", "policy"])
-def test_who_names_no_policy_as_a_shadow_is_told_how_to_have_none(
+def test_who_names_no_policy_as_a_shadow_is_reported_how_to_have_none(
     field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`none` is a name like any other: what clears the shadow stands behind the names there are."""

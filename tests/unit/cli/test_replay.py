@@ -60,7 +60,7 @@ def test_the_arrival_of_jobs_can_be_stopped(files: list[str], capsys: pytest.Cap
 
 
 def test_departures_add_waits(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """With departures jobs wait and end, and how long is told."""
+    """With departures jobs wait and end, and how long is reported."""
     replay(*files, "--policy", "bestfit", "--departures", "-o", "json")
     record = json.loads(capsys.readouterr().out)[0]
     assert (record["placed"], record["refused"], record["makespan_s"]) == (6, 0, 201)
@@ -93,7 +93,7 @@ def test_the_picture_is_drawn(files: list[str], tmp_path: Path, suffix: str) -> 
 def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is unknown is left blank in the curve, and a picture of nothing is not drawn."""
+    """Anything that is unknown is left blank in the curve, and a picture of nothing is not drawn."""
     (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu\nn0,96000,393216,0\n")
     curve = tmp_path / "curve.csv"
     assert replay(*files, "--policy", "bestfit", "--curve", str(curve)) == 0
@@ -132,7 +132,7 @@ def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
 def test_bad_options_get_one_line_and_exit_code_2(
     files: list[str], arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the user can mend is said in one line on standard error, without a traceback."""
+    """Anything that the user can mend is reported in one line on standard error, without a traceback."""
     assert replay(*files, *arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith(line)
@@ -172,7 +172,7 @@ def test_bad_files_get_one_line_that_names_file_line_and_column(
 def test_other_nodes_and_jobs_in_order_files_are_rejected(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An order that names what is not there is a mistake, told like any other."""
+    """An order that names what is not there is a mistake, reported like any other."""
     order = tmp_path / "order.csv"
     order.write_text("name\njob-1\njob-9\n")
     assert replay(*files, "--policy", "bestfit", "--job-order", str(order)) == 2

@@ -14,7 +14,7 @@ from seaway.domain.errors import RejectedError
 
 
 def test_the_age_of_a_process_counts_from_its_start() -> None:
-    """What was imported before anybody could look at a clock counts as well."""
+    """Anything that was imported before anybody could look at a clock counts as well."""
     code = """if True:
         import time
         began = time.monotonic()
@@ -36,7 +36,7 @@ def test_where_the_system_does_not_tell_it_counts_from_the_import(monkeypatch: p
 
 
 def test_the_wait_for_the_lease_is_no_part_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for weeks until it is to lead is ready soon after that, and says both."""
+    """A waiting user for weeks until it is to lead is ready soon after that, and says both."""
     monkeypatch.setattr(serving, "age_s", lambda: 95.4)
     assert serving._ready_after(0.0) == "95.4 s"  # noqa: SLF001
     assert serving._ready_after(90.0) == "5.4 s, and 90.0 s until it was to lead"  # noqa: SLF001
@@ -64,8 +64,8 @@ def test_files_for_tls_are_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("host", "other"), [("192.0.2.1", "--host"), ("127.0.0.1", "--port")])
-def test_an_address_that_cannot_be_taken_is_told(host: str, other: str) -> None:
-    """An address that is not this machine's is told apart from a port that is in use."""
+def test_an_address_that_cannot_be_taken_is_reported(host: str, other: str) -> None:
+    """An address that is not this machine's is distinguished from a port that is in use."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""What is shown of one job."""
+"""Anything that is shown of one job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from seaway.cli.jobs.show import _picture
-from tests.unit.client.asking import JOB
+from tests.unit.client.requesting import JOB
 
 
 def rows(workloads: list[dict[str, Any]], *, wide: bool = True) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What `seaway simulate` does with what is typed."""
+"""Anything that `seaway simulate` does with what is typed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def server() -> Iterator[tuple[str, SimulatedBackends]]:
 
 
 def test_serve_says_where_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts it reads what there is and where, and state is kept where it was asked to be."""
+    """Anyone who starts it reads what there is and where, and state is kept where it was asked to be."""
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_: None)
     done = run(
         "serve", "--fleet", str(EXAMPLE), "--port", "0", "--data", str(tmp_path / "state"), "--start-delay", "20ms"
@@ -59,7 +59,7 @@ def test_a_folder_serves_one_process(tmp_path: Path) -> None:
 
 
 def test_a_port_serves_one_process(server: tuple[str, SimulatedBackends]) -> None:
-    """A port that is taken is said to be."""
+    """A port that is taken is reported to be."""
     with pytest.raises(RejectedError, match="cannot listen on"):
         run("serve", "--port", server[0].rpartition(":")[2])
 
@@ -89,8 +89,8 @@ def test_faults_are_ordered_and_ended(server: tuple[str, SimulatedBackends]) -> 
     assert ready()
 
 
-def test_mistakes_come_back_from_the_server(server: tuple[str, SimulatedBackends]) -> None:
-    """What is wrong with an order is said as the server says it."""
+def test_mistakes_return_from_the_server(server: tuple[str, SimulatedBackends]) -> None:
+    """Anything that is wrong with an order is reported as the server says it."""
     url, _ = server
     with pytest.raises(RejectedError, match="kind: fault 'flood' not found; available: node, device"):
         run("fault", "flood", "cluster-1", "--server", url)
@@ -103,7 +103,7 @@ def test_mistakes_come_back_from_the_server(server: tuple[str, SimulatedBackends
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
-    """Who orders a fault where no one listens learns whom was asked."""
+    """A user who orders a fault where no one listens learns whom was asked."""
     with pytest.raises(UnavailableError, match=r"at http://127\.0\.0\.1:1 does not answer"):
         run("heal", "all", "cluster-1", "--server", "http://127.0.0.1:1")
 

@@ -45,7 +45,7 @@ def learned(folder: Path) -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.slow
 def test_a_run_for_each_instance_and_seed(toys: str, tmp_path: Path) -> None:
-    """Two instances and two seeds are four runs, each with a policy at the end, and each is told of."""
+    """Two instances and two seeds are four runs, each with a policy at the end, and each is informed of."""
     result = run("--algo", "ddpg", "--instances", toys, "--each", "--seeds", "2", "--out", str(tmp_path / "o"), *SHORT)
     assert result.exit_code == 0
     names = [f"ddpg-toy-{instance}-seed{seed}" for instance in (0, 1) for seed in (0, 1)]
@@ -86,8 +86,8 @@ def test_runs_that_are_there_are_not_written_over(toys: str, tmp_path: Path) -> 
         ("--seeds many", "--seeds: 'many' is neither how many seeds"),
     ],
 )
-def test_what_is_wrong_is_said(typed: str, says: str, toys: str) -> None:
-    """Each mistake is said with the option that has it, and nothing begins."""
+def test_what_is_wrong_is_reported(typed: str, says: str, toys: str) -> None:
+    """Each mistake is reported with the option that has it, and nothing begins."""
     with pytest.raises(RejectedError) as error:
         run("--algo", "ddpg", "--instances", toys, *typed.split())
     assert str(error.value).startswith(says)

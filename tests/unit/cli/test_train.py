@@ -1,4 +1,4 @@
-"""What `seaway train` does with what is typed."""
+"""Anything that `seaway train` does with what is typed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def toy(tmp_path: Path) -> str:
         ("--resume --out missing", "missing: no run found"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_written(
+def test_what_is_wrong_is_reported_before_anything_is_written(
     arguments: str, says: str, toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each mistake is one line with the option that has it, and leaves no folder behind."""
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
 
 
 @pytest.mark.parametrize("more", [[], ["--seeds", "2"], ["--seeds", "2", "--workers", "2"]])
-def test_what_is_missing_is_said_with_how_to_get_it(
+def test_what_is_missing_is_reported_with_how_to_get_it(
     more: list[str], toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An installation without some package names it and the extra that has it, once, and leaves no folder behind."""
@@ -80,7 +80,7 @@ def test_what_is_missing_is_said_with_how_to_get_it(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_learns_is_informed_of_and_goes_on(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what was reached and what to type next; the same command with --resume goes on, or begins."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
     monkeypatch.setattr("seaway.learning.runs.run.export", lambda *_: None)
@@ -102,7 +102,7 @@ def test_a_run_learns_is_told_of_and_goes_on(toy: str, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("more", [[], ["--set", "candidates=2"]])
-def test_a_setting_that_changes_nothing_is_said_once(
+def test_a_setting_that_changes_nothing_is_reported_once(
     more: list[str], toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run goes on as it was asked for; what would make the setting count stands beside it."""
@@ -116,7 +116,7 @@ def test_a_setting_that_changes_nothing_is_said_once(
         assert reported.stderr.count(says) == (not more)
 
 
-def test_the_first_signal_asks_and_the_second_ends() -> None:
+def test_the_first_signal_requests_and_the_second_ends() -> None:
     """After the first, signals do again what they did before."""
     ended, before = Ended(), {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
     with ended_by_signals(ended):
@@ -127,7 +127,7 @@ def test_the_first_signal_asks_and_the_second_ends() -> None:
     assert {each: signal.getsignal(each) for each in before} == before
 
 
-def test_where_nobody_sees_a_bar_each_best_is_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_where_no_one_sees_a_bar_each_best_is_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A log has the episodes that matter, not all."""
     with RunWatch(Ended()) as watch:
         watch.begins(Plan(tmp_path, "ddpg", 9))
@@ -163,6 +163,6 @@ def test_a_run_without_a_place_is_named_after_what_it_is() -> None:
 
 
 def test_the_help_names_every_algorithm() -> None:
-    """Who reads it can choose."""
+    """A user who reads it can choose."""
     text = run("--help").output
     assert all(name in text for name in ALGOS)

@@ -7,7 +7,7 @@ from seaway.cli.main import main
 
 
 @pytest.mark.slow
-def test_up_once_runs_a_demo_to_its_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_once_runs_a_demo_to_completion(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A newcomer sees what came of 300 jobs, where one went, and why another had to wait."""
     monkeypatch.setenv("COLUMNS", "120")
     with pytest.raises(SystemExit) as done:
@@ -23,7 +23,7 @@ def test_up_once_runs_a_demo_to_its_end(capsys: pytest.CaptureFixture[str], monk
 
 
 @pytest.mark.slow
-def test_up_once_tells_programs_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_up_once_tells_programs_what_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """-o json has jobs by state, how many were turned away and why, waits, the busiest moment and how long it took."""
     fleet = tmp_path / "fleet.yaml"
     node = '{name: "n{}", count: 2, cpu: 32, memory: 256Gi, gpus: 4, model: T4, gpu_memory: 15Gi}'
@@ -41,7 +41,7 @@ def test_up_once_tells_programs_what_came_of_it(tmp_path: Path, capsys: pytest.C
 
 
 def test_up_once_takes_no_option_that_it_would_not_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What has no meaning for a demo is refused, all of it in one line; so is -o for a server."""
+    """Anything that has no meaning for a demo is refused, all of it in one line; so is -o for a server."""
     with pytest.raises(SystemExit) as done:
         main(["up", "--once", "--port", "1", "--data", str(tmp_path), "--tls-key", "k", "--simulated", "http://h"])
     assert done.value.code == 2
@@ -52,10 +52,10 @@ def test_up_once_takes_no_option_that_it_would_not_use(tmp_path: Path, capsys: p
     assert "--once" in capsys.readouterr().err
 
 
-def test_wrong_settings_are_told_together(
+def test_wrong_settings_are_reported_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every mistake in the settings is said at once, with where it stands."""
+    """Every mistake in the settings is reported at once, with where it stands."""
     config = tmp_path / "seaway.toml"
     config.write_text('[server]\nprot = 1\n[control]\nstale_after_s = "soon"\n', encoding="utf-8")
     monkeypatch.setenv("SEAWAY_SERVER_PORT", "many")

@@ -31,7 +31,7 @@ def test_options_go_over_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [[], ["gpus"], ["=2"], ["resources..gpus=2"], ["a=["]])
 def test_what_is_no_change_is_refused(given: list[str]) -> None:
-    """Nothing to change, a field without a value or a value that is none are told."""
+    """Nothing to change, a field without a value or a value that is none are reported."""
     with pytest.raises(RejectedError):
         patch_of(None, given)
 
@@ -64,7 +64,7 @@ def test_only_what_differs_is_a_change(patch: dict[str, Any], changes: list[tupl
     ],
 )
 def test_it_says_when_what_runs_is_stopped(state: str, path: str, stops: bool) -> None:
-    """Whoever changes what a running job hangs on is told that it restarts."""
+    """Anyone who changes what a running job hangs on is reported that it restarts."""
     console = Console(width=100)
     with console.capture() as shown:
         console.print(picture({"state": state}, [(path, 1, 2)]))
@@ -73,8 +73,8 @@ def test_it_says_when_what_runs_is_stopped(state: str, path: str, stops: bool) -
 
 
 def test_states_and_fields_are_those_of_jobs() -> None:
-    """What the command believes of jobs is so."""
+    """Anything that the command believes of jobs is so."""
     assert set(PLACED) == {state.value for state in PLACED_STATES}
     assert {path.partition(".")[0] for path in KEEPS_RUNNING} <= set(JobIn.model_fields)
     said = job_spec._workload_fields.__doc__ or ""  # noqa: SLF001
-    assert "all but name, labels, priority, queue, length, limits, data and breaches" in said
+    assert "not: name, labels, priority, queue, duration, limits, data and the action for SLO violations" in said

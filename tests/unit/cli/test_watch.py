@@ -1,4 +1,4 @@
-"""Who watches a run is told the truth about its end."""
+"""A user who watches a run is reported the truth about its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seaway.learning.training.listener import Plan
 @pytest.mark.parametrize(
     ("exporting", "says"), [(False, "stopping after this episode"), (True, "writes its policy file")]
 )
-def test_a_signal_is_answered_by_what_it_does(exporting: bool, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_is_answered_by_cause_it_does(exporting: bool, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No episode ends, and there is nothing to go on with, once the policy file is being written."""
     ended = Ended()
     with ended_by_signals(ended), RunWatch(ended) as watch:

@@ -1,4 +1,4 @@
-"""What commands say where the extras are not installed."""
+"""Anything that commands say where the extras are not installed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(missing: str, typed: str, cwd: Path, module: str = "seaway.cli.main") ->
         ("policies import pilot.policy", "pip install 'seaway[policy]'"),
     ],
 )
-def test_it_is_said_what_to_install(typed: str, says: str, toy: str, tmp_path: Path) -> None:
+def test_it_is_reported_what_to_install(typed: str, says: str, toy: str, tmp_path: Path) -> None:
     """A command that needs an extra names it in one line, the last, without a traceback."""
     run(f"{LEARN} {POLICY}", "policies export pilot", tmp_path)
     (tmp_path / "joined.toml").write_text('[[plugin]]\nname = "trained"\npolicy = "pilot"\n', encoding="utf-8")
@@ -76,7 +76,7 @@ def test_it_is_said_what_to_install(typed: str, says: str, toy: str, tmp_path: P
     ],
 )
 def test_all_else_works(typed: str, says: str, toy: str, tmp_path: Path) -> None:
-    """What needs no extra is done without them; what of it cannot be done is said."""
+    """Anything that needs no extra is done without them; what of it cannot be done is reported."""
     done = run(f"{LEARN} {POLICY}", typed.replace("TOY", toy), tmp_path)
     assert done.returncode == 0, done.stderr
     assert says in done.stdout + done.stderr

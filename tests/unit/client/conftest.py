@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.client.asking import Awaiting, Waiting
+from tests.unit.client.requesting import Awaiting, Waiting
 
 
 @pytest.fixture(params=[Waiting(), Awaiting()], ids=["sync", "async"])
 def ask(request: pytest.FixtureRequest) -> Waiting | Awaiting:
     """Return what asks by one of the clients."""
-    asking: Waiting | Awaiting = request.param
-    return asking
+    requesting: Waiting | Awaiting = request.param
+    return requesting
 
 
 @pytest.fixture(autouse=True)

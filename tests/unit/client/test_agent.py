@@ -1,4 +1,4 @@
-"""What an agent says over HTTP, and what it understands."""
+"""Anything that an agent says over HTTP, and what it understands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seaway.client.sync import Client
 from seaway.domain.gateways import Method, NetworkConfig, ProbeConfig
 from seaway.wire.network_in import network_text
 from seaway.wire.network_views import ReportIn, TargetList, target_list_fields, wanted_fields
-from tests.unit.client.asking import SERVER, TOKEN
+from tests.unit.client.requesting import SERVER, TOKEN
 
 FULL = Assignment(
     "7",
@@ -45,7 +45,7 @@ def saying(status: int, body: Any) -> HttpController:  # noqa: ANN401  # any JSO
 
 
 def test_assignment_is_read_as_it_was_written() -> None:
-    """What the control plane writes of an agent's duty, the agent reads as the same."""
+    """Anything that the control plane writes of an agent's duty, the agent reads as the same."""
     shown = TargetList.model_validate(target_list_fields("gw-1", FULL)).model_dump(mode="json")
     asked = []
 
@@ -58,20 +58,20 @@ def test_assignment_is_read_as_it_was_written() -> None:
 
 
 def test_a_duty_that_holds_is_not_sent_again() -> None:
-    """What the server has no other version of is what is to be done still."""
+    """Anything that the server has no other version of is what is to be done still."""
     shown, tags = TargetList.model_validate(target_list_fields("gw-1", FULL)).model_dump(mode="json"), []
 
     def answer(request: httpx.Request) -> httpx.Response:
         tags.append(request.headers.get("If-None-Match"))
         return httpx.Response(304) if tags[-1] else httpx.Response(200, json=shown, headers={"ETag": '"7"'})
 
-    asking = controller(answer)
-    assert [asking.assignment(), asking.assignment()] == [FULL, FULL]
+    requesting = controller(answer)
+    assert [requesting.assignment(), requesting.assignment()] == [FULL, FULL]
     assert tags == [None, '"7"']
 
 
 def test_report_is_read_as_it_was_written() -> None:
-    """What an agent writes, the control plane reads as the same."""
+    """Anything that an agent writes, the control plane reads as the same."""
     bodies = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -105,7 +105,7 @@ def test_own_address() -> None:
     ],
 )
 def test_duty_that_makes_no_sense_is_not_taken(change: dict[str, Any]) -> None:
-    """What cannot be probed is no duty, and does not end the agent."""
+    """Anything that cannot be probed is no duty, and does not end the agent."""
     with pytest.raises(AnswerError, match="invalid targets"):
         saying(200, {**target_list_fields("gw-1", FULL), **change}).assignment()
 
@@ -121,7 +121,7 @@ def test_duty_that_makes_no_sense_is_not_taken(change: dict[str, Any]) -> None:
     ],
 )
 def test_answers_to_reports(status: int, error: type[Exception]) -> None:
-    """Refusals are told apart by what is to be done about them, after one try."""
+    """Refusals are distinguished by their remedy, after one try."""
     tried = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -155,8 +155,8 @@ def test_only_a_server_says_after_how_long_to_come_again() -> None:
     def away(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
-    asking = httpx.Response(503, headers={"Retry-After": "7"})
-    for answer, seconds in ((away, 0), (lambda _: asking, 7)):
+    requesting = httpx.Response(503, headers={"Retry-After": "7"})
+    for answer, seconds in ((away, 0), (lambda _: requesting, 7)):
         with pytest.raises(UnavailableError) as unavailable:
             controller(answer).take(REPORT)
         assert unavailable.value.retry_after_s == seconds

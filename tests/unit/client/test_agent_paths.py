@@ -1,4 +1,4 @@
-"""What a gateway that follows says over HTTP, and what it understands."""
+"""Anything that a gateway that follows says over HTTP, and what it understands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seaway.domain.gateways import Pair
 from seaway.wire.network_in import network_text
 from seaway.wire.network_views import AppliedIn, wanted_fields
 from tests.fakes.gateways import make_network, make_path
-from tests.unit.client.asking import SERVER, TOKEN
+from tests.unit.client.requesting import SERVER, TOKEN
 
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])
 BODY = wanted_fields("gw-1", network_text(NETWORK), 4, {"gw-3": "via-2"}, {"gw-3": "direct"})
@@ -31,7 +31,7 @@ def steerer(body: object, asked: list[httpx.Request]) -> HttpSteerer:
 
 
 def test_what_is_wanted_is_read_as_it_was_written() -> None:
-    """What the control plane writes of a gateway, the gateway reads as the same, and confirms as that one reads it."""
+    """The gateway and the control plane read each other's messages without a loss."""
     asked: list[httpx.Request] = []
     over_http = steerer(BODY, asked)
     wanted = over_http.wanted()
@@ -50,7 +50,10 @@ def test_what_is_wanted_is_read_as_it_was_written() -> None:
 
 
 def test_what_holds_is_not_sent_again() -> None:
-    """Who follows says what he has; where that still holds it is wanted again, and what is new takes its place."""
+    """A user who follows says what he has.
+
+    Where that still holds it is wanted again, and what is new takes its place.
+    """
     tags, bodies = ['"4.a"', '"4.a"', '"4.b"'], []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -67,7 +70,7 @@ def test_what_holds_is_not_sent_again() -> None:
     assert len(bodies) == 2
 
 
-def test_a_server_that_says_nothing_changed_to_who_has_nothing_is_none() -> None:
+def test_a_server_that_says_nothing_changed_to_a_user_who_has_nothing_is_none() -> None:
     """304 is an answer to a tag that was sent, and to nothing else."""
     client = Client(SERVER, TOKEN, pace=Pace(0), transport=httpx.MockTransport(lambda _: httpx.Response(304)))
     with pytest.raises(AnswerError):
@@ -76,6 +79,6 @@ def test_a_server_that_says_nothing_changed_to_who_has_nothing_is_none() -> None
 
 @pytest.mark.parametrize("change", [{"network": {"gateways": 7}}, {"active": 7}, {"network": None}])
 def test_what_makes_no_sense_is_not_wanted(change: dict[str, object]) -> None:
-    """An answer that cannot be a network is told as such, and nothing is done by it."""
+    """An answer that cannot be a network is reported as such, and nothing is done by it."""
     with pytest.raises(AnswerError, match="invalid configuration"):
         steerer({**BODY, **change}, []).wanted()

@@ -25,13 +25,13 @@ from seaway.client.errors import (
 from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
-from tests.unit.client.asking import JOB, TOKEN, Awaiting, Stub, Waiting, problem
+from tests.unit.client.requesting import JOB, TOKEN, Awaiting, Stub, Waiting, problem
 
 AttentionParams = Waiting | Awaiting
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    """What one client can do the other can, with the same parameters and the same words of help."""
+    """Anything that one client can do the other can, with the same parameters and the same words of help."""
     public = [name for name in dir(Client) if not name.startswith("_")]
     assert public == [name for name in dir(AsyncClient) if not name.startswith("_")]
     for name in public:
@@ -71,7 +71,7 @@ def test_a_job_is_submitted_however_it_is_written(
 
 
 def test_yaml_is_sent_as_it_is(ask: AttentionParams) -> None:
-    """What people wrote comes to the server letter by letter, and nothing can go over it."""
+    """Anything that people wrote comes to the server letter by letter, and nothing can go over it."""
     stub = Stub([httpx.Response(201, json=JOB)])
     text = "name: train  # at night\nresources: {gpus: 1}\n"
     assert isinstance(ask(stub, "submit", text), JobOut)
@@ -107,7 +107,7 @@ def test_patience_ends(ask: AttentionParams) -> None:
 
 
 def test_pauses_grow(ask: AttentionParams) -> None:
-    """Between tries a client waits longer and longer, so that a server that comes back is not run over."""
+    """Between tries a client waits longer and longer, so that a server that returns is not run over."""
     stub = Stub([httpx.ConnectError("refused")])
     with pytest.raises(UnavailableError):
         ask(stub, "job", "train")
@@ -115,7 +115,7 @@ def test_pauses_grow(ask: AttentionParams) -> None:
     assert stub.pauses[5] > 1
 
 
-def test_a_long_retry_after_is_told_at_once(ask: AttentionParams) -> None:
+def test_a_long_retry_after_is_reported_at_once(ask: AttentionParams) -> None:
     """Where the server asks for more patience than there is, no one waits in vain, and the error says how long."""
     stub = Stub([httpx.Response(503, headers={"Retry-After": "600"}, json={"detail": "the database is away"})])
     with pytest.raises(UnavailableError, match="the database is away") as raised:
@@ -154,7 +154,7 @@ def test_what_may_not_happen_twice_is_sent_once(ask: AttentionParams, method: tu
         (500, InvariantError),
     ],
 )
-def test_errors_are_sorted_by_what_to_do(ask: AttentionParams, status: int, kind: type[SeawayError]) -> None:
+def test_errors_are_sorted_by_cause_to_do(ask: AttentionParams, status: int, kind: type[SeawayError]) -> None:
     """Each status becomes the exception of its remedy, and its message is what the server said."""
     with pytest.raises(kind, match="said why") as raised:
         ask(Stub([problem(status, "said why")]), "job", "train")
@@ -171,7 +171,7 @@ def test_clients_get_the_error_that_the_server_had(kind: type[SeawayError]) -> N
     assert (type(error), str(error)) == (kind, "said why")
 
 
-def test_every_wrong_field_is_told(ask: AttentionParams) -> None:
+def test_every_wrong_field_is_reported(ask: AttentionParams) -> None:
     """A rejection says which fields are wrong and how to mend each."""
     errors = [{"field": "resources.gpus", "message": "too many"}, {"field": "name", "message": "is missing"}]
     with pytest.raises(RejectedError, match=r"resources\.gpus: too many") as raised:
@@ -186,8 +186,8 @@ def test_what_is_no_seaway_server_is_recognised(ask: AttentionParams, body: byte
         ask(Stub([httpx.Response(200, content=body)]), "job", "train")
 
 
-def test_an_error_page_of_a_proxy_is_told_as_it_is(ask: AttentionParams) -> None:
-    """An error without problem details is told with its status and the start of its text."""
+def test_an_error_page_of_a_proxy_is_reported_as_it_is(ask: AttentionParams) -> None:
+    """An error without problem details is reported with its status and the start of its text."""
     with pytest.raises(UnknownError, match="404 Not Found: <h1>nothing</h1>"):
         ask(Stub([httpx.Response(404, content=b"<h1>nothing</h1>")]), "job", "train")
 
@@ -233,7 +233,7 @@ def test_a_queue_can_be_set_as_it_was_seen(ask: AttentionParams) -> None:
 
 
 def test_history_is_gone_through_page_by_page(ask: AttentionParams) -> None:
-    """What was measured comes to its end, or as far as is wanted."""
+    """Anything that was measured comes to completion, or as far as is wanted."""
     link = {
         "source": "a",
         "target": "b",
@@ -263,15 +263,15 @@ def test_a_name_stays_one_part_of_the_path(ask: AttentionParams, name: str) -> N
 
 @pytest.mark.parametrize("name", ["../tokens", "ja/explain"])
 def test_no_name_has_a_slash(ask: AttentionParams, name: str) -> None:
-    """What servers would take for another path is not sent."""
+    """Anything that servers would take for another path is not sent."""
     stub = Stub([httpx.Response(200, json=JOB)])
     with pytest.raises(RejectedError, match="no name has"):
         ask(stub, "job", name)
     assert stub.requests == []
 
 
-def test_who_is_no_seaway_server_is_told_so() -> None:
-    """What every answer of Seaway has is not missing by chance."""
+def test_who_is_no_seaway_server_is_reported_so() -> None:
+    """Anything that every answer of Seaway has is not missing by chance."""
     body = decoded(b'{"hello": "world"}')
     assert body["hello"] == "world"
     with pytest.raises(AnswerError, match="not an answer of a Seaway server; it has no 'jobs'"):

@@ -31,7 +31,7 @@ def test_without_any_setting_the_local_server_is_meant() -> None:
 
 
 def test_the_local_server_is_found_with_its_token() -> None:
-    """What `seaway up` notes in its data folder is enough to speak to it."""
+    """Anything that `seaway up` notes in its data folder is enough to speak to it."""
     note_local("http://127.0.0.1:9000")
     found = Target.find()
     assert (found.server, found.token) == ("http://127.0.0.1:9000", "sw_l_local")
@@ -84,7 +84,7 @@ def test_a_profile_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         'default = "a"\n[profiles.a]\nsever = "https://work.example"\n',
     ],
 )
-def test_a_broken_profile_file_is_said(text: str) -> None:
+def test_a_broken_profile_file_is_reported(text: str) -> None:
     """A profile file that is not understood, or names what is not there, is named in the error, and nothing is sent."""
     profiles_file().parent.mkdir(parents=True)
     profiles_file().write_text(text)
@@ -117,7 +117,7 @@ def test_a_token_in_the_clear_is_warned_about_once() -> None:
         pass
 
 
-def test_certificates_that_cannot_be_read_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_that_cannot_be_read_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of certificates that is not there is named before anything is sent."""
     monkeypatch.setenv("SEAWAY_CA_FILE", str(tmp_path / "gone.pem"))
     with pytest.raises(RejectedError, match=r"gone\.pem"):

@@ -12,7 +12,7 @@ from seaway.client.errors import (
     WaitedTooLongError,
 )
 from seaway.client.feed import Feed, Reader
-from tests.unit.client.asking import JOB, Awaiting, Stub, Waiting, event, problem
+from tests.unit.client.requesting import JOB, Awaiting, Stub, Waiting, event, problem
 
 AttentionParams = Waiting | Awaiting
 
@@ -75,8 +75,8 @@ def test_following_goes_on_where_a_stream_broke(ask: AttentionParams) -> None:
     assert max(stub.pauses) == 2.0
 
 
-def test_who_follows_is_told_once_why_it_waits(ask: AttentionParams) -> None:
-    """What a server says that asks for patience is passed on when it changes, or when it comes again after events."""
+def test_who_follows_is_reported_once_why_it_waits(ask: AttentionParams) -> None:
+    """A message of a server that asks clients to wait is reported when it changes, or again after events."""
     one, other = (problem(503, f"{name} leads; this one waits") for name in ("a", "b"))
     stub = answering(one, one, other, other, stream(QUEUED), other, other, stream(COMPLETED))
     ask(stub, "follow", "train")
@@ -93,7 +93,7 @@ def test_following_all_begins_with_what_comes(ask: AttentionParams) -> None:
 
 
 def test_following_gives_up_after_its_patience(ask: AttentionParams) -> None:
-    """A server that stays away is told after the client's patience, counted from the last sign of life."""
+    """A server that stays away is reported after the client's patience, counted from the last sign of life."""
     stub = answering(stream(QUEUED, breaks=True), *[httpx.ConnectError("refused")] * 40)
     with pytest.raises(UnavailableError, match="cannot be reached"):
         ask(stub, "follow", "train")
@@ -101,7 +101,7 @@ def test_following_gives_up_after_its_patience(ask: AttentionParams) -> None:
 
 
 def test_following_a_job_that_is_not_there_fails(ask: AttentionParams) -> None:
-    """Who follows a job that does not exist is told so."""
+    """A user who follows a job that does not exist is reported so."""
     with pytest.raises(UnknownError, match=r"job .* not found"):
         ask(Stub([problem(404, "job 'x' not found")]), "follow", "x")
 
@@ -151,13 +151,13 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
 
 @pytest.mark.parametrize("sent", [b"data: no json\n\n", b"data: {}\n\n", b"data: []\n\n", b"x" * (1 << 21)])
 def test_what_is_no_event_is_an_error(sent: bytes) -> None:
-    """A stream that Seaway would not send is told instead of guessed at or kept for ever."""
+    """A stream that Seaway would not send is reported instead of guessed at or kept for ever."""
     with pytest.raises(AnswerError):
         Reader().read(sent)
 
 
 def test_a_feed_forgets_the_half_event_of_a_broken_stream() -> None:
-    """What came before a break in the middle of an event does not get into the next stream."""
+    """Anything that came before a break in the middle of an event does not get into the next stream."""
     feed = Feed("x", 0)
     feed.call()
     assert feed.read(b'data: {"id": 1') == []

@@ -11,7 +11,7 @@ import pytest
 from seaway.client.connection import SILENCE_S
 from seaway.client.errors import AnswerError, UnavailableError, UnknownError
 from seaway.client.feed import LogFeed
-from tests.unit.client.asking import Awaiting, Stub, Waiting, problem
+from tests.unit.client.requesting import Awaiting, Stub, Waiting, problem
 
 AttentionParams = Waiting | Awaiting
 END = b"event: end\ndata: {}\n\n"
@@ -55,7 +55,10 @@ def answering(*streams: httpx.Response | Exception) -> Stub:
 
 
 def test_a_log_goes_on_after_the_line_that_came_last(ask: AttentionParams) -> None:
-    """Whether a connection breaks, or is not even made: every line comes once, in order, and empty ones are lines."""
+    """A check whether a connection breaks, or is not even made.
+
+    Every line comes once, in order, and empty ones are lines.
+    """
     stub = answering(
         stream(line("1~a.1", "one"), line("1~a.2", ""), breaks=True),
         httpx.ConnectError("refused"),
@@ -68,7 +71,7 @@ def test_a_log_goes_on_after_the_line_that_came_last(ask: AttentionParams) -> No
 
 
 def test_a_line_that_was_cut_off_comes_whole_later(ask: AttentionParams) -> None:
-    """What came of it before counts for nothing."""
+    """Anything that the result is before counts for nothing."""
     whole = line("1~a.1", "one")
     stub = answering(stream(whole[:-3], breaks=True), stream(whole, END))
     assert ask(stub, "follow_log", "train") == ["one"]
@@ -83,14 +86,14 @@ def test_lines_are_read_however_they_are_cut(size: int) -> None:
     assert feed.is_over()
 
 
-def test_a_silent_log_is_asked_for_again(ask: AttentionParams) -> None:
+def test_a_unreachable_log_is_asked_for_again(ask: AttentionParams) -> None:
     """No one says whether a connection on which no sign of life comes still leads anywhere."""
     stub = answering(stream(line("1~a.1", "one")), httpx.ReadTimeout("silent"), stream(line("1~a.2", "two"), END))
     assert ask(stub, "follow_log", "train") == ["one", "two"]
     assert {request.extensions["timeout"]["read"] for request in stub.requests} == {SILENCE_S}
 
 
-def test_why_there_was_nothing_to_read_is_told(ask: AttentionParams) -> None:
+def test_why_there_was_nothing_to_read_is_reported(ask: AttentionParams) -> None:
     """As when the job is over, and its cluster kept nothing."""
     ended = b'event: end\ndata: {"reason": "its pods are gone"}\n\n'
     with pytest.raises(UnknownError, match="its pods are gone"):
@@ -98,7 +101,7 @@ def test_why_there_was_nothing_to_read_is_told(ask: AttentionParams) -> None:
 
 
 def test_following_a_log_gives_up_after_its_patience(ask: AttentionParams) -> None:
-    """A server that never comes back is told; each line that comes makes the patience again."""
+    """A server that never returns is reported; each line that comes makes the patience again."""
     stub = answering(stream(line("1~a.1", "one")), *[httpx.ConnectError("refused") for _ in range(100)])
     with pytest.raises(UnavailableError, match="cannot be reached"):
         ask(stub, "follow_log", "train")
@@ -113,6 +116,6 @@ def test_a_refusal_ends_it(ask: AttentionParams) -> None:
 
 @pytest.mark.parametrize("data", [b"data: {\n\n", b"data: []\n\n", b'data: {"text": "x"}\n\n', b"x" * (2 << 20)])
 def test_what_is_no_stream_of_lines_is_refused(data: bytes) -> None:
-    """Whoever answers, nothing is held without end."""
+    """Anyone who answers, nothing is held without end."""
     with pytest.raises(AnswerError):
         LogFeed("train").read(data)

@@ -5,7 +5,7 @@ from tests.fakes.records import spec
 
 
 def test_names_are_derived_from_job_and_attempt() -> None:
-    """What is told and what is seen have one name, the same in every cluster, so that repeating does no harm."""
+    """Deployments and workloads have the same name in every cluster, so that commands can be repeated."""
     assert deployment_name("0abc", 3) == "sw-0abc-3"
     for cluster in ("alpha", "beta"):
         reported, seen = Deployment("0abc", 3, cluster, spec(), ()), Workload("0abc", 3, cluster, WorkloadPhase.RUNNING)

@@ -165,8 +165,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_makes_no_sense_is_told_with_its_place(case: str) -> None:
-    """Each mistake is found, and told with where it stands in the document."""
+def test_what_makes_no_sense_is_reported_with_its_place(case: str) -> None:
+    """Each mistake is found, and reported with where it is in the document."""
     network, reported = WRONG[case]
     assert [str(each) for each in problems(network) if str(each).startswith(reported)], [*map(str, problems(network))]
 
@@ -191,8 +191,8 @@ def test_what_makes_sense_has_no_problem(network: NetworkConfig) -> None:
     assert require_valid(network) is network
 
 
-def test_all_problems_are_told_at_once() -> None:
-    """Who mends a file hears of all mistakes, not of the first."""
+def test_all_problems_are_reported_at_once() -> None:
+    """A user who mends a file observes of all mistakes, not of the first."""
     network = with_gateway(gateway(mtu=5), "gw-2", interface="")
     with pytest.raises(RejectedError, match=r"gateways\[0\].mtu") as caught:
         require_valid(network)

@@ -66,7 +66,7 @@ IN_PLACE = {
     "on_violation",
     "data",
 }
-"""What changes without starting a job again."""
+"""Anything that changes without starting a job again."""
 
 OTHERS: dict[str, Any] = {
     "name": "other",
@@ -91,12 +91,12 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", [each.name for each in fields(JobSpec)])
-def test_what_copies_hang_on_starts_a_job_anew(field: str) -> None:
+def test_what_copies_hang_on_starts_a_job_again(field: str) -> None:
     """Every field either changes in place or starts the job again; none is forgotten."""
     assert spec().requires_restart(replace(spec(), **{field: OTHERS[field]})) == (field not in IN_PLACE)
 
 
-def test_a_job_ends_by_what_is_known_of_it() -> None:
+def test_a_job_ends_by_cause_is_known_of_it() -> None:
     """The sooner of what is expected and what is allowed; unknown without either."""
     assert spec().max_duration_s is None
     assert spec(expected_duration_s=5).max_duration_s == 5

@@ -14,7 +14,7 @@ def test_names_fit_into_labels(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a-", "a_b", "a b", "a" * 64, "é", "a\n", "../etc"])
 def test_other_names_are_refused(name: str) -> None:
-    """Whatever could not stand in a label is refused, for every kind of thing."""
+    """Whatever could not are in a label is refused, for every kind of thing."""
     for kind in (Tenant, Pool, Queue):
         with pytest.raises(RejectedError) as error:
             kind(name)

@@ -32,6 +32,6 @@ def test_figures_are_written_as_in_job_files(field: str, value: int, text: tuple
 
 
 def test_every_figure_that_could_be_changed_has_a_word() -> None:
-    """Whatever a remedy may change is told in the words of job files."""
+    """Whatever a remedy may change is reported in the words of job files."""
     demand = Demand(ResourceRequest(1, 1, 1, 1, 0, 1), DeviceRules(), gateway="g", network=NetworkNeed(1, 1, 1, 1))
     assert {change.field for change in changes(demand, ())} == set(FIGURES)

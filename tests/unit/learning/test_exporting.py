@@ -80,7 +80,7 @@ def test_a_file_decides_as_what_was_trained(tmp_path: Path) -> None:
         np.testing.assert_allclose(session.run(asked)["action"], meant, atol=1e-6)
 
 
-def test_a_network_is_written_the_same_each_time_and_says_nothing_of_who_wrote_it() -> None:
+def test_a_network_is_written_the_same_each_time_and_says_nothing_of_a_user_who_wrote_it() -> None:
     """Equal weights give equal bytes; neither paths of this machine nor lines of its code are in them."""
     actor, shown = small_actor(), observations(2)
     one, other = (export_actor(actor, CLUSTER, shown) for _ in range(2))
@@ -139,6 +139,6 @@ class Choosing(torch.nn.Module):
     ],
 )
 def test_what_could_not_be_loaded_is_not_written(actor: Any, trials: int, says: str) -> None:  # noqa: ANN401
-    """Who exports hears of it then, not who imports."""
+    """A user who exports observes of it then, not who imports."""
     with pytest.raises(RejectedError, match=says):
         export_actor(actor, CLUSTER, observations(trials))

@@ -11,7 +11,7 @@ from seaway.probing.rounds import NS_PER_S, Counters, rates, speed_mbps
 LONGEST_NS = 30 * NS_PER_S
 
 
-def test_what_passed_is_told_in_megabits_a_second() -> None:
+def test_what_passed_is_reported_in_megabits_a_second() -> None:
     """1,250,000 bytes in 10 seconds are 1 Mbit/s, each way for itself."""
     found = rates(Counters(5, 100, 7), Counters(5 + 10 * NS_PER_S, 100 + 1_250_000, 7 + 12_500_000), LONGEST_NS)
     assert found is not None

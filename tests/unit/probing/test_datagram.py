@@ -56,5 +56,5 @@ def test_a_probe_is_as_large_as_a_ping() -> None:
 
 @given(st.binary(max_size=80))
 def test_a_payload_of_another_size_is_nobodys(data: bytes) -> None:
-    """Other programs' replies of other sizes are told apart at once."""
+    """Other programs' replies of other sizes are distinguished at once."""
     assert (packets.decode_payload(data) is None) == (len(data) != packets.PAYLOAD_BYTES)

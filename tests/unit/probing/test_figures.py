@@ -1,4 +1,4 @@
-"""What a round says of a link."""
+"""Anything that a round says of a link."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_answers_all_is_lost_and_nothing_else_is_known() -> None:
 
 
 def test_discarded_answers_change_nothing() -> None:
-    """What was discarded is counted neither as sent nor as answered."""
+    """Anything that was discarded is counted neither as sent nor as answered."""
     assert figures(Round(4, (5, 5), discarded=1)) == figures(Round(4, (5, 5)))
 
 

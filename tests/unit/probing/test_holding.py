@@ -1,4 +1,4 @@
-"""Which packets an emulated link loses, and when the others go on."""
+"""The packets an emulated link loses, and when the others go on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.conditions import Conditions
-from lab.holding import BACKLOG_NS, KEPT, Holding
+from lab.holding import BACKLOG_NS, STORED, Holding
 from seaway.domain.errors import RejectedError
 
 MS = 1_000_000
@@ -34,7 +34,7 @@ def test_a_packet_goes_on_after_the_delay_and_not_before() -> None:
 
 
 def test_directions_are_links_of_their_own() -> None:
-    """What holds one way says nothing of the way back."""
+    """Anything that holds one way says nothing of the way back."""
     held = holding(Conditions(20 * MS, loss_ppm=1_000_000))
     assert not held.take(1, AB, 0, 100)
     assert held.take(2, BA, 0, 100)
@@ -104,17 +104,17 @@ def test_a_change_holds_from_the_next_packet_on() -> None:
 def test_it_counts_what_it_really_did() -> None:
     """Hold times and lateness are those of the release, not those that were asked for; the latest ones are kept."""
     held = holding(Conditions(10 * MS))
-    for number in range(KEPT + 5):
+    for number in range(STORED + 5):
         held.take(number, AB, number, 60)
-    assert len(list(held.due(12 * MS))) == KEPT + 5
+    assert len(list(held.due(12 * MS))) == STORED + 5
     counts = held.link(AB).counts
-    assert counts.released == KEPT + 5
-    assert counts.octets == 60 * (KEPT + 5)
-    assert counts.held_ns == sum(12 * MS - number for number in range(KEPT + 5))
-    assert counts.late_ns == sum(2 * MS - number for number in range(KEPT + 5))
+    assert counts.released == STORED + 5
+    assert counts.octets == 60 * (STORED + 5)
+    assert counts.held_ns == sum(12 * MS - number for number in range(STORED + 5))
+    assert counts.late_ns == sum(2 * MS - number for number in range(STORED + 5))
     assert counts.latest_ns == 2 * MS
-    assert list(held.link(AB).holds)[-1] == (KEPT + 4, 12 * MS - KEPT - 4)
-    assert len(held.link(AB).holds) == KEPT
+    assert list(held.link(AB).holds)[-1] == (STORED + 4, 12 * MS - STORED - 4)
+    assert len(held.link(AB).holds) == STORED
 
 
 @pytest.mark.parametrize(

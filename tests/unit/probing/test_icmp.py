@@ -34,7 +34,7 @@ def test_a_request_of_icmpv6_leaves_the_checksum_to_the_kernel() -> None:
 
 @given(st.integers(0, 0xFFFF), st.integers(0, 1 << 32), st.binary(max_size=100))
 def test_a_checksummed_message_sums_up_to_nothing(identifier: int, sequence: int, payload: bytes) -> None:
-    """Whoever receives it checks it by summing up all of it, the checksum as well."""
+    """Anyone who receives it checks it by summing up all of it, the checksum as well."""
     assert packets.checksum(packets.encode_request(V4, identifier, sequence, payload)) == 0
 
 

@@ -10,7 +10,7 @@ EVERY_S = 10
 
 
 def fed(how: Smoothing, *latencies_ns: int | None, sent: int = 5) -> Smoother:
-    """Make a smoother that heard rounds ten seconds apart, each answered wholly or not at all."""
+    """Make a smoother that observed rounds ten seconds apart, each answered wholly or not at all."""
     made = Smoother(how)
     for at, latency_ns in enumerate(latencies_ns):
         received = 0 if latency_ns is None else sent
@@ -73,7 +73,7 @@ def test_loss_counts_every_probe_of_the_window_alike() -> None:
     assert fed(how, None, *[1000] * 10).figures.loss_ppm == 0
 
 
-def test_loss_weighs_rounds_by_what_they_sent() -> None:
+def test_loss_weighs_rounds_by_cause_they_sent() -> None:
     """Two of two lost and none of eighteen are a tenth, not a half."""
     made = Smoother(Smoothing())
     made.add(0, 2, 0, None, 0)
@@ -106,7 +106,7 @@ def test_a_quantile_is_of_the_answered_rounds_in_the_window() -> None:
     assert (figures.latency_ns, figures.jitter_ns) == (1100, 110)
 
 
-def test_after_an_outage_latency_begins_anew_and_loss_does_not() -> None:
+def test_after_an_outage_latency_begins_again_and_loss_does_not() -> None:
     """The way may be another one; what was lost was lost."""
     for how in (Smoothing(), Smoothing(share=0.5)):
         made = fed(how, 10**9, 10**9, None)

@@ -44,7 +44,7 @@ def test_each_figure_moves_by_itself() -> None:
 
 
 def test_one_probe_more_that_is_lost_moves_no_loss() -> None:
-    """As fine as the window counts is as fine as loss can be told: two more are needed."""
+    """As fine as the window counts is as fine as loss can be reported: two more are needed."""
     step = 10_000
     assert following(Figures(1, 0, 0), Figures(1, 0, step), steps_ppm=step)[-1] == Figures(1, 0, 0)
     assert following(Figures(1, 0, 0), Figures(1, 0, 2 * step), steps_ppm=step)[-1] == Figures(1, 0, 2 * step)
@@ -60,7 +60,7 @@ def test_a_link_dies_after_so_many_rounds_without_an_answer() -> None:
     assert made.figures == UNREACHABLE
 
 
-def test_silent_rounds_with_answers_between_them_are_loss_and_no_death() -> None:
+def test_unreachable_rounds_with_answers_between_them_are_loss_and_no_death() -> None:
     """Only what is silent in a row counts."""
     made = Published(Hysteresis(), 2)
     for answered in (True, False, True, False, True, False):
@@ -80,8 +80,8 @@ def test_a_dead_link_lives_again_after_as_many_answered_rounds() -> None:
     assert made.figures == latency(10)
 
 
-def test_it_tells_when_something_is_published_anew() -> None:
-    """Whoever follows has work only then."""
+def test_it_tells_when_something_is_published_again() -> None:
+    """Anyone who follows has work only then."""
     made = Published(Hysteresis(0.1, 0.1, 100), 2)
     reported = [made.follow(latency(ns), answered=True, steps_ppm=FINE) for ns in (10_000, 10_500, 12_000, 12_000)]
     assert reported == [True, False, True, False]

@@ -9,7 +9,7 @@ import pytest
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.job import Job
 from seaway.testing.plugins import gpu, job, node
-from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
+from tests.unit.scheduling.requesting import place, refusals, slices, snapshot_of
 
 FITS = ""
 MEMORY = "not enough free GPU memory on one device"

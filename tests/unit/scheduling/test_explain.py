@@ -23,7 +23,7 @@ from seaway.scheduling.remedies import changes
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node, remove_node
 from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
-from tests.unit.scheduling.asking import PROFILE, cycle_for, place, snapshot_of
+from tests.unit.scheduling.requesting import PROFILE, cycle_for, place, snapshot_of
 
 
 @dataclass(frozen=True)

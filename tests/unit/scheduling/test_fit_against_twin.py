@@ -22,7 +22,7 @@ from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import A100_40GB_PROFILES, cluster, fleet, gpu, job, mig_gpu, node
-from tests.unit.scheduling.asking import place, refusals
+from tests.unit.scheduling.requesting import place, refusals
 from tests.unit.scheduling.twin import Twin, card_takes, holds_two
 
 ODD_PROFILES = (

@@ -2,7 +2,7 @@ import numpy as np
 
 from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.testing.plugins import gpu, job, node
-from tests.unit.scheduling.asking import place, refusals, snapshot_of
+from tests.unit.scheduling.requesting import place, refusals, snapshot_of
 
 
 def test_fit_on_some_nodes_agrees_with_filters() -> None:

@@ -45,7 +45,7 @@ from seaway.scheduling.policies.utilization import Utilization
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.property.strategies import fleets, jobs
-from tests.unit.scheduling.asking import cycle_for
+from tests.unit.scheduling.requesting import cycle_for
 
 PPM = 1_000_000
 EXAMPLES = settings().max_examples // 4

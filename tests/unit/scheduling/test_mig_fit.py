@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.testing.plugins import A100_40GB_PROFILES, gpu, job, mig_gpu, node
-from tests.unit.scheduling.asking import place, refusals, slices, snapshot_of
+from tests.unit.scheduling.requesting import place, refusals, slices, snapshot_of
 
 NO_PLACEMENT = "no free MIG placement"
 

@@ -16,7 +16,7 @@ from seaway.scheduling.plugins.network import NetworkScore, NetworkWeights
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
-from tests.unit.scheduling.asking import cycle_for, place
+from tests.unit.scheduling.requesting import cycle_for, place
 
 ONLY = {"latency": 0, "jitter": 0, "loss": 0, "bandwidth": 0}
 

@@ -13,7 +13,7 @@ from seaway.scheduling.plugins.network import Network
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_links
 from seaway.testing.plugins import cluster, job, node
-from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
+from tests.unit.scheduling.requesting import cycle_for, place, refusals, snapshot_of
 
 LINK = Link("user", "east", latency_ns=20, jitter_ns=5, loss_ppm=7, bandwidth_mbps=100, used_mbps=10)
 

@@ -16,7 +16,7 @@ from seaway.scheduling.plugins.nodes import NodeLabels, TaintToleration
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.plugins import cluster, gpu, job, node
-from tests.unit.scheduling.asking import cycle_for, place, refusals, snapshot_of
+from tests.unit.scheduling.requesting import cycle_for, place, refusals, snapshot_of
 
 REFUSED = "the job was refused there"
 SPOT = Taint("spot", "yes")

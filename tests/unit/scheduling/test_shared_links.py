@@ -18,7 +18,7 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_gateways
 from seaway.testing.plugins import cluster, fleet, job, node
-from tests.unit.scheduling.asking import refusals
+from tests.unit.scheduling.requesting import refusals
 
 GATEWAYS = ("east", "west", "south")
 PATHS = pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

@@ -9,7 +9,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.testing.plugins import cluster, gpu, job, node
-from tests.unit.scheduling.asking import snapshot_of
+from tests.unit.scheduling.requesting import snapshot_of
 
 
 def placed(replicas: int, *, single_cluster: bool) -> set[str]:

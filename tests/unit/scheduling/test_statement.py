@@ -38,14 +38,14 @@ class Ledger:
 @pytest.mark.parametrize("clusters", [1, 2])
 def test_plugins_unreserve_a_rolled_back_gang(clusters: int) -> None:
     """A plugin releases its reservations of a gang that does not fit, in one cluster or several."""
-    books = Ledger()
-    plugins: tuple[Plugin, ...] = (*rules_of_fit(), Greedy(), books)
+    ledgers = Ledger()
+    plugins: tuple[Plugin, ...] = (*rules_of_fit(), Greedy(), ledgers)
     profile = Profile("test", tuple(WeightedPlugin(plugin) for plugin in plugins))
     snapshot = Snapshot(fleet(*(cluster(node(gpu())) for _ in range(clusters))))
     jobs = [job("gang", gpus=1, replicas=3, gang=True), job("alone", gpus=1)]
     plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
     assert list(plan.jobs_placed) == [False, True]
-    assert books.held == [("node-0", 0)]
+    assert ledgers.held == [("node-0", 0)]
 
 
 def test_committed_statement_cannot_be_rolled_back() -> None:

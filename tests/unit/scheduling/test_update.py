@@ -97,10 +97,10 @@ def test_avoided_node_stays_avoided_after_changes_of_others() -> None:
     """Removed, restored or replaced nodes change neither the avoided node of a job nor the reason."""
     nodes = [node(gpu(uuid=f"g{at}"), name=f"n{at}") for at in range(3)]
     snapshot = snapshot_of(*nodes)
-    kept_away = replace(WHOLE, demand=replace(WHOLE.demand, nodes=NodeRules(avoid=frozenset({("c", "n1")}))))
+    stored_away = replace(WHOLE, demand=replace(WHOLE.demand, nodes=NodeRules(avoid=frozenset({("c", "n1")}))))
 
     def open_to_it() -> set[str]:
-        reported = explain(snapshot, kept_away, make_profile("bestfit", PolicyOptions()))
+        reported = explain(snapshot, stored_away, make_profile("bestfit", PolicyOptions()))
         assert [(each.plugin, each.nodes) for each in reported.refusals] == [("Avoidance", 1)]
         return {each.node for each in reported.candidates}
 

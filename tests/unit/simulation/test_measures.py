@@ -49,7 +49,7 @@ def test_load_variance_is_that_of_the_mean_of_both_gpu_shares() -> None:
 
 
 def test_a_cluster_without_gpus_counts_for_its_cpu_alone() -> None:
-    """What a cluster has none of does not count in the mean, and a fleet without any has no figure."""
+    """Anything that a cluster has none of does not count in the mean, and a fleet without any has no figure."""
     table = clusters((10, 20, 30, 40), (30, 20, 0, 0))
     table[[CLUSTER_GPU_MEMORY, CLUSTER_GPU_CORE, CLUSTER_GPU_MEMORY_FREE, CLUSTER_GPU_CORE_FREE], 1] = 0
     figures = use(used_shares(table))

@@ -13,7 +13,7 @@ from seaway.testing.plugins import fleet, gpu, job, node
 
 
 class Whole:
-    """Holds back jobs of whole devices, if they may wait; remembers who was offered."""
+    """Policy that defers jobs of whole devices, and records offers."""
 
     name = "Whole"
 
@@ -59,7 +59,7 @@ def test_what_a_policy_puts_back_is_offered_once_more_after_the_last_arrival() -
     assert (counts.jobs, counts.placed) == (5, 5)
 
 
-def test_nobody_waits_where_a_job_is_offered_once() -> None:
+def test_no_one_waits_where_a_job_is_offered_once() -> None:
     """Without a second offer a policy that would wait decides at once."""
     curve = replay(small(4), JOBS, maker()).curve
     assert curve.allocated_pct.tolist() == curve.arrived_pct.tolist() == [25, 37.5, 62.5, 75, 87.5]
@@ -72,7 +72,7 @@ def test_who_waited_and_finds_no_place_has_failed() -> None:
 
 
 def test_the_curve_has_waiting_jobs_asked_for_on_arrival_and_held_after_the_last() -> None:
-    """What is in use while others arrive does not count who waits, and what was asked for does."""
+    """Anything that is in use while others arrive does not count a waiting user, and what was asked for does."""
     curve = replay(small(4), JOBS, maker(), offers=2).curve
     assert curve.arrived_pct.tolist() == [25, 37.5, 62.5, 75, 87.5]
     assert curve.allocated_pct.tolist() == [0, 12.5, 12.5, 25, 87.5]
@@ -87,7 +87,7 @@ def test_a_job_may_be_put_back_as_often_as_it_is_offered_but_once() -> None:
 
 
 def test_a_job_that_holds_a_part_is_not_put_back() -> None:
-    """One replica is placed and the next held back: the job keeps what it has and is not offered again."""
+    """One replica is placed and the next deferred: the job keeps what it has and is not offered again."""
     offered: list[str] = []
 
     class Second(Whole):
@@ -107,7 +107,7 @@ def test_a_job_that_holds_a_part_is_not_put_back() -> None:
 
 
 def test_offers_are_the_same_however_the_queue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs decided alone or many in a call: the same are put back, and the same come of it."""
+    """Jobs decided alone or together are deferred alike, with equal results."""
     jobs = [job(f"job-{at}", gpus=1, gpu_milli=1000 if at % 3 else 500) for at in range(60)]
     once = replay(small(30), jobs, maker(), offers=2)
     monkeypatch.setattr("seaway.simulation.replay.MAX_BATCH", 1)

@@ -32,7 +32,7 @@ def test_jobs_arrive_until_nothing_fits_and_are_lost_then() -> None:
     assert (counts.jobs, counts.placed, counts.refused, counts.failed) == (5, 4, 1, 0)
 
 
-def test_the_curve_follows_what_was_asked_for_and_what_is_held() -> None:
+def test_the_curve_follows_what_was_asked_for_and_allocations() -> None:
     """After each arrival the curve says what had been asked for and what was in use, % of all cores."""
     outcome = replay(small(), halves(5), maker("bestfit"))
     assert outcome.curve.arrived_pct.tolist() == [25, 50, 75, 100, 125]
@@ -53,7 +53,7 @@ def test_figures_have_the_published_names() -> None:
 
 
 def test_a_fleet_without_gpus_has_no_gpu_figures() -> None:
-    """What cannot be computed is unknown, not 0."""
+    """Anything that cannot be computed is unknown, not 0."""
     record = replay(fleet(node()), [job(cpu_milli=1)], maker("bestfit")).record()
     unknown = {name for name, value in record.items() if value is None}
     assert {"arrived_pct", "gpu_allocated_pct", "gpu_allocated_pct_at_100", "gpu_core_pct"} <= unknown
@@ -69,7 +69,7 @@ def test_replicas_count_together_and_partly_placed_jobs_do_not() -> None:
 
 
 def test_who_finds_the_fleet_full_is_refused_though_it_would_have_fitted_before() -> None:
-    """Whether a job could have been placed is judged by the fleet as it was when the job's turn came."""
+    """A check whether a job could have been placed is judged by the fleet as it was when the job's turn came."""
     jobs = [*halves(3), job("whole", gpus=1), *halves(1)]
     counts = replay(small(), jobs, maker("bestfit")).counts
     assert (counts.placed, counts.refused, counts.failed) == (4, 1, 0)
@@ -105,8 +105,8 @@ def test_one_seed_gives_one_curve_however_the_queue_is_cut(monkeypatch: pytest.M
     assert once.use == again.use
 
 
-def test_progress_is_told_up_to_the_last_job() -> None:
-    """Whoever watches sees the number of decided jobs grow to all of them."""
+def test_progress_is_reported_up_to_the_last_job() -> None:
+    """Anyone who watches sees the number of decided jobs grow to all of them."""
     seen: list[int] = []
     replay(small(), halves(100), maker("bestfit"), seen.append)
     assert seen == sorted(seen)
@@ -136,7 +136,7 @@ def test_a_policy_that_sorts_sees_one_job_at_a_time() -> None:
     assert curve.allocated_pct.tolist() == [25, 50, 75, *[100] * 6]
 
 
-def test_what_is_in_use_at_the_end_is_told_by_cluster() -> None:
+def test_what_is_in_use_at_the_end_is_reported_by_cluster() -> None:
     """Each cluster has its own column of shares: a job of half a device fills a quarter of two, elsewhere nothing."""
     two = fleet(cluster(node(gpu(), gpu())), cluster(node(gpu())))
     used = replay(two, halves(1), maker("greedy")).used

@@ -34,7 +34,7 @@ def steps(outcome: Outcome) -> dict[float, float]:
 
 
 def test_a_job_waits_until_another_has_ended() -> None:
-    """What does not fit is not lost: it starts when there is room, and its wait is counted."""
+    """Anything that does not fit is not lost: it starts when there is room, and its wait is counted."""
     outcome = run([whole("a", 10, 100), whole("b", 20, 50)])
     assert outcome.counts.placed == 2
     assert outcome.waits is not None
@@ -82,7 +82,7 @@ def test_use_is_the_mean_over_time() -> None:
 
 
 def test_a_job_without_an_end_stays() -> None:
-    """A job that never ends holds its device; who waits behind it in vain has failed, not been refused."""
+    """A job that never ends holds its device; a waiting user behind it in vain has failed, not been refused."""
     outcome = run(
         [whole("stays", 5, None), whole("waits", 6, 10), job("huge", gpus=2, arrives_s=7, expected_duration_s=1)]
     )
@@ -91,7 +91,7 @@ def test_a_job_without_an_end_stays() -> None:
     assert outcome.waits.makespan_s == 2
 
 
-def test_bandwidth_comes_back_when_a_job_ends() -> None:
+def test_bandwidth_returns_when_a_job_ends() -> None:
     """A job that waits for bandwidth starts when another has ended elsewhere on the same link."""
     where = fleet(
         cluster(node(gpu()), node(gpu()), gateway="gw-1"), links=[Link("gw-2", "gw-1", 1, bandwidth_mbps=100)]

@@ -1,4 +1,4 @@
-"""What files say is what the fleet and the jobs become; what they say wrongly is rejected in one line."""
+"""Anything that files say is what the fleet and the jobs become; what they say wrongly is rejected in one line."""
 
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def test_network_needs_come_with_units(tmp_path: Path) -> None:
     assert (serve.demand.gateway, build.demand.gateway) == ("gw-3", "")
 
 
-def test_devices_of_equally_named_nodes_are_told_apart(tmp_path: Path) -> None:
+def test_devices_of_equally_named_nodes_are_distinguished(tmp_path: Path) -> None:
     """Two clusters may each have a node n0; their devices differ."""
     fleet = trace(tmp_path, nodes=NODES, jobs=JOBS, links=LINKS).fleet
     assert [device.uuid for device in fleet.devices] == ["east/n0/0", "east/n0/1", "west/n0/0"]
@@ -195,7 +195,7 @@ def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_of_a_trace_gets_one_line(tmp_path: Path, change: tuple[str, str, str], line: str) -> None:
-    """What is wrong is said with file, line and column, and how to mend it where that is not plain."""
+    """Anything that is wrong is reported with file, line and column, and how to mend it where that is not plain."""
     texts = {
         "nodes": OPENB_NODES,
         "jobs": OPENB_JOBS,

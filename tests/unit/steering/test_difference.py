@@ -53,7 +53,7 @@ def test_a_change_of_path_is_one_replacement() -> None:
     assert change.route.destination == IPv6Network("fd00:a:2::/64")
 
 
-def test_what_somebody_put_in_the_place_of_a_route_of_ours_is_replaced() -> None:
+def test_what_a_user_put_in_the_place_of_a_route_of_ours_is_replaced() -> None:
     """A route with our number that we would not write so becomes what it must be."""
     odd = UnknownRoute(IPv6Network("fd00:a:3::/64"), "blackhole")
     routes = (*(each for each in APPLIED.routes if each.destination != odd.destination), odd)
@@ -92,7 +92,7 @@ def test_shared_paths_name_the_neighbour_by_which_their_segments_are_reached() -
 
 
 def test_shared_paths_without_a_neighbour_are_refused() -> None:
-    """Where no route names a neighbour, sharing cannot be set up, which is said."""
+    """Where no route names a neighbour, sharing cannot be set up, which is reported."""
     wanted = desired(make_network(3, [Pair("gw-1", "gw-2", PATHS, load_balance=True)]), "gw-1")
     assert refused(replace(BEFORE, foreign=()), wanted)[0].startswith("sharing the traffic to fd00:a:2::/64 needs a")
 
@@ -114,25 +114,25 @@ def test_an_address_of_the_machine_is_no_sid() -> None:
     assert reported.startswith("fd00:51d:1::e is an address of this machine")
 
 
-def test_interfaces_that_are_missing_are_told_with_those_that_are_there() -> None:
+def test_interfaces_that_are_missing_are_reported_with_those_that_are_there() -> None:
     """A slip in a name shows at once."""
     assert refused(make_present(["lo", "eth0"])) == ["interface 'wan' not found; available: eth0, lo"]
 
 
-def test_a_kernel_without_srv6_is_told() -> None:
+def test_a_kernel_without_srv6_is_reported() -> None:
     """Without segment routing nothing can be set up."""
     settings = {knob: value for knob, value in BEFORE.settings.items() if not knob.name.endswith("seg6_enabled")}
     assert refused(replace(BEFORE, settings=settings))[0].startswith("this kernel knows no SRv6")
 
 
-def test_a_setting_that_is_missing_is_told() -> None:
+def test_a_setting_that_is_missing_is_reported() -> None:
     """An interface without IPv6 has no such setting."""
     settings = {knob: value for knob, value in BEFORE.settings.items() if knob != sysctl("wan", "seg6_enabled")}
     (reported,) = refused(replace(BEFORE, settings=settings))
     assert reported == "this kernel has no setting net.ipv6.conf.wan.seg6_enabled: has the interface IPv6?"
 
 
-def test_settings_come_back_as_they_were() -> None:
+def test_settings_return_as_they_were() -> None:
     """Forwarding of all interfaces changes each; what was on before is on again after, and new ones follow all."""
     before = make_present(settings={sysctl("lan", "forwarding"): "1", mtu("wan"): "1400"})
     applied = carried_out(difference(WANTED, before), before)
@@ -145,15 +145,15 @@ def test_settings_come_back_as_they_were() -> None:
     assert after.saved == {}
 
 
-def test_a_setting_that_somebody_changed_in_the_meantime_stays() -> None:
-    """What is not as Seaway left it is not Seaway's any more."""
+def test_a_setting_that_a_user_changed_in_the_meantime_stays() -> None:
+    """Anything that is not as Seaway left it is not Seaway's any more."""
     changed = replace(APPLIED, settings={**APPLIED.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"})
     after = carried_out(difference(NOTHING, changed), changed)
     assert after.settings == {**BEFORE.settings, mtu("wan"): "8000", TUNNEL_SOURCE: "fd00::9"}
 
 
-def test_what_cannot_be_set_back_is_told() -> None:
-    """An interface that has another name by now keeps what it was given; who removes it hears of that, once."""
+def test_what_cannot_be_set_back_is_reported() -> None:
+    """A renamed interface retains its settings; a removal reports that once."""
     there = {knob: value for knob, value in APPLIED.settings.items() if "wan" not in knob.name}
     renamed = replace(APPLIED, settings=there, interfaces=frozenset({"lo", "lan", "wan9"}))
     found = difference(NOTHING, renamed)
@@ -183,7 +183,7 @@ def test_what_was_before_is_remembered_over_many_changes() -> None:
 
 
 def test_settings_that_were_right_before_are_left_after() -> None:
-    """What Seaway did not change it does not change back."""
+    """Anything that Seaway did not change it does not change back."""
     before = make_present(settings={knob: "1" for knob in BEFORE.settings if knob.name.endswith("forwarding")})
     applied = carried_out(difference(WANTED, before), before)
     assert FORWARDING not in applied.saved
@@ -191,7 +191,7 @@ def test_settings_that_were_right_before_are_left_after() -> None:
 
 
 def test_a_default_route_from_a_router_outlives_forwarding() -> None:
-    """Linux drops a default route that a router advertised once it forwards, unless it is told to keep it."""
+    """Linux drops a default route that a router advertised once it forwards, unless it is asked to keep it."""
     route = ForeignRoute(IPv6Network("::/0"), 1024, 9, "wan", IPv6Address("fe80::1"))
     found = difference(WANTED, replace(BEFORE, foreign=(route,)))
     assert found.changes[:2] == (Set(sysctl("wan", "accept_ra"), "1", "2"), Set(FORWARDING, "0", "1"))
@@ -220,14 +220,14 @@ def test_commands_do_the_same_for_people() -> None:
 
 
 def test_the_page_shows_the_commands_as_they_are() -> None:
-    """What docs/gateways.md prints for a mesh of two is what `plan --commands` prints."""
+    """Anything that docs/gateways.md prints for a mesh of two is what `plan --commands` prints."""
     page = (Path(__file__).resolve().parents[3] / "docs" / "gateways.md").read_text(encoding="utf-8")
     found = commands(difference(desired(make_network(2), "gw-1"), BEFORE).changes)
     assert "```\n" + "\n".join(found) + "\n```" in page
 
 
 def test_what_its_owner_should_know_of_a_gateway() -> None:
-    """An address that no one can probe, and packets that will not fit, are told though they stop nothing."""
+    """An address that no one can probe, and packets that will not fit, are reported though they stop nothing."""
     assert list(notes(NETWORK, "gw-1", {}, APPLIED)) == []
     bare = replace(APPLIED, addresses=frozenset())
     assert "ip addr add fd00:51d:1::1/128 dev lo" in next(notes(NETWORK, "gw-1", {}, bare))

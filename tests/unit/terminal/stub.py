@@ -1,4 +1,4 @@
-"""A server that says what it is told to, and tells events when it is told to."""
+"""A server that says what it is asked to, and tells events when it is asked to."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Server:
         return AsyncClient("http://127.0.0.1:1", "sw_1_x", transport=transport, pace=Pace(0.0))
 
     def tell(self, kind: str, job_id: str = "", state: str = "", reason: str = "so it is") -> None:
-        """Tell an event to whoever listens."""
+        """Tell an event to anyone who listens."""
         self.events += 1
         body = {
             "id": self.events,

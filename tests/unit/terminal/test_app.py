@@ -83,7 +83,7 @@ async def watching(
 
 
 async def test_the_fleet_is_summed_up_above_its_clusters() -> None:
-    """What there is, what of it is taken, and what becomes of jobs, on the smallest of terminals."""
+    """Anything that there is, what of it is taken, and what becomes of jobs, on the smallest of terminals."""
     async with watching() as seen:
         await seen.sees("2 up", "122 nodes", "jobs 1 waiting", "1 running", "▸ east", "▸ west", "2 Queue 1")
         assert max(map(len, seen.text.splitlines())) <= NARROW[0]
@@ -189,7 +189,7 @@ async def test_jobs_are_found_by_name_and_state() -> None:
 
 
 async def test_no_job_and_no_node_is_missing_in_silence() -> None:
-    """Where not all are shown that were found, it is said of how many, and how to come to the others."""
+    """Where not all are shown that were found, it is reported of how many, and how to come to the others."""
     server = Server(jobs=[job(f"job-{at}", id=f"id-{at}", state="queued") for at in range(1234)])
     async with watching(server, size=WIDE) as seen:
         await seen.press("slash", "e", "enter")
@@ -213,7 +213,7 @@ async def test_a_waiting_job_says_why_it_waits() -> None:
 
 
 async def test_all_about_a_job_is_behind_four_keys() -> None:
-    """What it is, what happened, why it is there, and what it writes."""
+    """Anything that it is, what happened, why it is there, and what it writes."""
     async with watching() as seen:
         await seen.press("3")
         await seen.sees("train", "later")
@@ -251,14 +251,14 @@ async def test_only_what_the_role_may_do_is_offered(role: str, cancels: bool, co
         await seen.until(lambda: ("Cancel" in seen.text) == cancels)
 
 
-async def test_who_sees_only_his_own_is_told() -> None:
+async def test_who_sees_only_his_own_is_reported() -> None:
     """Counts that leave others out say so."""
     async with watching(who={"name": "eve", "role": "user", "tenant": "ml"}) as seen:
         await seen.sees("only ml's jobs", "eve, user of ml")
 
 
-async def test_a_silent_server_is_said_and_waited_for() -> None:
-    """What was seen stays, and goes on by itself when the server is back."""
+async def test_a_unreachable_server_is_reported_and_waited_for() -> None:
+    """Anything that was seen stays, and goes on by itself when the server is back."""
     async with watching() as seen:
         await seen.sees("▸ east")
         seen.server.leave()
@@ -299,7 +299,7 @@ async def test_the_cursor_stays_on_what_it_is_on() -> None:
 
 
 async def test_keys_are_listed_and_grounds_may_be_light() -> None:
-    """For who knows neither the keys nor dark terminals."""
+    """For a user who knows neither the keys nor dark terminals."""
     async with watching(light=True) as seen:
         await seen.sees("▸ east")
         assert seen.app.theme == LIGHT

@@ -33,7 +33,7 @@ def test_the_first_look_is_at_once() -> None:
 
 
 def test_without_a_change_it_is_looked_every_few_seconds() -> None:
-    """What is measured has no events."""
+    """Anything that is measured has no events."""
     assert looked(Clock()).left_s() == PERIOD_S
 
 
@@ -59,7 +59,7 @@ def test_what_failed_is_tried_again_soon() -> None:
     assert looked(Clock(), failed=True).left_s() == AGAIN_S
 
 
-def test_who_waits_for_an_answer_does_not_wait_for_the_gap() -> None:
+def test_a_waiting_user_for_an_answer_does_not_wait_for_the_gap() -> None:
     """A key that opens something looks at once, even at a slow server."""
     due = looked(Clock(), took_s=2.0)
     due.at_once()
@@ -75,7 +75,7 @@ def test_a_change_during_a_look_leads_to_another() -> None:
     assert due.left_s() == GAP_S
 
 
-def test_a_change_wakes_who_waits() -> None:
+def test_a_change_wakes_a_waiting_user() -> None:
     """A turn that would have come in seconds comes after the gap."""
 
     async def turn() -> None:

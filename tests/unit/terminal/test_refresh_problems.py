@@ -1,4 +1,4 @@
-"""What is said of a server that does not answer as it should."""
+"""Anything that is reported of a server that does not answer as it should."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from seaway.terminal.refresh import SLOW_S, Contact
 from tests.unit.terminal.test_refresh import Clock
 
 
-def test_nothing_is_said_while_all_is_well() -> None:
+def test_nothing_is_reported_while_all_is_well() -> None:
     """An answer that comes in time is no news."""
     contact = Contact("http://here", Clock())
     contact.asked()
@@ -16,7 +16,7 @@ def test_nothing_is_said_while_all_is_well() -> None:
     assert not contact.trouble()
 
 
-def test_a_silent_server_is_named_with_how_old_the_screen_is() -> None:
+def test_a_unreachable_server_is_named_with_how_old_the_screen_is() -> None:
     """And it is all forgotten with its next answer."""
     clock = Clock()
     contact = Contact("http://here", clock)
@@ -27,8 +27,8 @@ def test_a_silent_server_is_named_with_how_old_the_screen_is() -> None:
     assert not contact.trouble()
 
 
-def test_an_answer_that_takes_long_is_said() -> None:
-    """Who waits knows that it is not the keyboard."""
+def test_an_answer_that_takes_long_is_reported() -> None:
+    """A waiting user knows that it is not the keyboard."""
     clock = Clock()
     contact = Contact("http://here", clock)
     contact.asked()
@@ -45,7 +45,7 @@ def test_a_refused_token_says_how_to_get_another() -> None:
     assert "seaway login" in contact.trouble()
 
 
-def test_what_the_server_has_against_a_question_is_said_in_its_words() -> None:
+def test_what_the_server_has_against_a_question_is_reported_in_its_words() -> None:
     """It answers, so nothing is old."""
     contact = Contact("http://here", Clock())
     contact.failed(ForbiddenError("not yours"))

@@ -20,7 +20,7 @@ def test_clusters_and_what_is_free_are_summed_up() -> None:
 
 
 def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
-    """A cluster that does not answer adds to no sum, which is said; one that is cordoned has nothing free."""
+    """A cluster that does not answer adds to no sum, which is reported; one that is cordoned has nothing free."""
     cordon = {"cluster": "b", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     clusters = [cluster("a", 4), {**cluster("b", 4), "cordon": cordon}, cluster("c", 4, state="lost")]
     summary = Summary.of(clusters, COUNTS)
@@ -32,10 +32,10 @@ def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
     assert (lost.nodes, lost.milli.total, lost.free_milli) == (0, 0, 0)
 
 
-def test_silent_clusters_are_named_while_there_is_room() -> None:
-    """Each is counted once, by its state; of many it is said how many the sums leave out."""
-    silent = [cluster(name, state="stale") for name in ("b", "c", "d")]
-    two, three = (Summary.of([cluster("a"), *silent[:count]], {}).fleet_line().plain for count in (2, 3))
+def test_unreachable_clusters_are_named_while_there_is_room() -> None:
+    """Each is counted once, by its state; of many it is reported how many the sums leave out."""
+    unreachable = [cluster(name, state="stale") for name in ("b", "c", "d")]
+    two, three = (Summary.of([cluster("a"), *unreachable[:count]], {}).fleet_line().plain for count in (2, 3))
     assert two.endswith("1 up 2 stale   2 nodes  4 GPUs  without b and c, which do not answer")
     assert three.endswith("1 up 3 stale   2 nodes  4 GPUs  without 3 that do not answer")
 
@@ -56,8 +56,8 @@ def test_the_lines_fit_80_columns() -> None:
     assert summary.jobs_line().cell_len <= 78
 
 
-def test_jobs_are_counted_by_what_they_are_about() -> None:
-    """What waits, for whatever reason, is one figure; states without a job are left out."""
+def test_jobs_are_counted_by_cause_they_are_about() -> None:
+    """Anything that waits, for whatever reason, is one figure; states without a job are left out."""
     summary = Summary.of([], COUNTS)
     assert summary.jobs_line().plain.split() == ["jobs", "4", "waiting", "3", "starting", "7", "running", "3", "failed"]
     assert summary.live == 14

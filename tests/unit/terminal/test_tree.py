@@ -114,7 +114,7 @@ def test_a_slash_says_in_which_cluster_to_look() -> None:
 
 
 def test_bars_sum_up_what_is_below() -> None:
-    """A node's are those of its devices; in use is what was measured, not what was promised."""
+    """A node's are those of its devices; in use is what was measured, not what was reserved."""
     tree = opened()
     first = line(tree, "node/east/n0")
     assert milli(first).plain.split()[1] == "0.3/2"

@@ -1,4 +1,4 @@
-"""What is typed to find jobs."""
+"""Anything that is typed to find jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_words_narrow_down(text: str, asked: dict[str, str]) -> None:
 
 
 def test_states_may_be_cut_short_and_several() -> None:
-    """Whoever names one sees jobs that are over too."""
+    """Anyone who names one sees jobs that are over too."""
     assert wanted("state:fail state:comp")["state"] == ("failed", "completed")
     assert wanted("state:s")["state"] == ("scheduled", "suspended")
     assert wanted("state:nonsense")["state"] == ("nonsense",)

@@ -1,4 +1,4 @@
-"""What the API answers, in the language of who looks."""
+"""Anything that the API answers, in the language of a user who looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_in_english_it_is_the_api_s_own_sentence(code: str) -> None:
     assert answered(Words(), code, where="a/n") == SENTENCE
 
 
-def test_in_chinese_it_is_put_together_by_what_kind_of_answer_it_is() -> None:
+def test_in_chinese_it_is_put_together_by_cause_kind_of_answer_it_is() -> None:
     """Figures and known reasons in Chinese; a reason of another user's plugin stays English, marked and escaped."""
     theirs = '<b>1</b> <span lang="en">moon &lt;too&gt; low</span>'
     said = f"4 个节点中有 1 个放得下。 <b>2</b> 空闲 CPU 不足, {theirs}"

@@ -21,13 +21,13 @@ async def api(scope: Scope, _: Receive, send: Send) -> None:
 
 
 def said(token: str) -> str:
-    """Return what the API heard."""
+    """Return what the API observed."""
     with pytest.raises(SeawayError) as caught:
         asyncio.run(Asker(api, token, "192.0.2.1").ask(access.me()))
     return str(caught.value)
 
 
-def test_nobody_is_who_the_server_itself_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_one_is_who_the_server_itself_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A token in the environment of the server's process is no visitor's who has none."""
     monkeypatch.setenv("SEAWAY_TOKEN", "sw_servers_own")
     assert "servers" not in said("")

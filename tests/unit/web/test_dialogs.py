@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("text", ["--5", "-", "", "1.5", "five", "1" * 5000])
 def test_a_priority_that_is_no_number_is_refused_at_its_field(text: str) -> None:
-    """Whatever stands there, what is wrong is said beside it."""
+    """Whatever is present, what is wrong is reported beside it."""
     with pytest.raises(RejectedError) as refused:
         priority_of(text)
     assert refused.value.where == "priority"
@@ -43,7 +43,10 @@ def test_a_name_that_is_proposed_for_a_file_may_be_given(text: str) -> None:
 
 @pytest.mark.parametrize("error", [RejectedError("no", where="reason"), ValueError("a mistake of ours"), None])
 async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(error: Exception | None) -> None:
-    """What is refused leaves it open to be mended; a mistake of ours leaves no one before a button that is dead."""
+    """Anything that is refused leaves it open to be mended.
+
+    A mistake of ours leaves no one before a button that is dead.
+    """
     form, button = cast("Any", object.__new__(Form)), MagicMock()
     button.props.return_value = button
 
@@ -63,7 +66,7 @@ async def test_the_button_of_a_dialog_can_be_pressed_again_whatever_goes_wrong(e
 
 
 async def test_what_is_sent_is_not_sent_again(client: Client) -> None:
-    """Whoever presses Enter twice makes one token, not two; neither while it is sent nor before he sees that it was."""
+    """A double Enter creates one token, both during the request and before its result is shown."""
     sent: list[dict[str, Any]] = []
 
     async def send(given: dict[str, Any]) -> None:
@@ -78,8 +81,8 @@ async def test_what_is_sent_is_not_sent_again(client: Client) -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-async def test_who_closes_a_dialog_while_it_is_sent_hears_what_came_of_it(client: Client, *, refused: bool) -> None:
-    """It cannot be called back: what is told then belongs to the page, as a new token's secret does."""
+async def test_who_closes_a_dialog_while_it_is_sent_observes_what_the_result(client: Client, *, refused: bool) -> None:
+    """It cannot be called back: what is reported then belongs to the page, as a new token's secret does."""
     made: list[ui.label] = []
 
     async def send(_: dict[str, Any]) -> None:
@@ -115,7 +118,7 @@ def test_who_presses_twice_is_asked_once(client: Client) -> None:
 
 
 async def test_how_the_server_does_is_asked_again() -> None:
-    """It is ready and not ready by turns, and each time that is said: nothing of before is kept."""
+    """It is ready and not ready by turns, and each time that is reported: nothing of before is kept."""
     answers: list[Exception | None] = [None, UnavailableError("no leader"), None]
 
     async def ask(_: object) -> None:

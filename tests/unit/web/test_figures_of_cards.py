@@ -1,4 +1,4 @@
-"""What is said of cards: how old figures are, which model it is, and why it takes no work."""
+"""Anything that is reported of cards: how old figures are, which model it is, and why it takes no work."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def drawn(device: DeviceOut, reason: str = "") -> str:
     return written("fleet_node", Words(), node=node, paint=painter(Words(), JOB, ()), meant=lambda _: True)
 
 
-def test_models_that_begin_alike_are_told_apart() -> None:
+def test_models_that_begin_alike_are_distinguished() -> None:
     """The whole name is there to be read, also where it is cut by a user's own fonts."""
     assert 'title="NVIDIA A16">A16<' in drawn(card("NVIDIA A16"))
 
 
 def test_why_a_cluster_takes_no_work_is_not_said_at_each_of_its_nodes() -> None:
-    """It stands once, at the cluster; what is a node's own stands there."""
+    """It stands once, at the cluster; what is a node's own is present."""
     assert "node-reason" not in drawn(card(), "its cluster does not answer: timed out")
     assert "node-reason" in drawn(card(), "its cluster reports it as not ready")
 
 
 def test_room_is_a_bound_where_the_api_counts_no_further() -> None:
-    """What pages take for the bound is what the API stops at."""
+    """Anything that pages take for the bound is what the API stops at."""
     assert MAX_ROOM == COUNTED

@@ -1,4 +1,4 @@
-"""What a page's address asks of the fleet, and colours of who holds what."""
+"""Anything that a page's address asks of the fleet, and colours of a user who holds what."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_no_amount_is_refused_with_its_field(text: str) -> None:
         ({"cores": "61"}, False),
     ],
 )
-def test_cards_that_are_not_meant_are_told_from_those_that_are(given: dict[str, str], meant: bool) -> None:
+def test_cards_that_are_not_meant_are_reported_from_those_that_are(given: dict[str, str], meant: bool) -> None:
     """A node is shown with all its cards; those that do not match are drawn faintly."""
     assert is_meant(wanted_of(given))(device()) == meant
 

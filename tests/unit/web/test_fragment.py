@@ -1,4 +1,4 @@
-"""What is drawn once for all who look, and how long it is kept."""
+"""Anything that is drawn once for all who look, and how long it is kept."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seaway.web.fragment import STORED_S, once
 
 
 class Answer:
-    """What a user heard."""
+    """Anything that a user observed."""
 
 
 class Drawing:
-    """What is shown."""
+    """Anything that is shown."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.usefixtures("moment")
-def test_who_heard_and_chose_the_same_is_shown_the_same() -> None:
+def test_who_observed_and_chose_the_same_is_shown_the_same() -> None:
     """It is made once; another answer, though it says the same, and another choice are re-created."""
     answer = Answer()
     first = once(("nodes", "en"), [answer], Drawing)
@@ -38,7 +38,7 @@ def test_who_heard_and_chose_the_same_is_shown_the_same() -> None:
     assert once(("nodes", "en"), [Answer()], Drawing) is not first
 
 
-def test_what_nobody_is_shown_any_more_is_not_kept(moment: list[float]) -> None:
+def test_what_no_one_is_shown_any_more_is_not_stored(moment: list[float]) -> None:
     """A view whose answer is another at each look keeps those of a few seconds, however long it is looked at."""
     alive: weakref.WeakSet[Drawing] = weakref.WeakSet()
     for _ in range(1000):

@@ -28,7 +28,7 @@ def in_state(state: str) -> JobOut:
     ],
 )
 def test_what_makes_sense_in_a_state_is_offered(client: Client, state: str, labels: list[str]) -> None:
-    """Whoever suspends a job by keyboard stands at the button that resumes it: it is the same."""
+    """Anyone who suspends a job by keyboard is at the button that resumes it: it is the same."""
     visit = SimpleNamespace(may=lambda _: True, words=words_of("en"))
     with client.content:
         actions = Actions(cast("Visit", visit), in_state("queued"))

@@ -50,7 +50,7 @@ def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, 
 
 @pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS])
 def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
-    """A field shows a value that it could not have made, so that the message about it has something to stand at."""
+    """A field shows a value that it could not have made, so that the message about it has something to are at."""
     assert shown({"a": 7}, "a", kind) == "7"
 
 
@@ -73,7 +73,7 @@ def test_an_open_quote_is_no_fault_while_one_types() -> None:
 
 
 def test_a_change_leaves_all_else_and_no_empty_parts() -> None:
-    """What a form has no field for stays; a part whose last field was taken away goes."""
+    """Anything that a form has no field for stays; a part whose last field was taken away goes."""
     before: documents.Document = {"name": "a", "resources": {"gpus": 1}, "between_replicas": {"max_latency": "1ms"}}
     after = documents.changed(documents.changed(before, "resources.gpus", None), "run.image", "x")
     assert after == {"name": "a", "between_replicas": {"max_latency": "1ms"}, "run": {"image": "x"}}
@@ -98,7 +98,7 @@ def test_what_is_no_job_is_not_shown_in_a_form(text: str) -> None:
 
 
 def test_a_field_has_its_line_or_that_of_what_it_would_be_a_part_of() -> None:
-    """What is wrong is marked where it stands; what is missing where it would stand."""
+    """Anything that is wrong is marked where it stands; what is missing where it would stand."""
     lines = lines_of("# a job\nname: a\nresources:\n  gpus: 1\nrun:\n  ports:\n    - 80\n    - x\n")
     expected: dict[str, int | None] = {
         "resources.gpus": 4,
@@ -119,7 +119,7 @@ def test_an_error_belongs_to_the_nearest_field() -> None:
 
 
 def test_figures_of_remedies_are_fields_where_an_amount_can_be_set() -> None:
-    """What an explanation calls `gpu_memory_mib` is `resources.gpu_memory`; rules have no amount to set."""
+    """Anything that an explanation calls `gpu_memory_mib` is `resources.gpu_memory`; rules have no amount to set."""
     assert path_of("gpu_memory_mib") == "resources.gpu_memory"
     assert path_of("max_latency_ns") == "network.max_latency"
     assert path_of("models") == ""

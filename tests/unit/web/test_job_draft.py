@@ -19,7 +19,7 @@ NO_ONE = cast(Visit, None)
 
 
 def test_form_and_yaml_are_brought_together_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was typed last is what both have, with its lines; reading and writing it holds up nobody."""
+    """Whatever was typed last is what both have, with its lines; reading and writing it holds up no one."""
     threads: set[int] = set()
 
     def noted(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -65,7 +65,7 @@ def test_a_draft_without_a_name_can_be_asked_about_with_one(text: str) -> None:
 
 
 def test_what_is_typed_while_it_is_read_is_not_undone() -> None:
-    """What came of an older text is dropped, and the newer one is read the next time."""
+    """Anything that came of an older text is dropped, and the newer one is read the next time."""
 
     async def test() -> None:
         draft, latest = JobDraft(), Latest(NO_ONE)

@@ -44,7 +44,7 @@ class Looks:
 
 
 async def test_what_a_job_wrote_stays_when_it_runs_no_more(client: Client) -> None:
-    """Nothing is asked of a cluster that has no copy of it, and no one is told that something is not up to date."""
+    """Nothing is asked of a cluster that has no copy of it, and no one is reported that something is not up to date."""
     job = SimpleNamespace(id="j", replicas=1, attempt=1, version=1, state="running")
     visit = Looks()
     log = Log(cast("Visit", visit), cast("JobOut", job))

@@ -40,7 +40,7 @@ def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedR
     return written("job_places", words, job=job, latest=latest, earlier=[], addresses=[], seen=seen, first=0, most=50)
 
 
-def test_a_replica_that_nobody_reports_has_a_place_and_nothing_else_is_known() -> None:
+def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -> None:
     """While its cluster is lost, dashes stand for its state, its pod and its containers."""
     container = ObservedContainer(name="main", ports=[80], devices=[])
     shown = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
@@ -56,7 +56,7 @@ def test_a_replica_that_nobody_reports_has_a_place_and_nothing_else_is_known() -
     [("en", 1000, "· 1 core<"), ("en", 2000, "· 2 cores<"), ("en", 500, "· 0.5 cores<"), ("zh", 1000, "· 1 算力<")],
 )
 def test_one_core_is_a_core(language: str, core_milli: int, said: str) -> None:
-    """One is said of one, and many of all else."""
+    """One is reported of one, and many of all else."""
     assert said in places(placed(1, core_milli), {}, words_of(language))
 
 

@@ -1,4 +1,4 @@
-"""What pages make of a job: its steps, its log, and why which cluster does."""
+"""Anything that pages make of a job: its steps, its log, and why which cluster does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_job_that_is_over_stays_so_for_good() -> None:
 
 
 def test_only_new_lines_are_added_to_a_log() -> None:
-    """What was there is not written again, also where lines are alike; what does not join is written again."""
+    """Anything that was there is not written again, also where lines are alike; what does not join is written again."""
     assert added([], ["a"]) == ["a"]
     assert added(["a", "a", "b"], ["a", "b", "c"]) == ["c"]
     assert added(["a", "a"], ["a", "a", "a"], whole=True) == ["a"]
@@ -61,7 +61,7 @@ def test_what_is_left_out_of_a_log_is_counted() -> None:
     assert news(["x"], ["a"], whole=False) == News(["a"], joins=False)
 
 
-def test_a_log_that_began_anew_takes_the_place_of_the_one_before() -> None:
+def test_a_log_that_began_again_takes_the_place_of_the_one_before() -> None:
     """Where all of a log is known and none of it was there before, another attempt writes it."""
     assert news(["x", "y"], ["a"], whole=True) == News(["a"], restart=True)
     assert news([], ["a"], whole=True) == News(["a"])
@@ -90,7 +90,7 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")
 
 
-def test_all_and_nothing_are_said_of_nothing_else() -> None:
+def test_all_and_nothing_are_reported_of_nothing_else() -> None:
     """A percentage is never rounded up to 100 where a little is left, nor down to 0 where something is."""
     given = (0, 0.04, 0.44, 9.96, 50.4, 99.4, 99.6, 99.97, 100, 100.4)
     said = ["0 %", "<0.1 %", "0.4 %", "10 %", "50 %", "99 %", "99.6 %", ">99.9 %", "100 %", "100 %"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_list_that_could_not_be_had_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wanted is followed once it can be: a list of what was wanted before does not stay for ever."""
+    """Anything that is wanted is followed once it can be: a list of what was wanted before does not stay for ever."""
     timer, page = MagicMock(), cast("Any", object.__new__(_Jobs))
     monkeypatch.setattr(ui, "timer", timer)
     visit = SimpleNamespace(follow=AsyncMock(side_effect=[UnavailableError("busy"), MagicMock(), MagicMock()]))

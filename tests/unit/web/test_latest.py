@@ -37,7 +37,7 @@ def call(path: str) -> Call[str]:
 
 
 def test_an_older_choice_is_neither_shown_nor_followed_whenever_its_answer_comes() -> None:
-    """What was chosen last is on the page, also where the answer before it comes after it."""
+    """Anything that was chosen last is on the page, also where the answer before it comes after it."""
 
     async def test() -> None:
         visit, shown = Slow(), list[str]()
@@ -61,7 +61,7 @@ def test_an_older_choice_is_neither_shown_nor_followed_whenever_its_answer_comes
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_what_goes_wrong_concerns_the_choice_that_counts(counts: bool) -> None:
-    """The error of an older choice is not told, for no one waits for its answer."""
+    """The error of an older choice is not reported, for no one waits for its answer."""
 
     async def test() -> None:
         visit = Slow()

@@ -1,4 +1,4 @@
-"""How figures of links are written and coloured."""
+"""The way how figures of links are written and coloured."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_links_are_written_in_one_way() -> None:
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
 def test_the_best_has_the_first_colour_and_none_is_beyond_the_last(figure: Figure) -> None:
-    """Small times and large bandwidths are good; each colour is told in the legend."""
+    """Small times and large bandwidths are good; each colour is reported in the legend."""
     values = [each * figure.per_unit for each in range(1, 101)]
     scale = scale_of(figure, values)
     steps = [scale.step(value) for value in values]
@@ -46,7 +46,7 @@ def test_the_best_has_the_first_colour_and_none_is_beyond_the_last(figure: Figur
     assert [step for step, _ in scale.classes()] == list(range(len(scale.edges) + 1))
 
 
-def test_figures_that_lie_close_together_are_not_told_apart() -> None:
+def test_figures_that_lie_close_together_are_not_distinguished() -> None:
     """Links of 4.0 to 4.1 ms are all good; nothing is worst because something must be."""
     scale = scale_of(FIGURES["latency"], [4 * MS + each for each in range(0, MS // 10, 1000)])
     assert scale.edges == ()

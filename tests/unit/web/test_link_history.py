@@ -1,4 +1,4 @@
-"""What links were like, as lines."""
+"""Anything that links were like, as lines."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def link(**fields: object) -> KnownLinkOut:
     return KnownLinkOut.model_validate(usual | more | {"age_s": 1.0, "raw": None, "smoothed": None} | fields)
 
 
-def test_stale_unknown_dead_and_missing_links_are_told_apart() -> None:
+def test_stale_unknown_dead_and_missing_links_are_distinguished() -> None:
     """Each has a look of its own, and another text where there is no figure."""
     rows = rows_of(MATRIX, lambda _: True, Words())
     looks = [[(cell.look, cell.text) for cell in row.cells] for row in rows.rows]

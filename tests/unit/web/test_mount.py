@@ -24,7 +24,7 @@ async def ask(rig: Rig, method: str, path: str, **headers: str) -> httpx.Respons
 @pytest.mark.parametrize(
     "path", ["/", "/jobs", "/jobs/x", "/login", "/nothing", "/_nicegui/nothing", "/static/seaway/no"]
 )
-async def test_nothing_is_kept_of_who_is_not_let_in(rig: Rig, path: str) -> None:
+async def test_nothing_is_stored_of_a_user_who_is_not_let_in(rig: Rig, path: str) -> None:
     """However often he asks, and for whatever: a page that lives costs the server seventy kilobytes."""
     before = len(Client.instances)
     for cookie in ("", "seaway_token=sw_no_token"):
@@ -34,7 +34,7 @@ async def test_nothing_is_kept_of_who_is_not_let_in(rig: Rig, path: str) -> None
 
 
 async def test_who_is_not_known_is_led_to_the_log_in_and_back_with_what_he_looked_at(rig: Rig) -> None:
-    """A filter is not lost on the way, and an ended log-in is said to have been one."""
+    """A filter is not lost on the way, and an ended log-in is reported to have been one."""
     wanted = "/jobs?state=running&queue=a%20b"
     answer = await ask(rig, "GET", wanted)
     assert answer.headers["location"] == "/login?next=%2Fjobs%3Fstate%3Drunning%26queue%3Da%2520b"
@@ -43,7 +43,7 @@ async def test_who_is_not_known_is_led_to_the_log_in_and_back_with_what_he_looke
 
 
 async def test_an_agent_sees_no_pages(rig: Rig) -> None:
-    """Its token is for reports; it is told so on a page."""
+    """Its token is for reports; it is reported so on a page."""
     answer = await ask(rig, "GET", "/", cookie=f"seaway_token={rig.tokens['agent']}")
     assert (answer.status_code, "agent" in answer.text) == (403, True)
 
@@ -57,7 +57,7 @@ async def test_only_the_server_s_own_pages_send_something(rig: Rig) -> None:
 
 
 async def test_an_address_that_takes_what_is_sent_says_so_on_a_page(rig: Rig) -> None:
-    """Whoever comes there by a link reads that there is nothing to see, and where to go on."""
+    """Anyone who comes there by a link reads that there is nothing to see, and where to go on."""
     answer = await ask(rig, "GET", "/logout")
     assert (answer.status_code, answer.headers["content-type"]) == (405, "text/html; charset=utf-8")
     assert "No page at this address" in answer.text
@@ -81,7 +81,7 @@ async def test_pages_and_what_they_ask_are_counted_apart_from_requests_to_the_ap
 
 
 async def test_another_version_of_the_library_is_refused_at_start(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
-    """Its inside is known in one version; what to install is said before anything is changed."""
+    """Its inside is known in one version; what to install is reported before anything is changed."""
     monkeypatch.setattr(mount_module, "__version__", "3.19.0")
     with pytest.raises(InvariantError, match=r"NiceGUI 3\.18, and this is 3\.19\.0"):
         mount_module.mount(rig.app, inside(rig))

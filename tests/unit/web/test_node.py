@@ -31,7 +31,7 @@ THERE = NodeOut(
 
 
 async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None:
-    """Its cards are seen no longer, and it cannot be drained; where it comes back both are there again."""
+    """Its cards are seen no longer, and it cannot be drained; where it returns both are there again."""
     shown: list[Callable[[NodePage], None]] = []
     page = NodePage(nodes=[THERE], next=None)
 

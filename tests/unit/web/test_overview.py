@@ -1,4 +1,4 @@
-"""What the first page says of clusters, and of what is wrong."""
+"""Anything that the first page says of clusters, and of what is wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def all_wrong() -> AlertList:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_what_is_wrong_is_said_in_words_the_worst_first(language: str) -> None:
+def test_what_is_wrong_is_reported_in_words_the_worst_first(language: str) -> None:
     """Each rule has its own, in each language; a lost cluster comes before all, one that stands idle after."""
     words = words_of(language)
     seen = Seen([cluster(state="lost"), cluster(cordon=None)], {}, wrong=all_wrong())
@@ -54,8 +54,11 @@ def test_what_is_wrong_is_said_in_words_the_worst_first(language: str) -> None:
     assert "/jobs?cluster=batch" in [each["href"] for each in said]
 
 
-def test_what_nobody_knows_of_a_cluster_is_no_zero() -> None:
-    """One that was never heard is unknown; one that went silent keeps its last figures; one without GPUs has none."""
+def test_what_no_one_knows_of_a_cluster_is_no_zero() -> None:
+    """One that was never observed is unknown.
+
+    One that went silent keeps its last figures; one without GPUs has none.
+    """
     none = AmountOut(total=0, used=0, free=0)
     never = cluster(state="stale", nodes=0, cpu_milli=none, memory_mib=none, gpu_milli=none, gpu_memory_mib=none)
     shown = written("clusters", Words(), clusters=[never], fresh_s=FRESH_S)

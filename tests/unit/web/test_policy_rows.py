@@ -1,4 +1,4 @@
-"""How policies and their comparisons are summed up."""
+"""The way how policies and their comparisons are summed up."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_comparisons_add_up_by_queue_and_model() -> None:
     ],
 )
 def test_what_a_policy_placed_apart_from_training_counts_first(figures: dict[str, float], share: float | None) -> None:
-    """A share is told of instances kept apart where there is one, else of those that were learned on, else none."""
+    """A share is informed of instances kept apart where there is one, else of those that were learned on, else none."""
     assert placed_share(figures) == share
 
 
 def test_figures_of_a_file_have_words_where_they_are_known() -> None:
-    """What a file calls otherwise is told as it stands there."""
+    """Anything that a file calls otherwise is reported as it is present."""
     assert list(figure_rows({"kept_apart_reward": 2.5, "some_thing": 1.0}, Words())) == [
         ("Reward", 2.5),
         ("some thing", 1.0),

@@ -1,4 +1,4 @@
-"""What a provider of identities says, and what is made of it."""
+"""Anything that a provider of identities says, and what is made of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def token(**claims: object) -> str:
 
 
 class World:
-    """A provider that answers what it is told to.
+    """A provider that answers what it is asked to.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def test_of_what_a_provider_gives_that_for_the_api_is_taken() -> None:
     ],
     ids=["none", "nonsense", "no nonce", "another log-in's", "another client's", "another provider's", "no one's"],
 )
-def test_without_an_id_token_of_this_log_in_nobody_is_let_in(id_token: str) -> None:
+def test_without_an_id_token_of_this_log_in_no_one_is_let_in(id_token: str) -> None:
     """However good the other token is: it may be another user's."""
     answered = answer(id_token=id_token)
     with pytest.raises(UnauthenticatedError):
@@ -114,7 +114,10 @@ def test_without_an_id_token_of_this_log_in_nobody_is_let_in(id_token: str) -> N
 
 
 def test_what_a_browser_cannot_keep_is_refused_or_left_out_but_never_cut() -> None:
-    """A token that is too long is said to be; without what renews it, and without the hint, one can be logged in."""
+    """A token that is too long is reported to be.
+
+    Without what renews it, and without the hint, one can be logged in.
+    """
     long = "x" * LONGEST
     with pytest.raises(
         UnauthenticatedError, match=f"a browser stores {LONGEST}: configure the provider to include less"
@@ -134,7 +137,7 @@ def test_an_answer_that_is_none_is_no_fault_of_ours(content: bytes) -> None:
         given(content)
 
 
-def test_the_provider_s_refusal_is_told_in_its_words() -> None:
+def test_the_provider_s_refusal_is_reported_in_its_words() -> None:
     """It knows why."""
     with pytest.raises(UnauthenticatedError, match="not today"):
         given({"error": "access_denied", "error_description": "not today"})
@@ -169,7 +172,7 @@ def test_tabs_that_renew_at_once_ask_once() -> None:
 
 
 def test_a_renewal_that_failed_is_asked_for_again() -> None:
-    """It is not known by what was refused a moment ago whether that holds."""
+    """A refused request does not tell whether the token is valid."""
     world = World(b"[1]")
 
     async def test() -> ProviderTokens:
@@ -183,7 +186,7 @@ def test_a_renewal_that_failed_is_asked_for_again() -> None:
     assert asyncio.run(test()).tokens == (token(aud="seaway"),)
 
 
-def test_what_renews_is_kept_where_the_provider_gives_no_other() -> None:
+def test_what_renews_is_stored_where_the_provider_gives_no_other() -> None:
     """Some hold again and again; and not all say again who it is."""
     answered = answer()
     del answered["id_token"]
@@ -205,7 +208,7 @@ def left(world: World, hint: str) -> str:
 
 
 def test_who_logs_out_is_sent_to_the_provider_and_back() -> None:
-    """Where it has a place for that; it is told whom to log out unless no one knows."""
+    """Where it has a place for that; it is reported whom to log out unless no one knows."""
     world = World({}, end_session_endpoint=f"{ISSUER}/out?a=b")
     asked = parse_qs(urlsplit(left(world, "a.hint.x")).query)
     assert asked["post_logout_redirect_uri"] == ["https://seaway.example/login"]
@@ -224,15 +227,15 @@ def test_who_logs_out_is_sent_to_the_provider_and_back() -> None:
         ({"scopes": "profile"}, "oidc.scopes"),
     ],
 )
-def test_what_nobody_could_log_in_with_is_said_at_the_start(changes: dict[str, str], where: str) -> None:
-    """Without the scope ``openid`` there is no ID token, without the address no one comes back."""
+def test_what_no_one_could_log_in_with_is_reported_at_the_start(changes: dict[str, str], where: str) -> None:
+    """Without the scope ``openid`` there is no ID token, without the address no one returns."""
     with pytest.raises(RejectedError) as caught:
         require_whole(settings(**changes))
     assert caught.value.where == where
 
 
-def test_a_provider_that_is_away_is_said_to_be() -> None:
-    """Then it is no fault of who logs in."""
+def test_a_provider_that_is_away_is_reported_to_be() -> None:
+    """Then it is no fault of a user who logs in."""
     provider = Provider(settings(), httpx.MockTransport(lambda _: httpx.Response(503)))
     with pytest.raises(UnavailableError):
         asyncio.run(provider.begin("/"))

@@ -20,17 +20,17 @@ CALL = Call("GET", "/figures", Text())
 
 @dataclass
 class World:
-    """What is asked: an answer, or what goes wrong, and who asked."""
+    """Anything that is asked: an answer, or what goes wrong, and who asked."""
 
     answer: bytes = b"1"
     wrong: SeawayError | None = None
     asked: list[str] = field(default_factory=list)
     ended: set[str] = field(default_factory=set)
-    """Whose tokens do not hold any more."""
+    """A user whose tokens do not hold any more."""
 
 
 @dataclass
-class Somebody:
+class AUser:
     """A user who looks."""
 
     world: World
@@ -49,7 +49,7 @@ class Somebody:
         return call.answer.read(self.world.answer)
 
     here: bool = True
-    """Whether he is there to see something."""
+    """A check whether he is there to see something."""
 
     def follower(self) -> Follower[str]:
         """Return him as a follower."""
@@ -68,11 +68,11 @@ async def soon(so: Callable[[], bool]) -> None:
             await asyncio.sleep(EVERY_S)
 
 
-def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
-    """Ten who look at the same cost as many questions as one; each hears an answer once."""
+def test_all_observe_of_a_change_and_it_is_asked_once_for_all() -> None:
+    """Ten who look at the same cost as many questions as one; each observes an answer once."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        people = [Somebody(world, str(number)) for number in range(10)]
+        people = [AUser(world, str(number)) for number in range(10)]
         stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in people]
         world.answer = b"2"
         await soon(lambda: all(each.callback[-1] == "2" for each in people))
@@ -86,11 +86,11 @@ def test_all_hear_of_a_change_and_it_is_asked_once_for_all() -> None:
     run(test)
 
 
-def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
+def test_what_a_newcomer_requests_again_is_asked_to_all() -> None:
     """An answer that came first to a user who has just joined is no less news to others."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        first, second = Somebody(world, "first"), Somebody(world, "second")
+        first, second = AUser(world, "first"), AUser(world, "second")
         stop = await query_cache.follow("all", CALL, first.follower(), EVERY_S)
         world.answer = b"2"
         await asyncio.sleep(EVERY_S * 0.99)
@@ -103,10 +103,10 @@ def test_what_a_newcomer_asks_anew_is_told_to_all() -> None:
 
 
 def test_who_may_not_see_the_same_is_asked_for_apart() -> None:
-    """No one hears an answer that was given to another role or tenant."""
+    """No one observes an answer that was given to another role or tenant."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        ours, theirs = Somebody(world, "ours"), Somebody(world, "theirs")
+        ours, theirs = AUser(world, "ours"), AUser(world, "theirs")
         stops = [
             await query_cache.follow("our tenant", CALL, ours.follower(), EVERY_S),
             await query_cache.follow("their tenant", CALL, theirs.follower(), EVERY_S),
@@ -118,17 +118,17 @@ def test_who_may_not_see_the_same_is_asked_for_apart() -> None:
     run(test)
 
 
-def test_nothing_is_asked_when_nobody_looks() -> None:
-    """The last who leaves ends the questions, and may say so twice; who comes later starts over."""
+def test_nothing_is_asked_when_no_one_looks() -> None:
+    """The last follower that leaves ends the queries, also if it leaves twice; a later one starts over."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        somebody = Somebody(world, "first")
-        stop = await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
+        a_user = AUser(world, "first")
+        stop = await query_cache.follow("all", CALL, a_user.follower(), EVERY_S)
         stop()
         asked = len(world.asked)
         await asyncio.sleep(5 * EVERY_S)
         assert len(world.asked) == asked
-        later = Somebody(world, "later")
+        later = AUser(world, "later")
         stop_later = await query_cache.follow("all", CALL, later.follower(), EVERY_S)
         stop()
         world.answer = b"2"
@@ -138,37 +138,37 @@ def test_nothing_is_asked_when_nobody_looks() -> None:
     run(test)
 
 
-def test_who_is_not_there_yet_hears_the_first_answer_and_costs_no_more() -> None:
+def test_who_is_not_there_yet_observes_the_first_answer_and_costs_no_more() -> None:
     """A page is whole when it comes; it is asked again once its browser is there, and no longer than that."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        somebody = Somebody(world, "first", here=False)
-        follower = somebody.follower()
+        a_user = AUser(world, "first", here=False)
+        follower = a_user.follower()
         stop = await query_cache.follow("all", CALL, follower, EVERY_S)
         world.answer = b"2"
         await asyncio.sleep(5 * EVERY_S)
-        assert (somebody.callback, world.asked) == (["1"], ["first"])
-        somebody.here = True
+        assert (a_user.callback, world.asked) == (["1"], ["first"])
+        a_user.here = True
         query_cache.come(follower)
-        await soon(lambda: somebody.callback == ["1", "2"])
-        somebody.here = False
+        await soon(lambda: a_user.callback == ["1", "2"])
+        a_user.here = False
         await asyncio.sleep(5 * EVERY_S)
         asked = len(world.asked)
         await asyncio.sleep(5 * EVERY_S)
         assert len(world.asked) == asked
-        world.answer, somebody.here = b"3", True
+        world.answer, a_user.here = b"3", True
         query_cache.come(follower)
-        await soon(lambda: somebody.callback == ["1", "2", "3"])
+        await soon(lambda: a_user.callback == ["1", "2", "3"])
         stop()
 
     run(test)
 
 
-def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
-    """Nothing is written for who is not there; the newest is, as soon as he is."""
+def test_who_comes_to_what_others_look_at_observes_what_he_has_missed() -> None:
+    """Nothing is written for a user who is not there; the newest is, as soon as he is."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        early, late = Somebody(world, "early"), Somebody(world, "late", here=False)
+        early, late = AUser(world, "early"), AUser(world, "late", here=False)
         waits = late.follower()
         stops = [await query_cache.follow("all", CALL, each, EVERY_S) for each in (early.follower(), waits)]
         for answer in ("2", "3"):
@@ -185,10 +185,10 @@ def test_who_comes_to_what_others_look_at_hears_what_he_has_missed() -> None:
 
 
 def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
-    """He hears so; the others go on by another user's."""
+    """He observes so; the others go on by another user's."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        first, second = Somebody(world, "first"), Somebody(world, "second")
+        first, second = AUser(world, "first"), AUser(world, "second")
         stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in (first, second)]
         world.ended, world.answer = {"first"}, b"2"
         await soon(lambda: second.callback == ["1", "2"])
@@ -200,11 +200,11 @@ def test_a_token_that_ended_concerns_its_bearer_alone() -> None:
     run(test)
 
 
-def test_trouble_is_told_to_all_and_its_end_too() -> None:
-    """While nothing answers everybody hears why; once it does, even the same as before, that it is over."""
+def test_trouble_is_asked_to_all_and_its_end_too() -> None:
+    """While nothing answers everybody observes why; once it does, even the same as before, that it is over."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        people = [Somebody(world, "first"), Somebody(world, "second")]
+        people = [AUser(world, "first"), AUser(world, "second")]
         stops = [await query_cache.follow("all", CALL, each.follower(), EVERY_S) for each in people]
         world.wrong = UnavailableError("silent")
         await soon(lambda: all(each.failed for each in people))
@@ -217,27 +217,27 @@ def test_trouble_is_told_to_all_and_its_end_too() -> None:
     run(test)
 
 
-def test_who_cannot_be_answered_at_first_hears_why() -> None:
+def test_who_cannot_be_answered_at_first_observes_why() -> None:
     """The error is his who asks, and leaves nothing behind."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
         world.wrong = UnavailableError("silent")
-        somebody = Somebody(world, "first")
+        a_user = AUser(world, "first")
         with pytest.raises(UnavailableError, match="silent"):
-            await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
+            await query_cache.follow("all", CALL, a_user.follower(), EVERY_S)
         world.wrong = None
-        stop = await query_cache.follow("all", CALL, somebody.follower(), EVERY_S)
-        assert somebody.callback == ["1"]
+        stop = await query_cache.follow("all", CALL, a_user.follower(), EVERY_S)
+        assert a_user.callback == ["1"]
         stop()
 
     run(test)
 
 
-def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
-    """Each is told at his own pace; what came and went while a user took in something else he never hears."""
+def test_who_is_slow_holds_up_no_one_and_observes_the_newest_next() -> None:
+    """Each is reported at his own pace; what came and went while a user took in something else he never observes."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        slow, quick = Somebody(world, "slow"), Somebody(world, "quick")
+        slow, quick = AUser(world, "slow"), AUser(world, "quick")
         go_on = asyncio.Event()
         go_on.set()
 
@@ -264,15 +264,15 @@ def test_who_is_slow_holds_up_nobody_and_hears_the_newest_next() -> None:
 
 
 def test_what_is_asked_for_again_is_asked_at_once() -> None:
-    """Whoever knows that something has changed need not wait until it is looked at by itself."""
+    """Anyone who knows that something has changed need not wait until it is looked at by itself."""
 
     async def test(world: World, query_cache: QueryCache) -> None:
-        somebody = Somebody(world, "first")
-        stop = await query_cache.follow("all", CALL, somebody.follower(), 3600)
+        a_user = AUser(world, "first")
+        stop = await query_cache.follow("all", CALL, a_user.follower(), 3600)
         world.answer = b"2"
         query_cache.ask_again("all", CALL)
         query_cache.ask_again("others", CALL)
-        await soon(lambda: somebody.callback == ["1", "2"])
+        await soon(lambda: a_user.callback == ["1", "2"])
         stop()
 
     run(test)
@@ -287,10 +287,10 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
 
     async def test() -> None:
         world, query_cache = World(), QueryCache(lambda: busy[0])
-        people = [Somebody(world, call.path) for call in calls]
+        people = [AUser(world, call.path) for call in calls]
         stops = [
-            await query_cache.follow("all", call, somebody.follower(), EVERY_S)
-            for call, somebody in zip(calls, people, strict=True)
+            await query_cache.follow("all", call, a_user.follower(), EVERY_S)
+            for call, a_user in zip(calls, people, strict=True)
         ]
         busy[0] = True
         await asyncio.sleep(0.1)  # who was at it is done
@@ -309,12 +309,12 @@ def test_while_jobs_are_placed_pages_take_little_of_the_time(monkeypatch: pytest
     asyncio.run(test())
 
 
-def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_user_long_for_an_answer_keeps_no_one_from_his_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """While jobs are placed, a question that hangs, as on a database, is left alone, and the others go on in turn."""
     monkeypatch.setattr("seaway.web.query_cache.MAX_REST_S", 0.05)
     hanging, busy = asyncio.Event(), [False]
 
-    class Hanging(Somebody):
+    class Hanging(AUser):
         async def ask(self, call: Call[bytes]) -> bytes:
             content = await super().ask(call)
             if busy[0]:
@@ -323,7 +323,7 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
 
     async def test() -> None:
         world, query_cache = World(), QueryCache(lambda: busy[0])
-        slow, quick = Hanging(world, "slow"), Somebody(world, "quick")
+        slow, quick = Hanging(world, "slow"), AUser(world, "quick")
         stops = [
             await query_cache.follow("all", Call("GET", f"/{each.name}", Text()), each.follower(), EVERY_S)
             for each in (slow, quick)
@@ -342,14 +342,14 @@ def test_who_waits_long_for_an_answer_keeps_nobody_from_his_turn(monkeypatch: py
 
 
 def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who pressed something sees what became of it, however many jobs are being placed."""
+    """A user who pressed something sees what became of it, however many jobs are being placed."""
     monkeypatch.setattr("seaway.web.query_cache.REST", 1e9)
     monkeypatch.setattr("seaway.web.query_cache.MAX_REST_S", 3600)
 
     async def test() -> None:
         busy = [False]
         world, query_cache = World(), QueryCache(lambda: busy[0])
-        first, second = Somebody(world, "first"), Somebody(world, "second")
+        first, second = AUser(world, "first"), AUser(world, "second")
         calls = [Call("GET", f"/{each.name}", Text()) for each in (first, second)]
         stops = [
             await query_cache.follow("all", call, each.follower(), EVERY_S)

@@ -1,4 +1,4 @@
-"""What is shown of queues, pools and tenants."""
+"""Anything that is shown of queues, pools and tenants."""
 
 from __future__ import annotations
 

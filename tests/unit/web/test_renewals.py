@@ -40,7 +40,7 @@ class Looking:
 
     @property
     def asker(self) -> Looking:
-        """Who asks."""
+        """A user who asks."""
         return self
 
     @property
@@ -65,7 +65,7 @@ class Looking:
         self.has_left = True
 
     async def is_asked(self, times: int) -> str:
-        """Wait until the tab was told to renew so often; return the page's secret."""
+        """Wait until the tab was asked to renew so often; return the page's secret."""
         while len(self.scripts) < times:
             await asyncio.sleep(0.001)
         found = re.search(r'page: "([^"]+)"', self.scripts[-1])
@@ -81,7 +81,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
-    """The browser is asked to, and the page goes on by what it gets; a closed page is forgotten."""
+    """The browser renews the token, and the page continues with the new one. A closed page is dropped."""
     renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
@@ -99,7 +99,7 @@ def test_a_token_is_renewed_before_it_ends_again_and_again() -> None:
 
 
 def test_a_page_does_not_become_another_s() -> None:
-    """Who logged in as another user in another tab is led to that, and this page shows it to nobody."""
+    """A user who logged in as another user in another tab is led to that, and this page shows it to no one."""
     renewals, looking = Renewals(), Looking(duration(0.02))
 
     async def test() -> None:
@@ -111,7 +111,7 @@ def test_a_page_does_not_become_another_s() -> None:
     asyncio.run(test())
 
 
-def test_a_page_that_cannot_go_on_is_loaded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_cannot_go_on_is_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser keeps the next token all the same: what renewed it may hold once."""
     renewals, looking = Renewals(), Looking(duration(0.02))
 

@@ -48,7 +48,7 @@ class Browser:
     world
         The provider behind it; None for none.
     secure
-        Whether people come over https, as the entrance was told.
+        Whether people come over https, as the entrance was reported.
     """
 
     world: World | None = None
@@ -80,7 +80,7 @@ class Browser:
         return str(self.said.headers.get("location", ""))
 
 
-def test_a_token_lets_in_and_is_kept_where_no_script_reads() -> None:
+def test_a_token_lets_in_and_is_stored_where_no_script_reads() -> None:
     """In parts where it is longer than a cookie; over https alone where people come so, whatever the proxy hides."""
     browser = Browser()
     assert browser.ask("POST", "/login", {"token": " sw_mine ", "next": "/jobs?state=running"}) == "/jobs?state=running"
@@ -102,7 +102,10 @@ def test_a_token_lets_in_and_is_kept_where_no_script_reads() -> None:
     [("sw_no", "no &lt;b&gt;such", 401), ("a b", "characters", 400), ("x" * 10_801, "10801", 400)],
 )
 def test_who_is_not_let_in_reads_why_and_is_not_asked_again_where_to(given: str, says: str, status: int) -> None:
-    """What is wrong stands on the form, as text, and in no address that another may send somebody; programs see it."""
+    """An error is shown on the form as text, and never in an address.
+
+    Programs see it.
+    """
     browser = Browser()
     assert browser.ask("POST", "/login", {"token": given, "next": "/jobs?a=b&c=d"}) == ""
     assert says in browser.said.text
@@ -114,7 +117,7 @@ def test_who_is_not_let_in_reads_why_and_is_not_asked_again_where_to(given: str,
 
 
 def test_the_form_needs_no_script_and_none_would_run() -> None:
-    """What the page allows itself is its style, and to send the form here."""
+    """Anything that the page allows itself is its style, and to send the form here."""
     browser = Browser()
     browser.ask("GET", "/login")
     assert "<script" not in browser.said.text
@@ -130,8 +133,8 @@ def logged_in() -> Browser:
     return browser
 
 
-def test_who_comes_from_the_provider_keeps_by_what_his_token_is_renewed_where_no_page_sees_it() -> None:
-    """What renews goes to the log-in alone, and the hint to the log-out."""
+def test_who_comes_from_the_provider_keeps_by_cause_his_token_is_renewed_where_no_page_sees_it() -> None:
+    """Anything that renews goes to the log-in alone, and the hint to the log-out."""
     browser = logged_in()
     assert browser.cookies == {"seaway_token": OURS, "seaway_renewal": "renewal-1", "seaway_hint": token()}
     assert "path=/login;" in browser.paths["seaway_renewal"].lower()
@@ -154,7 +157,7 @@ def test_a_log_in_that_has_ended_is_renewed_on_the_way() -> None:
     assert browser.cookies == {}
 
 
-def test_while_the_provider_is_away_what_renews_is_kept() -> None:
+def test_while_the_provider_is_away_what_renews_is_stored() -> None:
     """It may hold again a minute later."""
     browser = logged_in()
     assert browser.world is not None
@@ -171,7 +174,7 @@ def test_who_logged_in_in_another_tab_is_led_on() -> None:
 
 
 def test_a_page_has_its_token_renewed() -> None:
-    """The browser keeps the next, and by what it is logged out; where there is none to be had it keeps what it has."""
+    """The browser stores the new token and log-out hint; without new ones it retains the present ones."""
     browser = logged_in()
     assert browser.world is not None
     browser.world.answer = {"token_type": "Bearer", "access_token": NEXT, "refresh_token": "renewal-2"}
@@ -185,7 +188,7 @@ def test_a_page_has_its_token_renewed() -> None:
 
 
 def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
-    """A link or a picture elsewhere logs no one out; who came with a token has nothing to do at the provider."""
+    """A link or picture on another site logs no one out; a user with a token is not sent to the provider."""
     browser = logged_in()
     browser.ask("GET", "/logout")
     assert (browser.said.status_code, "seaway_token" in browser.cookies) == (405, True)
@@ -207,7 +210,7 @@ def test_logging_out_takes_a_form_and_leads_to_the_provider() -> None:
         *("/logout", "/logout?a=b", "/login/renew", "/jobs ", "\x85/jobs", "\u2028//evil.example", "jobs", "", "//[x"),
     ],
 )
-def test_nobody_is_led_elsewhere_by_an_address_that_a_browser_reads_otherwise(address: str) -> None:
+def test_no_one_is_led_elsewhere_by_an_address_that_a_browser_reads_otherwise(address: str) -> None:
     """Without a log-in, and with one: what may be another server's, or shows nothing, counts as none."""
     assert addresses.own(address) == "/"
     browser = Browser()
@@ -257,7 +260,7 @@ def test_an_origin_is_written_as_browsers_do() -> None:
     assert [addresses.origin_of(each) for each in urls] == written
 
 
-def test_a_begun_log_in_is_kept_for_the_way_back_alone() -> None:
+def test_a_begun_log_in_is_stored_for_the_way_back_alone() -> None:
     """It leads to the provider with a challenge, and the address that was wanted is this server's."""
     browser = Browser(World(answer()))
     leads = urlsplit(browser.ask("GET", "/login/provider?next=//evil.example/"))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_change_that_is_taken_is_gone_to() -> None:
-    """Its button goes with what it mends: who pressed it by keyboard stands at the field then, not nowhere."""
+    """The button of a remedy disappears after its use, and the focus moves to the field."""
     page = cast("Any", object.__new__(_Submit))
     page._draft, page._way, page._soon = JobDraft(), SimpleNamespace(value=FORM), AsyncMock()  # noqa: SLF001
     page._form = MagicMock(fields={"resources.gpus": SimpleNamespace(kind=AMOUNT)})  # noqa: SLF001
@@ -34,7 +34,10 @@ async def test_a_change_that_is_taken_is_gone_to() -> None:
 async def test_what_the_scheduler_could_not_say_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, error: SeawayError, *, again: bool
 ) -> None:
-    """Whoever waits sees the candidates once it can; what he wrote wrong he mends, and what he wrote since counts."""
+    """Waiting users see the candidates when they are available.
+
+    What he wrote wrong he mends, and what he wrote since counts.
+    """
     timer, page = MagicMock(), cast("Any", object.__new__(_Submit))
     monkeypatch.setattr(ui, "timer", timer)
     page.visit, page._draft, page._show_error = (  # noqa: SLF001

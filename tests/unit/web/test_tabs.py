@@ -55,7 +55,7 @@ async def page_of(rig: Rig, role: str, path: str = "/jobs") -> Client:
 
 
 def socket(client: Client, cookie: str) -> dict[str, Any]:
-    """Return what the library is told of a web socket that is to be opened."""
+    """Return what the library is informed of a web socket that is to be opened."""
     headers = [(b"cookie", cookie.encode())] if cookie else []
     query = f"client_id={client.id}&implicit_handshake=true".encode()
     scope = {"type": "websocket", "path": "/_nicegui_ws/socket.io/", "query_string": query, "headers": headers}
@@ -91,8 +91,8 @@ class Server:
 
 
 @pytest.mark.parametrize(("role", "lets_in"), [("viewer", True), ("admin", False), ("", False)])
-async def test_a_web_socket_opens_for_who_asked_for_the_page(rig: Rig, role: str, lets_in: bool) -> None:
-    """Who has a page's identifier and another token, or none, is refused as if there were no such page."""
+async def test_a_web_socket_opens_for_a_user_who_asked_for_the_page(rig: Rig, role: str, lets_in: bool) -> None:
+    """A user who has a page's identifier and another token, or none, is refused as if there were no such page."""
     client, server = await page_of(rig, "viewer"), Server(rig)
     environ = socket(client, cookie(rig, role) if role else "")
     if lets_in:
@@ -148,7 +148,7 @@ async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
 
 
 async def test_files_are_taken_from_the_page_s_visitor(rig: Rig) -> None:
-    """Who has the address where a page sends files, and another's token or none, is refused."""
+    """A user who has the address where a page sends files, and another's token or none, is refused."""
     client = await page_of(rig, "admin")
     path = f"/_nicegui/client/{client.id}/upload/1"
     for given, status in ((cookie(rig, "admin"), 404), (cookie(rig, "viewer"), 403), ("", 403)):
@@ -157,7 +157,7 @@ async def test_files_are_taken_from_the_page_s_visitor(rig: Rig) -> None:
 
 
 async def test_a_page_whose_browser_never_connects_is_let_go(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever fetches pages as a program does leaves nothing behind; one that has connected stays."""
+    """Anyone who fetches pages as a program does leaves nothing behind; one that has connected stays."""
     stays = await page_of(rig, "viewer")
     await stays.handle_handshake("1", "tab", None, "document", None)
     monkeypatch.setattr(tabs, "UNSEEN_S", 0.01)
@@ -168,8 +168,8 @@ async def test_a_page_whose_browser_never_connects_is_let_go(rig: Rig, monkeypat
     assert list(Client.instances.values()) == [stays]
 
 
-async def test_pages_that_are_kept_for_a_token_have_an_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has as many open as are kept reads so on a plain page; others are not concerned."""
+async def test_pages_that_are_stored_for_a_token_have_an_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who has as many open as are kept reads so on a plain page; others are not concerned."""
     monkeypatch.setattr(tabs, "MOST", 2)
     for _ in range(2):
         await page_of(rig, "viewer")
@@ -249,8 +249,8 @@ async def test_a_page_that_takes_too_long_says_so(rig: Rig) -> None:
     assert (answer.status_code, "服务器繁忙" in answer.text, len(Client.instances)) == (503, True, 0)
 
 
-async def test_a_mistake_of_ours_is_told_without_its_text(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Python raised is for the log; people read what to do, in their language."""
+async def test_a_mistake_of_ours_is_reported_without_its_text(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything that Python raised is for the log; people read what to do, in their language."""
 
     async def stay(_: Visit) -> None:
         raise ZeroDivisionError("secret")

@@ -1,4 +1,4 @@
-"""What an address asks for that is not there."""
+"""Anything that an address asks for that is not there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from seaway.web.pages.queues.queues import queue_shown
 
 @pytest.mark.parametrize(("wanted", "shown"), [("", "default"), ("batch", "batch"), ("zz", "")])
 def test_a_queue_that_is_not_there_is_not_another(wanted: str, shown: str) -> None:
-    """Only who asks for none sees the first; who asks for one that is not there sees none, and is told."""
+    """Without a filter the first one is shown; an unknown one shows none, with a message."""
     assert queue_shown(wanted, ["default", "batch"]) == shown
 
 
-def test_states_that_there_are_not_are_told_apart() -> None:
+def test_states_that_there_are_not_are_distinguished() -> None:
     """They neither narrow the list nor go unsaid."""
     assert states_of("running,bogus,,failed") == (["running", "failed"], ["bogus"])
     assert states_of("") == ([], [])

@@ -56,7 +56,7 @@ def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> WhatIfOut:
 
 
 def test_what_is_left_empty_is_not_asked() -> None:
-    """Only what is filled in stands in the question; a policy says more than that everything is placed again."""
+    """Only what is filled in is in the question; a policy says more than that everything is placed again."""
     assert asked({"count": "4", "gpus": "1", "cluster": "a"}) == {}
     assert asked({"lose": "a", "nodes": "b/n1, b/n2"}) == {"drain": ["a", "b/n1", "b/n2"]}
     added = asked({"cluster": "a", "like": "n", "count": "3"})
@@ -65,8 +65,8 @@ def test_what_is_left_empty_is_not_asked() -> None:
     assert asked({"again": "1", "policy": "fgd"}) == {"policy": "fgd"}
 
 
-def test_each_job_of_a_burst_asks_for_the_same() -> None:
-    """What is no amount is left for the API to say so."""
+def test_each_job_of_a_burst_requests_for_the_same() -> None:
+    """Anything that is no amount is left for the API to say so."""
     jobs = asked({"burst": "100", "gpus": "two", "gpu_memory": "8GB", "queue": "q"})["jobs"]
     assert (len(jobs), jobs[0]["queue"]) == (MAX_BURST, "q")
     assert jobs[0]["resources"] == {"gpus": "two", "gpu_memory": "8GB"}
@@ -84,7 +84,7 @@ def test_numbers_that_are_none_or_too_many_are_refused_at_their_field(text: str)
 
 
 def test_zeros_before_a_number_do_not_change_it() -> None:
-    """What is let through is what is asked, however it is written."""
+    """Anything that is let through is what is asked, however it is written."""
     given = {"burst": "0" * 5000 + "3", "like": "n", "count": "0000000000002"}
     assert wrong(given, Words()) == []
     question = asked(given)
@@ -103,7 +103,7 @@ def test_one_job_that_moves_is_a_job(moved: int, said: str) -> None:
     assert sentence_of(answer([], [move(["a/1"], ["b/1"])] * moved), Words()).startswith(said)
 
 
-def test_names_that_are_not_there_are_told_apart() -> None:
+def test_names_that_are_not_there_are_distinguished() -> None:
     """None is dropped: each is offered, or said to be missing; what is empty names nothing."""
     assert partition_known(["a", " nope", "", "b"], ["a", "b", "c"]) == (["a", "b"], ["nope"])
 
@@ -126,7 +126,7 @@ async def test_nodes_to_be_like_are_looked_for_where_all_of_them_are() -> None:
 
 @pytest.mark.anyio
 async def test_nodes_of_the_cluster_that_is_chosen_are_offered_whenever_answers_come() -> None:
-    """Of two quick choices the last counts, also where the nodes of the one before are heard of after its own."""
+    """Of two quick choices the last counts, also where the nodes of the one before are observed after its own."""
     answers: dict[str, asyncio.Future[list[SimpleNamespace]]] = {}
 
     async def all_of(paged: Paged[Any]) -> list[SimpleNamespace]:
@@ -150,7 +150,7 @@ async def test_nodes_of_the_cluster_that_is_chosen_are_offered_whenever_answers_
 @pytest.mark.anyio
 @pytest.mark.parametrize("like", ["", "a-n7"])
 async def test_no_node_comes_that_an_address_does_not_name(like: str) -> None:
-    """What is asked by an address is what it says, also where it names a cluster and nothing to come to it."""
+    """Anything that is asked by an address is what it says, also where it names a cluster and nothing to come to it."""
 
     async def all_of(_: Paged[Any]) -> list[Any]:
         return [SimpleNamespace(name="a-n0")]
@@ -164,7 +164,7 @@ async def test_no_node_comes_that_an_address_does_not_name(like: str) -> None:
 
 @pytest.mark.anyio
 async def test_what_was_asked_last_is_answered() -> None:
-    """Whoever presses again before an answer is there sees that of the question that stands there."""
+    """Anyone who presses again before an answer is there sees that of the question that is present."""
     answers = {name: asyncio.get_running_loop().create_future() for name in ("a", "b")}
     page, shown = cast("Any", object.__new__(_WhatIf)), list[object]()
 
@@ -200,7 +200,7 @@ async def test_what_was_asked_last_is_answered() -> None:
         ("elsewhere", ""),
     ],
 )
-def test_mistakes_are_told_at_the_field_that_was_filled_in(where: str, field: str) -> None:
+def test_mistakes_are_reported_at_the_field_that_was_filled_in(where: str, field: str) -> None:
     """However the API names a place in a question, it leads to a field of the form, or to none."""
     assert field_of(where) == field
 
@@ -223,7 +223,7 @@ def test_boxes_tell_what_becomes_of_clusters_and_arrows_where_jobs_go() -> None:
 
 
 def test_of_very_many_clusters_those_that_change_are_drawn() -> None:
-    """What changes is never left out for what does not, and it is said how many are."""
+    """Anything that changes is never left out for what does not, and it is reported how many are."""
     clusters = [change(f"c{at}", (1, 0), (1, 0)) for at in range(MAX_BOXES + 40)]
     clusters[-1] = change("last", (1, 1), (0, 0))
     drawn = draw(answer(clusters, []))

@@ -1,4 +1,4 @@
-"""What pages say, in every language."""
+"""Anything that pages say, in every language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.web.words import language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
-"""What code and templates call to say something."""
+"""Anything that code and templates call to say something."""
 
 NAMED = {
     *(each.value for each in JobState),
@@ -42,7 +42,7 @@ NAMED = {
     "operator",
     "admin",
 } - {"deleted"}
-"""What the API says in one word, and pages say as a word of theirs."""
+"""Anything that the API says in one word, and pages say as a word of theirs."""
 
 CLAUSES = {
     *(offer.description for offer in BUILT_IN.values()),
@@ -51,7 +51,10 @@ CLAUSES = {
     TAKEN_IN,
     NO_PLACE,
 }
-"""What the API says in a clause that is always the same: what policies do, why rules refuse, how jobs begin."""
+"""Anything that the API says in a clause that is always the same.
+
+What policies do, why rules refuse, how jobs begin.
+"""
 
 
 def said_in_code() -> Iterator[str]:
@@ -79,7 +82,7 @@ def names_in(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-def test_all_that_is_said_is_said_in_chinese_and_fills_in_the_same() -> None:
+def test_all_that_is_reported_is_reported_in_chinese_and_fills_in_the_same() -> None:
     """No English shows through in Chinese, and no name in braces is lost or new."""
     said, known = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}, words_of("zh").known
     assert sorted(said - set(known)) == []
@@ -87,7 +90,7 @@ def test_all_that_is_said_is_said_in_chinese_and_fills_in_the_same() -> None:
 
 
 def test_catalogues_hold_nothing_else_and_nothing_twice() -> None:
-    """What no one says any more is not in the catalogues, and no two of them differ on a word."""
+    """Anything that no one says any more is not in the catalogues, and no two of them differ on a word."""
     said = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}
     found: Counter[str] = Counter()
     for file in (WEB / "locale" / "zh").glob("*.po"):

@@ -86,7 +86,7 @@ def test_the_example_is_read_as_it_says() -> None:
         ("[gw-1, gw-2]", "[gw-1, gw-22]", ":16:.*: unknown gateway 'gw-22'; did you mean 'gw-2'?"),
         ("[gw-1, gw-2]", "[gw-1, gw-1]", ":16:.*: a link needs two different gateways"),
         ("[gw-1, gw-2]", "[gw-1]", ":16:.*between: must name two gateways"),
-        ("between: [gw-1, gw-2]", "from: gw-1", ":16:.*: say 'between"),
+        ("between: [gw-1, gw-2]", "from: gw-1", ":16:.*: use 'between"),
         ("latency: 9ms", "latency: 9", ":16:.*latency: 9 is not valid; use a time with its unit"),
         ("latency: 9ms", "loss: 2, latency: 9ms", ":16:.*loss: 2 is more than all"),
         ("- {between", "- {between: [gw-2, gw-1], latency: 1ms}\n  - {between", ":17:.* appears more than once"),

@@ -1,4 +1,4 @@
-"""What people write, and what is wrong with it."""
+"""Anything that people write, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_list_may_be_written_as_its_one_text() -> None:
 
 @pytest.mark.parametrize("mode", DeviceMode)
 def test_every_way_of_sharing_may_be_asked_for(mode: DeviceMode) -> None:
-    """What devices show as their mode is a word for jobs, too."""
+    """Anything that devices show as their mode is a word for jobs, too."""
     spec = read_value(JobIn, {"name": "a", "resources": {"gpus": 1, "gpu_mode": mode.value}}).spec()
     assert spec.demand.devices.modes == {mode}
 
@@ -86,13 +86,13 @@ def test_rules_for_nodes_are_carried_over() -> None:
 
 
 def test_a_job_is_its_tenant_s() -> None:
-    """Who does not say whose a job is means his own tenant."""
+    """A user who does not say whose a job is means his own tenant."""
     assert read_value(JobIn, {"name": "a"}).spec("team").tenant == "team"
     assert read_value(JobIn, {"name": "a", "tenant": "other"}).spec("team").tenant == "other"
 
 
 def test_the_examples_can_be_submitted() -> None:
-    """What the description shows as an example is one."""
+    """Anything that the description shows as an example is one."""
     for example in EXAMPLES:
         assert read_value(JobIn, example).spec().name == example["name"]
 
@@ -156,7 +156,7 @@ BAD: list[tuple[object, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "where", "says"), BAD)
-def test_what_is_wrong_is_told_with_its_place(body: object, where: str, says: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(body: object, where: str, says: str) -> None:
     """An error names the field and says how to mend it."""
     with pytest.raises(RejectedError) as caught:
         read_json(JobIn, orjson.dumps(body))
@@ -181,13 +181,13 @@ def test_what_is_wrong_is_told_with_its_place(body: object, where: str, says: st
     ids=["empty", "not utf-8", "cut", "half a letter", "huge", "nan", "infinity", "overflow", "open lists", "nested"],
 )
 def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
-    """Whatever the bytes, an error comes back that says what is wrong."""
+    """Whatever the bytes, an error returns that says what is wrong."""
     with pytest.raises(RejectedError):
         read_json(JobIn, body)
 
 
-def test_several_mistakes_are_told_together() -> None:
-    """Whoever made three mistakes hears of all three at once."""
+def test_several_mistakes_are_reported_together() -> None:
+    """Anyone who made three mistakes observes of all three at once."""
     with pytest.raises(RejectedError) as caught:
         read_json(JobIn, b'{"name":"A","replicas":0,"x":1}')
     assert [each.where for each in caught.value.also] == ["replicas", "x"]
@@ -209,7 +209,7 @@ def test_mistakes_beyond_number_are_cut() -> None:
     ],
 )
 def test_fields_that_do_not_go_together_are_refused(given: dict[str, object], where: str) -> None:
-    """Shares of no device and bounds without a gateway are told with their field."""
+    """Shares of no device and bounds without a gateway are reported with their field."""
     job = read_value(JobIn, {"name": "a", **given})
     with pytest.raises(RejectedError) as caught:
         job.spec()

@@ -49,8 +49,8 @@ def test_a_link_that_cannot_be_is_refused_and_named(link: str, says: str) -> Non
     assert caught.value.where.startswith("links[0]")
 
 
-def test_all_wrong_links_are_told_together() -> None:
-    """Who mends a file sees everything at once."""
+def test_all_wrong_links_are_reported_together() -> None:
+    """A user who mends a file sees everything at once."""
     with pytest.raises(RejectedError) as caught:
         read_value(LinksIn, {"links": [{"from": "x", "to": "gw-1"}, {"from": "gw-1", "to": "y"}]}).conditions(GATEWAYS)
     assert [each.where for each in (caught.value, *caught.value.also)] == ["links[0]", "links[1]"]

@@ -1,4 +1,4 @@
-"""Which links are worst by a figure."""
+"""The links are worst by a figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEVER = LinkView("a", "e", None, state=LinkState.UNKNOWN)
 
 
 @pytest.mark.parametrize("figure", LinkFigure)
-def test_what_answers_nothing_is_worst_and_what_nobody_knows_comes_last(figure: LinkFigure) -> None:
+def test_what_answers_nothing_is_worst_and_what_no_one_knows_comes_last(figure: LinkFigure) -> None:
     """Whatever the figure: dead, bad, good, unknown."""
     links = [NEVER, FAST, DEAD, SLOW]
     assert sorted(links, key=lambda each: worst_first(each, figure)) == [DEAD, SLOW, FAST, NEVER]

@@ -60,12 +60,12 @@ def test_links_to_users_and_old_ones_have_no_series() -> None:
     assert series(*others, view("gw-4", "gw-1", LinkState.STALE), view("gw-4", "gw-1", LinkState.UNKNOWN)) == {}
 
 
-def test_a_bandwidth_that_nobody_knows_has_no_series() -> None:
+def test_a_bandwidth_that_no_one_knows_has_no_series() -> None:
     """0 would say that nothing is free."""
     assert "UserToClusterBandwidth" not in series(view("gw-4", "gw-1", mbps=0))
 
 
-def test_links_that_clusters_tell_of_have_metrics_as_they_are_told() -> None:
+def test_links_that_clusters_tell_of_have_metrics_as_they_are_reported() -> None:
     """So that simulated clusters show what real ones would."""
     link = Link("gw-4", "gw-1", 5, 1, 1000, 1000, 100)
     assert {name: rows[0][1] for name, rows in series(reported(link)).items()} == {
@@ -95,7 +95,7 @@ def test_json_has_them_beside_those_of_gpus() -> None:
 
 
 def test_metrics_are_found_by_name_whatever_they_are_of() -> None:
-    """One of links has none of GPUs beside it; one that is misspelt is told the nearest of both."""
+    """One of links has none of GPUs beside it; one that is misspelt is reported the nearest of both."""
     assert all_named("UserToClusterJitter") == ({}, {"UserToClusterJitter": LINK_METRICS["UserToClusterJitter"]})
     assert all_named("") == (METRICS, LINK_METRICS)
     with pytest.raises(RejectedError, match="did you mean 'ClusterToClusterPacketLoss'"):

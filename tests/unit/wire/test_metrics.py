@@ -20,9 +20,9 @@ MIB = 1 << 20
 DEVICE = replace(gpu(), uuid="GPU-0", index=0, memory_mib=80_000, core_milli=1000)
 OURS = Holding("a", "seaway", "sw-1-0", "main", 20_000, 25)
 THEIRS = Holding("b", "seaway", "sw-2-0", "main", 10_000, 100)
-NOBODY_S = Holding("", "kube-system", "agent", "", 10_000, 0)
+NO_ONE_S = Holding("", "kube-system", "agent", "", 10_000, 0)
 USES = [
-    DeviceUse("east", "host1", DEVICE, (OURS, THEIRS, NOBODY_S)),
+    DeviceUse("east", "host1", DEVICE, (OURS, THEIRS, NO_ONE_S)),
     DeviceUse("east", "host1", replace(DEVICE, uuid="GPU-1", index=1)),
     DeviceUse("west", "host9", replace(DEVICE, uuid="GPU-2")),
 ]
@@ -69,7 +69,7 @@ def test_every_metric_has_its_labels_and_its_unit() -> None:
 def measured(*used: Used | None) -> list[DeviceUse]:
     """Return a device, used as given first, held by two of one tenant and one of another, used as given then."""
     first, *others = used
-    shares = [each._replace(used=of) for each, of in zip((OURS, OURS, THEIRS, NOBODY_S), others, strict=True)]
+    shares = [each._replace(used=of) for each, of in zip((OURS, OURS, THEIRS, NO_ONE_S), others, strict=True)]
     return [DeviceUse("east", "host1", DEVICE, shares, first), *USES[1:]]
 
 
@@ -86,7 +86,7 @@ def test_what_is_used_is_shown_where_it_is_known() -> None:
 
 
 def test_two_shares_of_a_container_use_what_the_container_does() -> None:
-    """What is allocated adds up, what was measured is of both already."""
+    """Anything that is allocated adds up, what was measured is of both already."""
     data = from_json(measured(None, Used(7, 10), Used(7, 10), None, None))
     (ours, *_) = data["vGPUMemoryAllocated"]
     assert (ours["value"], data["vGPUMemoryUsed"][0]["value"]) == (40_000 * MIB, 7)
@@ -101,13 +101,13 @@ def test_what_others_use_is_one_sum_or_unknown(theirs: Used | None, sums: list[i
 
 @pytest.mark.parametrize("seen_by", ["", "a"])
 def test_both_outputs_tell_the_same(seen_by: str) -> None:
-    """What Prometheus reads from the text is what the JSON says."""
+    """Anything that Prometheus reads from the text is what the JSON says."""
     for uses in (USES, measured(Used(5, 20, 3), Used(7, 0), Used(7, 0), Used(None, 1), None)):
         assert from_text(uses, seen_by) == from_json(uses, seen_by)
 
 
 def test_a_tenant_does_not_learn_the_names_of_others() -> None:
-    """What others and no one hold of a device is one series without names; sums are the same for everybody."""
+    """Anything that others and no one hold of a device is one series without names; sums are the same for everybody."""
     rows = from_json(USES, "a")["vGPUMemoryAllocated"]
     named = [(each["namespace"], each["pod"], each["container"], each["value"] // MIB) for each in rows]
     assert named == [("seaway", "sw-1-0", "main", 20_000), ("", "", "", 20_000)]
@@ -150,8 +150,8 @@ def test_large_answers_come_in_pieces() -> None:
     assert [each["deviceuuid"] for each in rows] == [use.device.uuid for use in uses]
 
 
-def test_an_unknown_name_is_told_with_the_nearest() -> None:
-    """Whoever mistypes a metric or a cluster learns what was meant."""
+def test_an_unknown_name_is_reported_with_the_nearest() -> None:
+    """Anyone who mistypes a metric or a cluster learns what was meant."""
     assert list(all_named("vGPUMemoryAllocated")[0]) == ["vGPUMemoryAllocated"]
     with pytest.raises(RejectedError, match="did you mean 'GPUDeviceMemoryAllocated'"):
         all_named("gpu_device_memory_allocated")[0]

@@ -34,7 +34,7 @@ gateways:
 
 
 def wrong(document: dict[str, Any]) -> list[str]:
-    """Return all that is told of a document."""
+    """Return all that is informed of a document."""
     with pytest.raises(RejectedError) as caught:
         read_value(NetworkConfigIn, document).config()
     return [str(caught.value), *map(str, caught.value.also)]
@@ -57,13 +57,13 @@ def test_a_name_stands_for_end_on_the_way_and_end_dt6_at_the_end() -> None:
 
 
 def test_names_are_written_where_they_say_the_same() -> None:
-    """Who reads a document that Seaway wrote sees names, not addresses."""
+    """A user who reads a document that Seaway wrote sees names, not addresses."""
     text = network_text(read_value(NetworkConfigIn, EXAMPLE).config())
     assert [each["segments"] for each in text["paths"][0]["paths"]] == [["gw-1"], ["gw-2", "gw-1"]]
 
 
-def test_mistakes_of_form_are_told_together() -> None:
-    """Unknown fields, missing ones and values that cannot be read are told at once, each with its place."""
+def test_mistakes_of_form_are_reported_together() -> None:
+    """Unknown fields, missing ones and values that cannot be read are reported at once, each with its place."""
     reported = wrong({"gateways": [{"nam": "x", "address": "fe80::1%eth0"}], "paths": [{"frm": "gw-1"}]})
     assert reported == [
         "gateways[0].name: is missing",
@@ -76,8 +76,8 @@ def test_mistakes_of_form_are_told_together() -> None:
     ]
 
 
-def test_mistakes_of_sense_are_told_together() -> None:
-    """Names that no one has are told beside what the configuration as a whole gets wrong, each place once."""
+def test_mistakes_of_sense_are_reported_together() -> None:
+    """Names that no one has are reported beside what the configuration as a whole gets wrong, each place once."""
     document = {
         **EXAMPLE,
         "gateways": [{**EXAMPLE["gateways"][0], "sids": EXAMPLE["gateways"][0]["sids"][1:]}, *EXAMPLE["gateways"][1:]],

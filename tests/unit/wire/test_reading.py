@@ -1,4 +1,4 @@
-"""How messages are read."""
+"""The way how messages are read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from seaway.wire.reading import read_json, require_once
         ('{"name": "a", "run": {"image": "x", "env": {":k": "1", ":k": "2"}}}', ":k"),
     ],
 )
-def test_a_field_stands_there_once(body: str, field: str) -> None:
+def test_a_field_is_present_once(body: str, field: str) -> None:
     """Of two values for one field none is meant, and the field is named, however it is written."""
     with pytest.raises(RejectedError) as caught:
         require_once(body)
     assert (caught.value.where, caught.value.message) == (field, "this field is duplicated")
 
 
-def test_a_name_may_stand_in_several_places() -> None:
-    """What looks like a name twice, in other objects or in texts, is taken."""
+def test_a_name_may_are_in_several_places() -> None:
+    """Anything that looks like a name twice, in other objects or in texts, is taken."""
     body = (
         '{"name": "name", "network": {"max_latency": "1ms"}, "between_replicas": {"max_latency": "2ms"},'
         ' "run": {"image": "x", "args": ["a", ":a", "\\"name\\":"]}, "labels": {"name": "x"}}'

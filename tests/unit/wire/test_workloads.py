@@ -1,4 +1,4 @@
-"""What is seen of a job in a cluster, as the API shows it."""
+"""Anything that is seen of a job in a cluster, as the API shows it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_plain_values_are_read() -> None:
     ],
 )
 def test_what_is_no_plain_document_is_refused(text: str, says: str) -> None:
-    """Objects, bombs, doubled keys and broken text are told, and cost little."""
+    """Objects, bombs, doubled keys and broken text are reported, and cost little."""
     with pytest.raises(RejectedError, match=says):
         read_yaml(text)
 
@@ -84,8 +84,8 @@ def test_what_is_no_plain_document_is_refused(text: str, says: str) -> None:
         ("a: [1, 2026-02-30]", "line 1, column 8", "'2026-02-30' is not a valid date"),
     ],
 )
-def test_a_mistake_is_told_by_where_it_is_and_what_to_do(text: str | bytes, where: str, says: str) -> None:
-    """In words for who wrote it: none of the library's, and nothing of how values are made."""
+def test_a_mistake_is_reported_by_where_it_is_and_what_to_do(text: str | bytes, where: str, says: str) -> None:
+    """In words for a user who wrote it: none of the library's, and nothing of how values are made."""
     with pytest.raises(RejectedError, match=re.escape(says)) as caught:
         read_yaml(text)
     assert caught.value.where == where

@@ -1,1 +1,1 @@
-"""HTTP infrastructure shared by all resources: routes, bodies, responses, errors, limits and metrics."""
+"""HTTP infrastructure of all resources: routes, bodies, responses, errors, limits and metrics."""

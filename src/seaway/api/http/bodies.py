@@ -1,4 +1,4 @@
-"""Request bodies in JSON and, for files of users, YAML."""
+"""Request bodies in JSON and, for files of users, in YAML."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def read(request: Request, model: type[Message]) -> Message:
 
 
 async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
-    """Return a message in JSON or YAML and its bytes; raises as `read`."""
+    """Read a message in JSON or YAML; return it with its bytes. Raises as `read`."""
     kind = require_kind(request, JSON, *YAML)
     body = await request.body()
     if kind == JSON:
@@ -72,12 +72,12 @@ def require_kind(request: Request, *kinds: str) -> str:
     kind, _, rest = header.partition(";")
     kind = kind.strip().lower()
     if kind not in kinds:
-        raise BadRequestError(415, f"send {' or '.join(kinds[:2])}, not {kind[:60] or 'something that has no type'!r}")
+        raise BadRequestError(415, f"send {' or '.join(kinds[:2])}, not {kind[:60] or 'no media type'!r}")
     charset = rest.strip().lower()
     if charset.startswith("charset=") and charset[8:].strip('"') not in ("utf-8", "utf8"):
         raise BadRequestError(415, "send UTF-8")
     if encoding is not None and encoding.lower() != "identity":
-        raise BadRequestError(415, "send the body as it is, not compressed")
+        raise BadRequestError(415, "send the body uncompressed")
     return kind
 
 
@@ -98,7 +98,7 @@ def read_reply(request: Request, fields: Any, version: int | str | None = None) 
     Parameters
     ----------
     version
-        Version for the ETag; None to use the one in `fields`.
+        Version for the ETag; None for the version in `fields`.
     """
     tag = _tag(fields) if version is None else f'"{version}"'
     known = tags_in(request.headers.get("if-none-match", ""))
@@ -108,12 +108,12 @@ def read_reply(request: Request, fields: Any, version: int | str | None = None) 
 
 
 def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
-    """Return a check of the present object against If-Match and If-None-Match; None without these headers.
+    """Return a check of the current object against If-Match and If-None-Match; None without these headers.
 
     Parameters
     ----------
     fields
-        Returns the view of the present object.
+        Returns the view of the current object.
     """
     match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
     if match is None and none_match is None:
@@ -132,7 +132,7 @@ def _tag(fields: Fields) -> str:
 
 
 def chosen(request: Request, *kinds: str) -> str:
-    """Return the media type of `kinds` that the client prefers; the first one among equals.
+    """Return the media type of `kinds` that the client prefers; the first among equals.
 
     Raises
     ------

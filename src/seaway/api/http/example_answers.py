@@ -1,4 +1,4 @@
-"""Examples of responses, by message: views of one fleet with one job."""
+"""Examples of responses by message, as views of one fleet with one job."""
 
 from __future__ import annotations
 

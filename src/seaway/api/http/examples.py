@@ -188,8 +188,8 @@ _POLICIES: dict[str, Any] = {
     "ActivatedOut": {
         "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},
         "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
-        "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and see how it does: seaway queues shadows "
-        "batch",
+        "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and check the comparison: "
+        "seaway queues shadows batch",
     },
 }
 

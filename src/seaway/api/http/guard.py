@@ -1,4 +1,4 @@
-"""First checks of every request: completeness, size and origin."""
+"""Checks before any other processing of a request: completeness, size and origin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE = "seaway.whole"
 """Key in a request's scope: True if its body was read completely."""
 
 BODY_S = 30.0
-"""Maximum time for receiving a body, seconds."""
+"""Maximum time to receive a body, seconds."""
 
 ONCE = frozenset(
     {
@@ -48,7 +48,7 @@ ONCE = frozenset(
         b"last-event-id",
     }
 )
-"""Headers that may occur only once, since two values would be ambiguous."""
+"""Headers that must not be repeated, since several values would be ambiguous."""
 
 OTHER = "other"
 """Label of requests that are neither operations nor pages."""
@@ -61,13 +61,12 @@ log = logging.getLogger(__name__)
 class Guard:
     """Checks in front of the application.
 
-    It passes submits directly to the request pipeline: they are the most frequent requests and do not need the
-    framework.
+    Submits bypass the framework and go directly to the request pipeline, since they are the most frequent requests.
 
     Parameters
     ----------
     app
-        The application behind it.
+        Application behind the guard.
     pipeline
         Pipeline for submits.
     meter
@@ -101,7 +100,7 @@ class Guard:
             await self._pass(scope, self._limited(scope, receive), sending)
         except Exception as error:  # the client gets a response to every error
             if status:
-                log.error("an answer to %s broke off", scope["path"], exc_info=error)
+                log.error("the response to %s was interrupted", scope["path"], exc_info=error)
                 raise
             await answer(error, scope["path"])(scope, receive, sending)
         seconds = perf_counter() - began
@@ -140,7 +139,7 @@ class Guard:
             If the request comes from a page of another site.
         """
         if len(scope["path"]) + len(scope["query_string"]) > LONGEST_PATH:
-            raise BadRequestError(400, f"the address is longer than {LONGEST_PATH} letters")
+            raise BadRequestError(400, f"the path is longer than {LONGEST_PATH} characters")
         if b"%2f" in scope.get("raw_path", b"").lower():  # the framework would decode it to a path separator
             raise UnknownError("not found; names have no '/'")
         headers: dict[bytes, bytes] = {}
@@ -191,21 +190,21 @@ class Guard:
 
 
 def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-    """Close the connection if a request is rejected before its body is read, rather than wait for the body."""
+    """Return headers that close the connection if a request is rejected before its body is read."""
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
-    """Reject requests from pages of other sites, whose scripts run on this machine, without authentication."""
+    """Reject requests from pages of other sites. Without authentication, their scripts could use this server."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
-        raise ForbiddenError("without tokens, Seaway answers to localhost and 127.0.0.1 only")
+        raise ForbiddenError("without tokens, Seaway responds only to localhost and 127.0.0.1")
     origin = headers.get(b"origin", b"").decode("latin-1")
     foreign = bool(origin) and urlsplit(origin).netloc != host
     if method in CHANGING and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
-        raise ForbiddenError("this comes from a page that is not Seaway's")
+        raise ForbiddenError("the request comes from a page of another site")
 
 
 def _name(address: str) -> str:

@@ -1,4 +1,4 @@
-"""Liveness, readiness and active alerts, also of a standby."""
+"""Liveness, readiness and firing alerts, also of a standby."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Health(Shown):
 
 ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
 NEVER_S = 60
-"""Retry-After, in seconds, of a process that cannot become ready again. Another process may listen there by then."""
+"""Retry-After of a process that cannot become ready again, seconds. By then, another process may listen on the port."""
 
 _UNREADY = {
     "description": "Not ready.",
@@ -54,8 +54,8 @@ async def healthz() -> Response:
 async def readyz(request: Request) -> Response:
     """Check readiness: Seaway accepts and places jobs.
 
-    The process is ready if the database answers, no other process has replaced this one, and stored jobs and clusters
-    are loaded. Clusters that stop answering later do not affect readiness.
+    The process is ready if the database responds, no other process has replaced this one, and stored jobs and clusters
+    are loaded. Clusters that stop responding later do not affect readiness.
     """
     pipeline = pipeline_of(request)
     if pipeline.plane.writer.deposed:
@@ -78,7 +78,7 @@ routes = router("health")
 
 @operation(routes, "GET", "/alerts", Role.VIEWER, {200: AlertList})
 async def list_alerts(request: Request) -> Response:
-    """List the active alerts.
+    """List the firing alerts.
 
     Thresholds are those of the Prometheus rules, evaluated every 15 s since the start. Tokens of a tenant see alerts of
     clusters and of their queues.
@@ -143,7 +143,7 @@ class Standby:
             self._thread = None
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of any path."""
+        """Respond to a request with any path."""
         if scope["type"] != "http":
             return
         headers = {"retry-after": str(RETRY_AFTER_S), "connection": "close"}

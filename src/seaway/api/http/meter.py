@@ -1,4 +1,4 @@
-"""Metrics of requests and of the process, in Prometheus text format. All labels have a bounded set of values."""
+"""Metrics of requests and of the process, in Prometheus text format. Label values come from bounded sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
 
 
 class LoopMetrics(Collector):
-    """Metrics of clusters for one response, with totals over tenants if the caller may see them.
+    """Metrics of the control loop for one response, with totals over tenants if the caller may see them.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class LoopMetrics(Collector):
             yield from _of_clusters(figures)
             yield from _of_the_store(figures.store)
             yield CounterMetricFamily(
-                "seaway_audit_dropped", "Audit entries that found no room and were left out.", self._audit.dropped
+                "seaway_audit_dropped", "Audit entries dropped because the queue was full.", self._audit.dropped
             )
             yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._listeners)
 
@@ -68,37 +68,37 @@ class LoopMetrics(Collector):
 def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
     states = {state.value: jobs.states.get(state.value, 0) for state in JobState if not state.final}
     yield gauge_by("seaway_jobs", "Unfinished jobs, by state.", "state", states)
-    yield gauge_by("seaway_jobs_waiting", "Jobs that wait for a place, by queue.", "queue", jobs.waiting)
+    yield gauge_by("seaway_jobs_waiting", "Waiting jobs, by queue.", "queue", jobs.waiting)
     yield gauge_by(
         "seaway_jobs_unschedulable", "Waiting jobs, by the rule that excludes most nodes.", "rule", waiting_rules
     )
     yield gauge_by(
         "seaway_queue_longest_wait_seconds",
-        "Seconds that the job has waited that has waited longest, since its submit or since it ran last.",
+        "Longest wait of a waiting job in seconds, since its submit or since it last ran.",
         "queue",
         jobs.longest_waits_s,
     )
     yield timed_by(
-        "seaway_queue_wait_seconds", "Seconds that jobs waited until a place for them was stored.", "queue", jobs.waits
+        "seaway_queue_wait_seconds", "Seconds that jobs waited until their placement was stored.", "queue", jobs.waits
     )
     reached = {(state,): count for state, count in jobs.reached.items()}
-    yield counter_by("seaway_jobs_reached", "How often jobs came into each state.", ["state"], reached)
+    yield counter_by("seaway_jobs_reached", "Transitions of jobs into each state.", ["state"], reached)
 
 
 def _of_decisions(figures: Figures) -> Iterator[Metric]:
     placed = {(policy,): count for policy, count in figures.placed.items()}
     yield GaugeMetricFamily("seaway_ready", "1 while jobs can be placed, 0 while not.", int(figures.ready))
-    yield CounterMetricFamily("seaway_loop_failures", "Rounds of the control loop that failed.", figures.failures)
+    yield CounterMetricFamily("seaway_loop_failures", "Failed cycles of the control loop.", figures.failures)
     yield timed_by(
         "seaway_stage_seconds",
-        "Seconds that jobs took for each stage between a submit and running.",
+        "Seconds that jobs spent in each stage between submit and start.",
         "stage",
         figures.stages,
     )
-    yield CounterMetricFamily("seaway_jobs_decided", "Tries to find a place for a job.", figures.decided)
+    yield CounterMetricFamily("seaway_jobs_decided", "Scheduling attempts.", figures.decided)
     yield counter_by(
         "seaway_jobs_placed",
-        "Placements that were stored, by the policy that chose; a job that is placed again counts again.",
+        "Stored placements, by policy; a job that is placed again counts again.",
         ["policy"],
         placed,
     )
@@ -109,7 +109,7 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
         "seaway_slo_violations", "Running jobs whose network violated a bound for too long.", figures.slo_violations
     )
     yield CounterMetricFamily(
-        "seaway_slo_moves", "Running jobs moved elsewhere because their network broke a bound.", figures.moves
+        "seaway_slo_moves", "Running jobs moved elsewhere because their network violated a bound.", figures.moves
     )
 
 
@@ -125,7 +125,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
     for name, says, values in (
         (
             "seaway_pending_commands",
-            "Commands that a cluster has not confirmed yet.",
+            "Commands that a cluster has not confirmed.",
             {name: each.count for name, each in pending_commands},
         ),
         (
@@ -135,7 +135,7 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
         ),
         (
             "seaway_pending_command_oldest_seconds",
-            "Seconds that the oldest command has waited that a cluster has not confirmed.",
+            "Age of the oldest unconfirmed command of a cluster, in seconds.",
             {name: each.oldest_s for name, each in pending_commands},
         ),
     ):
@@ -162,22 +162,16 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
 
 def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
     yield CounterMetricFamily("seaway_changes", "Changes stored in the database.", store.changes)
-    yield CounterMetricFamily(
-        "seaway_transactions", "Transactions of the database in which changes were stored.", store.transactions
-    )
-    yield timed_by(
-        "seaway_transaction_seconds", "Seconds that the database took for a transaction.", "", {"": store.took}
-    )
-    yield CounterMetricFamily(
-        "seaway_transaction_failures", "Transactions of the database that failed.", store.failures
-    )
+    yield CounterMetricFamily("seaway_transactions", "Database transactions that stored changes.", store.transactions)
+    yield timed_by("seaway_transaction_seconds", "Duration of database transactions, in seconds.", "", {"": store.took})
+    yield CounterMetricFamily("seaway_transaction_failures", "Failed database transactions.", store.failures)
     yield GaugeMetricFamily("seaway_changes_waiting", "Changes that wait to be stored in the database.", store.waiting)
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 STREAMS = frozenset({"follow_events", "follow_log"})
-"""Streaming operations, without a duration histogram."""
+"""Streaming operations, which have no duration histogram."""
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # start time of each series: doubles the size, unused
@@ -189,11 +183,11 @@ class Tally:
     Parameters
     ----------
     name
-        Prefix of its metrics.
+        Prefix of the metrics.
     what
         Description of the requests.
     label
-        Label of the requests, besides their status.
+        Label of the requests besides the status.
     registry
         Registry of the metrics.
     """
@@ -203,7 +197,7 @@ class Tally:
         self._requests = Counter(f"{name}s_total", f"{what}, by {label} and status.", labels, registry=registry)
         self._seconds = Histogram(
             f"{name}_seconds",
-            f"{what}: seconds until they were answered.",
+            f"{what}: duration in seconds.",
             (label,),
             buckets=SECONDS,
             registry=registry,
@@ -227,7 +221,9 @@ class Meter:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        build = Gauge("seaway_build_info", "1, with what runs.", ("version", "python"), registry=self._registry)
+        build = Gauge(
+            "seaway_build_info", "1, with the versions as labels.", ("version", "python"), registry=self._registry
+        )
         build.labels(__version__, python_version()).set(1)
         self.requests = Tally("seaway_http_request", "Requests to the API", "operation", self._registry)
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
@@ -239,7 +235,7 @@ class Meter:
         Parameters
         ----------
         by_queue
-            True to include queues and totals over all tenants, which tenants may not see.
+            Whether to include queues and totals over all tenants, which tenants may not see.
         """
         registry, overview = CollectorRegistry(), plane.overview
         rules = overview.waiting_rules() if by_queue else None
@@ -259,11 +255,13 @@ class _Trained(Collector):
     def collect(self) -> Iterator[Metric]:
         """Return all metrics."""
         seconds = HistogramMetricFamily(
-            "seaway_policy_decision_seconds", "Seconds that trained policies took to decide.", labels=["policy"]
+            "seaway_policy_decision_seconds",
+            "Duration of decisions by trained policies, in seconds.",
+            labels=["policy"],
         )
         fallbacks = CounterMetricFamily(
             "seaway_policy_fallbacks",
-            "Decisions that something else made in a trained policy's place.",
+            "Decisions by the fallback instead of a trained policy.",
             labels=["policy", "reason"],
         )
         for name, each in self._counts.items():

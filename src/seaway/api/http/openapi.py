@@ -1,4 +1,4 @@
-"""OpenAPI description, and a page that shows it without external resources."""
+"""OpenAPI description, and a page that renders it without external resources."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SAYS = (
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI description; it is cached."""
+    """Return the OpenAPI description. It is cached."""
     if app.openapi_schema:
         return app.openapi_schema
     described = get_openapi(title="Seaway", version=app.version, description=SAYS, routes=app.routes, tags=TAGS)

@@ -22,22 +22,22 @@ Result = TypeVar("Result")
 
 READERS = 8
 WRITERS = 64
-"""Threads that wait for the writer, which stores concurrent changes together."""
+"""Number of threads that wait for the writer, which stores concurrent changes together."""
 
 MAX_THREADS = 4
-"""Threads for long admission checks."""
+"""Number of threads for long admission checks."""
 
 HEAVY = 2
-"""Concurrent slow responses, such as the objects of thousands of replicas."""
+"""Number of concurrent slow responses, such as the objects of thousands of replicas."""
 
 IN_LINE = 14
-"""Maximum number of queued slow responses; further requests are rejected and must retry."""
+"""Maximum number of queued slow responses. Further requests are rejected and can be retried."""
 
 RETRY_AFTER_S = 2
 
 
 class Threads:
-    """Separate thread pools, so that one kind of work does not block another."""
+    """Separate thread pools, so that one kind of work does not block others."""
 
     def __init__(self) -> None:
         self._readers = CapacityLimiter(READERS)
@@ -87,24 +87,24 @@ class Threads:
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 LONGEST_TARGET = 512
 LONGEST_ADDRESS = 64
-"""Maximum length of a recorded client address: a trusted proxy may send any text."""
+"""Maximum length of a recorded client address. A trusted proxy may send any text."""
 
 WHO = "seaway.who"
 """Key in a request's scope: the caller."""
 
 HEADERS = "seaway.headers"
-"""Key in a request's scope: its headers by name, for fast access."""
+"""Key in a request's scope: headers by name, for fast access."""
 
 OPERATION = "seaway.operation"
 DRY_RUN = "seaway.dry_run"
 MADE = "seaway.made"
-"""Key in a request's scope: the ID of the created object, if its path does not name it."""
+"""Key in a request's scope: ID of the created object, unless the path names it."""
 
 NOTED = "seaway.noted"
-"""Key in a request's scope: True if the audit log has it already."""
+"""Key in a request's scope: True if the audit log already has an entry."""
 
 INSIDE = "seaway.inside"
-"""Key in a request's scope: True if it comes from a page of this process."""
+"""Key in a request's scope: True if the request comes from a page of this process."""
 
 AUDIT_SOON_S = 0.1
 
@@ -135,13 +135,13 @@ class RequestPipeline:
         return reply
 
     async def _who(self, request: Request) -> Caller:
-        """Authenticate the caller; reads the database only for tokens that are not cached."""
+        """Authenticate the caller. Only uncached tokens need a database query."""
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
         who = access.known(header, address)
         return who if who is not None else await self.threads.read(access.verify, header, address)
 
     async def _note(self, request: Request, who: Caller | None, status: int) -> None:
-        """Add an entry to the audit log; successful changes wait until it is stored."""
+        """Add an entry to the audit log. Successful changes wait until the entry is stored."""
         if status in {408, 429} or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
         self.audit.note(self._entry(request, who, status, request.scope.get(MADE, "")))
@@ -151,7 +151,7 @@ class RequestPipeline:
             self._storing = asyncio.create_task(self._store_soon())
 
     def accepted(self, request: Request, job_id: str) -> AuditEntry:
-        """Return the audit entry of a submit, to be stored with the job."""
+        """Return the audit entry of a submit, which is stored with the job."""
         return self._entry(request, request.scope[WHO], 201, job_id)
 
     def _entry(self, request: Request, who: Caller | None, status: int, made: str) -> AuditEntry:

@@ -34,7 +34,7 @@ def require_moment(text: str) -> str:
     except (ValueError, OverflowError):
         at = -1
     if not 0 <= at <= LONGEST_NS:
-        raise PydanticCustomError("moment", "must be a moment with its zone, like 2026-11-21T10:00:00Z")
+        raise PydanticCustomError("moment", "must be a timestamp with a time zone, like 2026-11-21T10:00:00Z")
     return text
 
 
@@ -62,12 +62,12 @@ class JobQuery(BaseModel):
     cluster: Word = ""
     """Cluster of the latest attempt."""
     name: Word = ""
-    """Part of the name."""
+    """Substring of the name."""
     submitted_by: Word = ""
     label: Annotated[str, Field(max_length=400, pattern=LABEL_PATTERN)] = ""
-    """Key and value of a label, like `team=a`."""
+    """Key and value of a label, for example `team=a`."""
     submitted_from: Moment = ""
-    """Start of the time of submission, like 2026-11-21T10:00:00Z."""
+    """Start of the time of submission, for example 2026-11-21T10:00:00Z."""
     submitted_until: Moment = ""
     """End of the time of submission, exclusive."""
     after: Annotated[str, Field(max_length=100)] = ""
@@ -106,11 +106,14 @@ class FleetQuery(BaseModel):
     node: Word = ""
     """Filter by node."""
     name: Word = ""
-    """Filter nodes by a part of their name."""
+    """Filter nodes by a substring of the name."""
     device: Word = ""
-    """Part of the UUID of devices. Nodes match if they have a matching device; this applies to the next fields too."""
+    """Substring of device UUIDs.
+
+    Nodes match if they have a matching device; this also applies to the next three fields.
+    """
     model: Word = ""
-    """Part of the model of devices, like `A100`."""
+    """Substring of device models, for example `A100`."""
     free_memory_mib: Annotated[int, Field(ge=0, le=MOST)] = 0
     """Minimum free memory of devices, MiB."""
     free_core_milli: Annotated[int, Field(ge=0, le=MOST)] = 0
@@ -138,7 +141,7 @@ class FleetQuery(BaseModel):
 
 
 After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]
-NOT_OURS = "is not what 'next' of the page before said"
+NOT_OURS = "is not a 'next' value of a previous page"
 
 
 async def find(request: Request, job: str) -> JobRecord:
@@ -147,14 +150,14 @@ async def find(request: Request, job: str) -> JobRecord:
     Raises
     ------
     UnknownError
-        If there is none, or it is not visible to the caller.
+        If the job does not exist or is not visible to the caller.
     """
     pipeline = pipeline_of(request)
     return await pipeline.threads.read(_find, pipeline.plane.store, caller_of(request), job)
 
 
 def tenant_asked(who: Caller, tenant: str) -> str:
-    """Return the tenant to filter by for a caller that requests `tenant`; empty for all tenants.
+    """Return the tenant to filter by if the caller requests `tenant`; empty for all tenants.
 
     Raises
     ------
@@ -211,7 +214,7 @@ def sample_token(at_ns: int, *names: str) -> str:
 
 
 def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
-    """Return the time and the `names` names of the last sample before a page; None for the first page.
+    """Return the time and the names (`names` in number) of the last sample before a page; None for the first page.
 
     Raises
     ------

@@ -52,13 +52,13 @@ TITLES = {
 
 
 class Reply(Response):
-    """Response of encoded JSON, or without a body."""
+    """Response with encoded JSON or without a body."""
 
     media_type = "application/json"
 
 
 def json_reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:  # noqa: ANN401
-    """Return a response of JSON."""
+    """Return a JSON response."""
     return Reply(orjson.dumps(content), status, headers)
 
 
@@ -74,14 +74,14 @@ def problem(
     error: RejectedError | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """Return a response of problem details."""
+    """Return a response with problem details."""
     title = TITLES.get(status, "Error")
     body = orjson.dumps(problem_fields(status, title, detail, path, error), option=orjson.OPT_NON_STR_KEYS)
     return Response(body, status, headers, media_type=MEDIA_TYPE)
 
 
 def tag(job: JobRecord) -> str:
-    """Return the entity tag of a version of a job; it contains the ID, since another job may have the name later."""
+    """Return the entity tag of a job's version. It contains the ID, since another job may have the same name later."""
     return f'"{job.id}.{job.version}"'
 
 
@@ -91,7 +91,7 @@ def job_reply(job: JobRecord, status: int = 200, headers: dict[str, str] | None 
 
 
 def tags_in(header: str) -> list[str]:
-    """Return the entity tags in a header; weak ones are treated as strong."""
+    """Return the entity tags in a header. Weak tags count as strong."""
     return [each.strip().removeprefix("W/") for each in header.split(",") if each.strip()]
 
 
@@ -102,14 +102,14 @@ def is_known(request: Request, job: JobRecord) -> bool:
 
 
 LEVEL = 1
-"""Fastest compression level; metrics are repetitive, so it is sufficient."""
+"""Fastest compression level, which is sufficient for repetitive metrics."""
 
 AS_GZIP = 31
 """Value of `wbits` for gzip with the largest window."""
 
 
 def in_pieces(request: Request, pieces: Iterable[bytes], media: str) -> StreamingResponse:
-    """Return a streaming response, compressed if the client accepts gzip; a thread produces the pieces."""
+    """Return a streaming response, compressed if the client accepts gzip. A thread produces the pieces."""
     headers = {"vary": "accept-encoding"}
     if takes_gzip(request.headers.get("accept-encoding", "")):
         return StreamingResponse(packed(pieces), media_type=media, headers={**headers, "content-encoding": "gzip"})
@@ -168,11 +168,11 @@ STATUSES: tuple[tuple[type[SeawayError], int], ...] = (
     (TooManyReportsError, 429),
     (UnavailableError, 503),
 )
-"""Statuses of errors; the first matching class applies. Other errors are internal."""
+"""HTTP status by error class; the first matching class applies. Other errors are internal."""
 
 
 def status_of(error: Exception) -> int:
-    """Return the status of the response to an error."""
+    """Return the HTTP status for an error."""
     if isinstance(error, BadRequestError):
         return error.status
     if isinstance(error, HTTPException):
@@ -196,7 +196,7 @@ def answer(error: Exception, path: str) -> Response:
     if isinstance(error, RejectedError):
         return problem(status, error.message if not error.where else str(error), path, error)
     if isinstance(error, ClientDisconnect):  # disconnected, or too slow; only a slow client reads this
-        return problem(status, "the body did not come in time", path)
+        return problem(status, "the body did not arrive in time", path)
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
         return problem(status, "internal error; see the server's log", path)
@@ -208,20 +208,20 @@ def answer(error: Exception, path: str) -> Response:
 
 
 def answer_http(request: Request, error: Exception) -> Response:
-    """Return the response to an error of the framework, such as an unknown path."""
+    """Return the response for an error of the framework, such as an unknown path."""
     if isinstance(error, HTTPException) and error.status_code == 405:
         error = HTTPException(405, headers={"allow": _allowed(request)})
     return answer(error, request.url.path)
 
 
 def _allowed(request: Request) -> str:
-    """Return the allowed methods of a path; the framework only considers its first matching route."""
+    """Return the allowed methods of a path. The framework considers only its first matching route."""
     routes = (each for each in request.app.router.routes if each.matches(request.scope)[0] is not Match.NONE)
     return ", ".join(sorted({method for each in routes for method in each.methods}))
 
 
 def _plain(error: HTTPException) -> str:
-    says = {404: "not found; /docs lists all paths", 405: "this cannot be done here"}
+    says = {404: "not found; /docs lists all paths", 405: "method not allowed for this path"}
     return says.get(error.status_code, str(error.detail))
 
 

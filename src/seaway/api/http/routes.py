@@ -1,4 +1,4 @@
-"""Declaration of operations: role, responses and errors, which OpenAPI shows."""
+"""Declaration of operations with their roles, responses and errors, for routing and OpenAPI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.wire.problem import MEDIA_TYPE, Problem
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A header that an operation reads itself; it is described, but not checked in advance."""
+    """Header that an operation reads itself. It is described, but not checked in advance."""
 
     name: str
     says: str
@@ -45,7 +45,7 @@ SAYS = {
     404: "Not found, or not visible to you.",
     406: "None of the accepted media types is available.",
     408: "The body did not arrive in time.",
-    409: "The request conflicts with the present state.",
+    409: "The request conflicts with the current state.",
     412: "The version has changed.",
     413: "The body is too large.",
     415: "The media type of the body is not supported.",
@@ -53,7 +53,7 @@ SAYS = {
     428: "If-Match is required.",
     429: "Too many invalid tokens from your address, or too many reports of a gateway.",
     500: "Internal error; see the log of the server.",
-    503: "A dependency does not answer; retry after `Retry-After`.",
+    503: "A dependency does not respond; retry after `Retry-After`.",
 }
 
 MESSAGES: set[type[BaseModel]] = {Problem}
@@ -104,7 +104,7 @@ class Received(APIRoute):
 
 
 def _require_once(request: Request, several: Set[str]) -> None:
-    """Check that parameters with a single value are not repeated, since two values would be ambiguous."""
+    """Check that single-valued parameters are not repeated, since several values would be ambiguous."""
     given = [name for name, _ in request.query_params.multi_items() if name not in several]
     for name in dict.fromkeys(given):
         if given.count(name) > 1:
@@ -118,7 +118,7 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
 
 
 def router(tag: str, prefix: str = PREFIX) -> APIRouter:
-    """Make a router whose operations are one section of the API reference."""
+    """Create a router whose operations form one section of the API reference."""
     return APIRouter(prefix=prefix, route_class=Received, tags=[tag])
 
 
@@ -135,7 +135,7 @@ def operation(  # noqa: PLR0913  # parts of the description
     headers: Sequence[Header] = (),
     body_needed: bool = True,
 ) -> Callable[[Handler], Handler]:
-    """Declare an operation; its ID is the name of the handler, its text the docstring of the handler.
+    """Declare an operation. The handler's name is its ID, and the handler's docstring is its description.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ def operation(  # noqa: PLR0913  # parts of the description
     media
         Accepted media types of the body.
     headers
-        Request headers that it reads.
+        Request headers that the handler reads.
     body_needed
-        True if the body is required.
+        Whether the body is required.
     """
 
     def declare(handler: Handler) -> Handler:

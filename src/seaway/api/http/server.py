@@ -19,23 +19,23 @@ GRACE_S = 10
 """Maximum time for running requests during shutdown, seconds."""
 
 RARELY = (50_000, 20, 100)
-"""Thresholds of the garbage collector. Each run delays all responses, and most objects do not need it."""
+"""Thresholds of the garbage collector. Each run delays all responses, and few objects need it."""
 
 IDLE_S = 30
 
 LONGEST_MESSAGE = 4 << 20
-"""Maximum size of a web-socket message, bytes: pasted text."""
+"""Maximum size of a web-socket message, bytes; sufficient for pasted text."""
 
 BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Server of an application made by `seaway.api.app.make_app`."""
+    """Server of an application from `seaway.api.app.make_app`."""
 
     _rarely = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and reduce garbage collection."""
+        """Start the server, and reduce garbage collection."""
         await super().startup(sockets)
         self._rarely = ExitStack()
         self._rarely.enter_context(looking_rarely())
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
 
 @contextmanager
 def looking_rarely() -> Iterator[None]:
-    """Reduce garbage collection, and exclude the objects that exist now, which are permanent."""
+    """Reduce garbage collection, and exclude the existing objects, which are permanent."""
     often = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*RARELY)

@@ -16,7 +16,7 @@ from seaway.application.records import JobRecord, PendingCommand
 from seaway.application.writer import Writer
 from seaway.domain.job_state import JobState
 
-DUPLICATE = "doubled"
+DUPLICATE = "duplicate"
 """Problem of a cluster: a node lists devices that belong to another node."""
 
 NS = 1_000_000_000

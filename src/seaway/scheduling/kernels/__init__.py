@@ -1,1 +1,1 @@
-"""Compiled functions: plain arrays in, plain arrays out, nothing allocated in the inner loops."""
+"""Compiled functions on arrays, without allocations in the inner loops."""

@@ -1,7 +1,6 @@
-"""Booking: what placing and releasing one replica changes in the fleet.
+"""Allocation and release of the resources of replicas.
 
-Every change keeps the derived figures true (a node's room, its block, its cluster) and notes the
-node in the log that caches read.
+Each change updates the derived columns of the node, its block and its cluster, and logs the node for caches.
 """
 
 from __future__ import annotations
@@ -82,20 +81,20 @@ from seaway.scheduling.kernels.network import current_node, gateway_of, reserve_
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 MIG_INSTANCES = 7
-"""The most instances that one device can be cut into."""
+"""Maximum number of MIG instances of a device."""
 MILLI_PER_CELL = WHOLE_MILLI // (CELLS - 1)
 NOTHING = 2**31 - 1
 
 
 @compiled
 def gpu_left_milli(core_free: int, core: int, memory_free: int, memory: int) -> int:
-    """Return what a node's devices have left, thousandths of a device: the mean of cores and memory."""
+    """Return the free capacity of a node's devices, thousandths of a device: the mean of cores and memory."""
     return (core_free + memory_free * core // max(memory, 1)) // 2
 
 
 @compiled
 def refresh_device(fleet: FleetArrays, d: int) -> None:
-    """Derive which share of device `d` a job could still use."""
+    """Update the derived columns of device `d`."""
     devices = fleet.devices
     usable = devices[DEVICE_OPEN, d] and devices[DEVICE_SLOTS_FREE, d] > 0
     core = max(devices[DEVICE_CORE_FREE, d], 0) * WHOLE_MILLI // max(devices[DEVICE_CORE, d], 1)
@@ -106,7 +105,7 @@ def refresh_device(fleet: FleetArrays, d: int) -> None:
 
 @compiled
 def refresh_node(fleet: FleetArrays, n: int) -> None:
-    """Derive what node `n` has room for from its devices, and correct its cluster's sums."""
+    """Update the derived columns of node `n` from its devices, and the sums of its cluster."""
     nodes = fleet.nodes
     devices = fleet.devices
     room_memory, room_core, whole = -1, -1, 0
@@ -149,13 +148,13 @@ def refresh_node(fleet: FleetArrays, n: int) -> None:
 
 @compiled
 def room_step(core: int) -> int:
-    """Return the step of room that `core` free cores on one device reach."""
+    """Return the step of block rows for `core` free cores on one device."""
     return min(max(core, 0) // ROOM_STEP, ROOM_STEPS)
 
 
 @compiled
 def refresh_block(fleet: FleetArrays, b: int) -> None:
-    """Derive the best of block `b` from its nodes; one that is closed, or full of pods, has nothing to offer."""
+    """Update the best values of block `b` from its nodes that accept pods."""
     nodes = fleet.nodes
     blocks = fleet.blocks
     memory, room_memory, room_core, whole = -1, -1, -1, -1
@@ -182,7 +181,7 @@ def refresh_block(fleet: FleetArrays, b: int) -> None:
 
 @compiled
 def log_change(fleet: FleetArrays, n: int) -> None:
-    """Bring all that hangs on node `n` up to date and log the change."""
+    """Update the derived columns of node `n` and its block, and log the change."""
     refresh_node(fleet, n)
     refresh_block(fleet, n // BLOCK_NODES)
     fleet.log[fleet.head[0] % fleet.log.shape[0]] = n
@@ -191,7 +190,7 @@ def log_change(fleet: FleetArrays, n: int) -> None:
 
 @compiled
 def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: Int32) -> None:
-    """Take one slice of demand `k` from device `d`, which must fit, and write it to the line `out`."""
+    """Allocate one slice of demand `k` on device `d`, which must fit, and write it to the row `out`."""
     devices = fleet.devices
     memory = memory_needed(fleet, demands, k, d)
     core = core_needed(fleet, demands, k, d)
@@ -214,7 +213,7 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
 
 @compiled
 def release_slice(fleet: FleetArrays, slice_: Int32) -> None:
-    """Undo `take_slice`."""
+    """Release a slice of `take_slice`."""
     devices = fleet.devices
     d = slice_[SLICE_DEVICE]
     while devices[DEVICE_MOVED_TO, d] >= 0:
@@ -230,7 +229,7 @@ def release_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 @compiled
 def restore_slice(fleet: FleetArrays, slice_: Int32) -> None:
-    """Take a slice of given amounts again, whether or not it fits: undo `give_slice`."""
+    """Allocate a slice with given amounts, whether or not it fits: the inverse of `release_slice`."""
     devices = fleet.devices
     d = slice_[SLICE_DEVICE]
     devices[DEVICE_MEMORY_FREE, d] -= slice_[SLICE_MEMORY]
@@ -243,7 +242,7 @@ def restore_slice(fleet: FleetArrays, slice_: Int32) -> None:
 
 @compiled
 def allocate_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sign: int, pods: int) -> None:
-    """Take (`sign` 1) or give back (-1) the CPU and memory of demand `k` on node `n`, and the room of `pods` pods."""
+    """Allocate (`sign` 1) or release (-1) the CPU and memory of demand `k`, and `pods` pods, on node `n`."""
     cpu = sign * demands.amounts[k, DEMAND_CPU]
     memory = sign * demands.amounts[k, DEMAND_MEMORY]
     cluster = fleet.nodes[NODE_CLUSTER, n]
@@ -257,7 +256,7 @@ def allocate_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, sig
 
 @compiled
 def reserve_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, mbps: int) -> None:
-    """Take `mbps` from the link between the user of demand `k` and the cluster of node `n`."""
+    """Reserve `mbps` on the link between the user of demand `k` and the cluster of node `n`."""
     if mbps != 0:
         target = fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]]
         reserve_link(fleet, demands.amounts[k, DEMAND_GATEWAY], target, mbps)
@@ -265,10 +264,10 @@ def reserve_bandwidth(fleet: FleetArrays, demands: DemandArrays, k: int, n: int,
 
 @compiled
 def release_row(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, row: int) -> None:
-    """Give back all that a decision holds and mark it unplaced.
+    """Release all resources of a decision and mark it as unplaced.
 
-    Bandwidth goes over to another replica of the job in the same cluster, if there is one; what the job takes between
-    clusters is given back with its last replica behind a gateway.
+    Bandwidth to the user is transferred to another replica of the job in the same cluster, if there is one. Bandwidth
+    between replicas is released with the job's last replica behind a gateway.
     """
     line = plan[row]
     n = current_node(fleet, line[PLAN_NODE])
@@ -296,7 +295,7 @@ def release_row(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: 
 
 @compiled
 def sharer_of_link(fleet: FleetArrays, plan: Int64, row: int, cluster: int) -> int:
-    """Find another placed replica of the job of line `row` in a cluster; -1 without one."""
+    """Return the row of another placed replica of the job of row `row` in a cluster; -1 for none."""
     for step in (-1, 1):
         other = row + step
         while 0 <= other < plan.shape[0] and plan[other, PLAN_JOB] == plan[row, PLAN_JOB]:
@@ -310,23 +309,23 @@ def sharer_of_link(fleet: FleetArrays, plan: Int64, row: int, cluster: int) -> i
 
 @compiled
 def release_range(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, first: int, end: int) -> None:
-    """Give back what the decisions from `first` up to `end` of a plan hold, last first."""
+    """Release the decisions `first` to `end` - 1 of a plan, last first."""
     for row in range(end - 1, first - 1, -1):
         release_row(fleet, demands, plan, slices, row)
 
 
 @compiled
 def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32, rows: Int64) -> None:
-    """Give back what some decisions of a plan hold, last first, and mark them unplaced.
+    """Release some decisions of a plan, last first, and mark them as unplaced.
 
     Parameters
     ----------
     plan
-        Decisions, shape (R, PLAN_ROWS); written to.
+        Decisions, shape (R, PLAN_ROWS); updated.
     slices
-        Their slices, shape (S, SLICE_ROWS).
+        Slices of the decisions, shape (S, SLICE_ROWS).
     rows
-        Which decisions, shape (X,).
+        Rows of the decisions to release, shape (X,).
     """
     fleet, demands = borrowed(fleet), borrowed(demands)
     plan, slices, rows = borrowed(plan), borrowed(slices), borrowed(rows)
@@ -336,14 +335,14 @@ def release_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
 
 @compiled
 def restore_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices: Int32) -> None:
-    """Take all that the lines of a plan hold, whether or not it fits: undo `release_rows`.
+    """Allocate the resources of all rows of a plan, whether or not they fit: the inverse of `release_rows`.
 
     Parameters
     ----------
     plan
-        Decisions, shape (R, PLAN_ROWS); lines without a node are passed over.
+        Decisions, shape (R, PLAN_ROWS); rows without a node are skipped.
     slices
-        Their slices, shape (S, SLICE_ROWS).
+        Slices of the decisions, shape (S, SLICE_ROWS).
     """
     fleet, demands = borrowed(fleet), borrowed(demands)
     plan, slices = borrowed(plan), borrowed(slices)
@@ -362,7 +361,7 @@ def restore_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
 
 @compiled
 def refresh_all(fleet: FleetArrays) -> None:
-    """Derive every node and every block again."""
+    """Update the derived columns of all devices, nodes and blocks."""
     fleet = borrowed(fleet)
     for d in range(fleet.devices.shape[1]):
         refresh_device(fleet, d)
@@ -374,7 +373,7 @@ def refresh_all(fleet: FleetArrays) -> None:
 
 @compiled
 def refresh_changed(fleet: FleetArrays, n: int) -> None:
-    """Derive again what hangs on node `n`, whose columns were written from Python."""
+    """Update the derived columns of node `n` and its devices after a change from Python."""
     lent = borrowed(fleet)
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         refresh_device(lent, d)

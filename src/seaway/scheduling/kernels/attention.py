@@ -1,11 +1,12 @@
-"""Attention of a batch of questions, each over few small tokens, there and back, for training.
+"""Attention for training, forward and backward: a batch of queries, each over few small tokens.
 
-Batches of matrices of some 17 x 7 are too small for what multiplies large ones. Here one instruction serves as many
-samples as it has lanes: within a tile of `LANES` samples, a number of all samples lies side by side.
+Batches of matrices of about 17 x 7 are too small for libraries for large matrices. Here each instruction processes one
+sample per lane: within a tile of `LANES` samples, the same number of all samples is contiguous.
 
-Letters: B samples, T tokens of each, F figures of a token that an observation has, D = F + 3 figures that it has here,
-H heads, L lanes. The tokens are C clusters and, as the last, to wait, which has no figures of its own. Behind its F
-figures each has its place, the square of its place, and whether it is the one that waits; see `place_tokens`.
+Dimensions: B samples, T tokens per sample, F features of a token in an observation, D = F + 3 features here, H heads, L
+lanes. The tokens are C clusters and a last one for waiting, which has no features in the observation. After its F
+features, each token has its position, the square of its position, and 1 if it is the one for waiting; see
+`place_tokens`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from seaway.scheduling.kernels.compile import compiled
 
 LANES = 64
 LOG2_E = np.float32(1.4426950408889634)
-LEAST = np.float32(-126.0)  # of the exponents of ordinary numbers
+LEAST = np.float32(-126.0)  # minimum exponent of normal numbers
 HALF = np.float32(0.5)
 
 
 @compiled
 def load_tile(rows: Float32, first: int, out: Float32) -> int:
-    """Write samples from `first` on into (T, F, L), a sample a lane, and return how many there were."""
+    """Write samples from `first` on to (T, F, L), one sample per lane. Return their number."""
     count, figures, lanes = out.shape
     filled = min(lanes, rows.shape[0] - first)
     for lane in range(filled):
@@ -35,10 +36,10 @@ def load_tile(rows: Float32, first: int, out: Float32) -> int:
 
 @compiled
 def raise_e(whole: Float32, bits: np.ndarray, power: Float32, out: Float32) -> None:
-    """Write e to the power of `whole` (T, L), none above 0.
+    """Write the exponential of `whole` (T, L), whose values are at most 0.
 
-    As 2 ** (n + r) with n whole and abs(r) <= 1/2: a polynomial for r, the bits of a float for n. `bits` (int32) and
-    `power` (float32) are the same memory.
+    It is computed as 2 ** (n + r) with integer n and abs(r) <= 1/2: a polynomial for r, and the exponent bits of a
+    float for n. `bits` (int32) and `power` (float32) share memory.
 
     References
     ----------
@@ -64,15 +65,15 @@ def raise_e(whole: Float32, bits: np.ndarray, power: Float32, out: Float32) -> N
 
 @compiled
 def place_tokens(places: Float32, out: Float32) -> None:
-    """Write what tokens (T, D, L) have behind their F figures, and zeros before; it is the same for all samples.
+    """Write the last three features of tokens (T, D, L), which are equal for all samples, and zeros for the others.
 
-    A question about one place asks for it by -(place - p)^2, which is a sum over place and square: so a head can look
-    at the cluster that an action stands for.
+    A query for the position p is -(position - p)^2, which is linear in the position and its square. A head can
+    therefore attend to the cluster of an action.
 
     Parameters
     ----------
     places
-        The action that stands for each token, -1 to 1, shape (T,).
+        Action of each token, -1 to 1, shape (T,).
     """
     count, width, _ = out.shape
     out[:] = np.float32(0.0)
@@ -84,7 +85,7 @@ def place_tokens(places: Float32, out: Float32) -> None:
 
 @compiled
 def load_clusters(rows: Float32, first: int, out: Float32) -> int:
-    """Write the clusters' figures of samples from `first` on into tokens (T, D, L), and return how many there were."""
+    """Write the clusters' features of samples from `first` on to tokens (T, D, L). Return the number of samples."""
     count, width, lanes = out.shape
     figures = width - 3
     filled = min(lanes, rows.shape[0] - first)
@@ -97,7 +98,7 @@ def load_clusters(rows: Float32, first: int, out: Float32) -> int:
 
 @compiled
 def score(asked: Float32, tokens: Float32, out: Float32) -> None:
-    """Write how well each token (T, D, L) answers what one head asks (D, L), less the best of them, (T, L)."""
+    """Write the scores (T, L) of tokens (T, D, L) for the queries (D, L) of one head, minus their maximum."""
     count, width, _ = tokens.shape
     most = np.full(LANES, np.float32(-np.inf))
     for t in range(count):
@@ -115,7 +116,7 @@ def score(asked: Float32, tokens: Float32, out: Float32) -> None:
 
 @compiled
 def gather(tokens: Float32, shares: Float32, out: Float32) -> None:
-    """Make `shares` (T, L) sum to 1 and write the mean of the tokens (T, D, L) that they weigh, (D, L)."""
+    """Normalise the weights `shares` (T, L) and write the weighted mean (D, L) of the tokens (T, D, L)."""
     count, width, _ = tokens.shape
     whole = np.zeros(LANES, np.float32)
     for t in range(count):
@@ -134,20 +135,20 @@ def gather(tokens: Float32, shares: Float32, out: Float32) -> None:
 
 @compiled
 def attend(rows: Float32, places: Float32, asked: Float32, shares: Float32, out: Float32) -> None:
-    """Answer each head's question by the mean of the tokens, weighed by e to the power of how well they answer it.
+    """Compute attention: for each head, the mean of the tokens with softmax weights of their scores.
 
     Parameters
     ----------
     rows
         Samples, shape (B, at least C * F), cluster after cluster.
     places
-        Shape (T,), see `place_tokens`.
+        Action of each token, shape (T,), see `place_tokens`.
     asked
-        The questions, shape (B, H * D).
+        Queries, shape (B, H * D).
     shares
-        Filled with the weights, for the way back: shape (tiles of `LANES` samples, H, T, LANES).
+        Weights for `attend_back`, shape (tiles of `LANES` samples, H, T, LANES); output.
     out
-        Filled, shape (B, H * D).
+        Result, shape (B, H * D); output.
     """
     heads, count = shares.shape[1:3]
     width = asked.shape[1] // heads
@@ -171,14 +172,14 @@ def attend(rows: Float32, places: Float32, asked: Float32, shares: Float32, out:
 
 @compiled
 def attend_back(rows: Float32, places: Float32, shares: Float32, gradient: Float32, out: Float32) -> None:
-    """Write the gradient of the questions where `gradient` (B, H * D) is that of what `attend` wrote.
+    """Compute the gradient of the queries from `gradient` (B, H * D), the gradient of the output of `attend`.
 
     Parameters
     ----------
     rows, places, shares
-        As `attend` took and left them.
+        Arguments of `attend`, with its weights.
     out
-        Filled, shape (B, H * D).
+        Result, shape (B, H * D); output.
     """
     heads, count = shares.shape[1:3]
     width = gradient.shape[1] // heads

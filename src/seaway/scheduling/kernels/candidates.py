@@ -1,4 +1,4 @@
-"""A job at hand: where it fits, how full it would make clusters, and what it and they look like in figures."""
+"""Features of one job: the clusters and nodes that fit it, and the shares of resources of clusters and job."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ RESOURCES = 4
 """CPU, memory, device memory and device cores, in this order."""
 
 EPSILON = 1e-12
-"""Scores that differ by no more are equal: what is left of adding up shares in another order."""
+"""Maximum difference of equal scores, from the rounding of sums of shares in another order."""
 
 
 @compiled
 def first_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: Int64) -> int:
-    """Find in each cluster the first node that fits a job of demand `k` now, links and bandwidth included.
+    """Find the first node of each cluster that fits a job of demand `k` now, including links and bandwidth.
 
     Parameters
     ----------
     out
-        Shape (C,); written: the node, -1 where none fits.
+        Index of the node, -1 for none, shape (C,); output.
 
     Returns
     -------
     int
-        In how many clusters it fits.
+        Number of clusters that fit the job.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
     reset_bandwidth(fleet)
@@ -76,17 +76,17 @@ def first_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: Int64) -
 
 @compiled
 def fitting_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: UInt8) -> int:
-    """Mark the nodes that fit a job of demand `k` now, links and bandwidth included.
+    """Mark the nodes that fit a job of demand `k` now, including links and bandwidth.
 
     Parameters
     ----------
     out
-        Shape (N,); written: 1 where it fits.
+        1 for each node that fits, shape (N,); output.
 
     Returns
     -------
     int
-        How many fit.
+        Number of nodes that fit.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
     reset_bandwidth(fleet)
@@ -104,9 +104,9 @@ def fitting_nodes(fleet: FleetArrays, demands: DemandArrays, k: int, out: UInt8)
 
 @compiled
 def utilization_after(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, n: int) -> float:
-    """Return the mean share of cluster `c` that is in use once demand `k` is on its node `n`, 0-1.
+    """Return the mean allocated share of cluster `c` after the placement of demand `k` on its node `n`, 0-1.
 
-    Over the resources that the cluster has any of.
+    The mean is over the resources that the cluster has.
     """
     clusters, amounts = fleet.clusters, demands.amounts
     core = amounts[k, DEMAND_GPU_CORE] * amounts[k, DEMAND_GPUS]
@@ -125,19 +125,19 @@ def utilization_after(fleet: FleetArrays, demands: DemandArrays, k: int, c: int,
 
 @compiled
 def rank_clusters(fleet: FleetArrays, demands: DemandArrays, k: int, firsts: Int64, out: Float64) -> int:
-    """Score each cluster by how full a job of demand `k` would make it, from 0 to 1 over those where it fits.
+    """Score each cluster by its use after the placement of a job of demand `k`, scaled to 0-1 over those that fit.
 
     Parameters
     ----------
     firsts
-        As `first_nodes` wrote it, shape (C,).
+        Output of `first_nodes`, shape (C,).
     out
-        Shape (C,); written: -1 where it does not fit, 1 everywhere else when all are equal.
+        Scores, shape (C,); output. -1 if the job does not fit; 1 for all others if they are equal.
 
     Returns
     -------
     int
-        The first of those with the highest score; -1 when it fits nowhere.
+        First cluster with the highest score; -1 if the job fits nowhere.
     """
     fleet, demands, firsts, out = borrowed(fleet), borrowed(demands), borrowed(firsts), borrowed(out)
     lowest, highest, best = 1.0e9, -1.0, -1
@@ -156,23 +156,23 @@ def rank_clusters(fleet: FleetArrays, demands: DemandArrays, k: int, firsts: Int
 
 @compiled
 def share(amount: float, total: float, most: float) -> float:
-    """Part of `total` that `amount` is, from 0 to `most`; 0 of what is not there at all."""
+    """Return `amount` as a share of `total`, from 0 to `most`; 0 if `total` is 0."""
     return min(max(amount / total, 0.0), most) if total > 0 else 0.0
 
 
 @compiled
 def write_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, out: Float32) -> None:
-    """Write what clusters have free and what demand `k` asks for, each over the four resources.
+    """Write the free shares of clusters and the request of demand `k`, for each of the four resources.
 
     Parameters
     ----------
     k
-        -1 for no job: its figures are 0.
+        Index of the demand; -1 for no job, whose values are 0.
     step
-        How many figures each cluster and the job have in `out`; these are the first four.
+        Number of values of each cluster and of the job in `out`. This function writes the first four of each.
     out
-        Shape ((C + 1) step,); written: the share of each cluster that is free, then what the job asks for as a share
-        of what a cluster has in the mean, C at most. A share of device memory is taken of the fleet's mean device.
+        Free shares of each cluster, then the request of the job as a share of the mean cluster, at most C; shape ((C +
+        1) step,); output. A share of device memory refers to the fleet's mean device.
     """
     fleet, demands, out = borrowed(fleet), borrowed(demands), borrowed(out)
     clusters = fleet.clusters
@@ -206,14 +206,14 @@ def write_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, o
 
 @compiled
 def write_fitting_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step: int, out: Float32) -> None:
-    """Write what `write_shares` writes, but count of clusters only the nodes that fit the job now.
+    """Write shares like `write_shares`, with the free resources of only the nodes that fit the job now.
 
-    What is free on any other node is of no use to this job: a cluster where it does not fit has four zeros.
+    Free resources of other nodes are of no use to the job. A cluster that does not fit the job has four zeros.
 
     Parameters
     ----------
     k, step, out
-        As `write_shares` takes them; without a job all nodes count.
+        As for `write_shares`; without a job, all nodes count.
     """
     write_shares(fleet, demands, k, step, out)
     if k < 0:
@@ -242,18 +242,18 @@ def write_fitting_shares(fleet: FleetArrays, demands: DemandArrays, k: int, step
 def write_links(
     fleet: FleetArrays, demands: DemandArrays, k: int, figures: Float32, half_mbps: float, out: Float32
 ) -> None:
-    """Write what lies between the user of demand `k` and each cluster, after the four shares of each.
+    """Write the properties of the link from the user of demand `k` to each cluster, after the four shares of each.
 
     Parameters
     ----------
     k
-        -1 for no job, whose user is as near to every cluster as can be.
+        Index of the demand; -1 for no job, whose links have the best values.
     figures
         Latency, jitter and loss from each gateway to each cluster, scaled, shape (G, 3 C).
     half_mbps
-        Bandwidth that is written as one half.
+        Bandwidth with the value one half.
     out
-        Shape (8 C + 8,); written from the fifth figure of each cluster on.
+        Values, shape (8 C + 8,); written from the fifth value of each cluster on.
     """
     fleet, demands, figures, out = borrowed(fleet), borrowed(demands), borrowed(figures), borrowed(out)
     gateway = demands.amounts[k, DEMAND_GATEWAY] if k >= 0 else -1

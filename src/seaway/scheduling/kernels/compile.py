@@ -1,8 +1,7 @@
 """Compilation and caching of kernels, and their random numbers.
 
-numba keys its cache by the file of the compiled function alone, so that a change in a function
-which is called from another file goes unnoticed. The cache therefore lies in a folder named by a
-digest of the whole `seaway.scheduling` package.
+The key of numba's cache is only the file of the compiled function, so that changes in called functions of other files
+have no effect. The name of the cache folder is therefore a digest of the whole `seaway.scheduling` package.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _cache_folder() -> str:
-    """Make the folder in which compiled kernels are kept between processes; a temporary one if need be."""
+    """Create the cache folder of compiled kernels. If this fails, return a temporary folder."""
     root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
     digest = hashlib.sha256(numba.__version__.encode())
     for file in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
@@ -38,24 +37,24 @@ def _cache_folder() -> str:
 CACHE_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
 """Folder of compiled kernels, shared between processes."""
 
-setattr(numba.config, "CACHE_DIR", CACHE_FOLDER)  # noqa: B010  (known at run time only, so no type has it)
+setattr(numba.config, "CACHE_DIR", CACHE_FOLDER)  # noqa: B010  (the attribute exists only at run time)
 
 
 def never_compiled() -> bool:
-    """Tell whether nothing was compiled on this machine yet, so that the first decisions take a minute."""
+    """Report whether the cache has no compiled kernels yet. The first decisions then take about a minute."""
     return not any(Path(CACHE_FOLDER).rglob("*.nbi"))
 
 
 def compiled(function: F) -> F:
-    """Compile `function` on first use and keep the machine code for the next process."""
+    """Compile `function` on first use, and cache the machine code on disk."""
     return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def specialises(stub: Callable[..., object], params: type) -> Callable[[F], F]:
-    """Make the decorated function what `stub` means when its first argument is a `params`.
+    """Register the decorated function as implementation of `stub` for a first argument of type `params`.
 
-    A loop that calls `stub` is compiled once for each type of parameters, with the policy's own
-    function in the place of the stub: static dispatch, without a ladder of policy names.
+    A loop that calls `stub` is compiled once for each type of parameters, with the policy's function in place of the
+    stub (static dispatch).
     """
 
     def register(function: F) -> F:
@@ -78,7 +77,7 @@ def mixed(seed: int, first: int, second: int) -> int:
     doi:10.1145/2660193.2660195 (the finaliser of SplitMix64, applied after each number).
     """
     bits = np.uint64(seed)
-    for number in (np.uint64(first), np.uint64(second)):  # of one type, whatever integers they came as
+    for number in (np.uint64(first), np.uint64(second)):  # one type for all integer arguments
         bits = (bits ^ number) + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""The loop over a queue: one decision per replica, the fleet brought up to date after each."""
+"""Decision loop over a queue, with an update of the fleet after each replica."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 
 @compiled
 def find_usable_clusters(fleet: FleetArrays, demands: DemandArrays, k: int) -> None:
-    """Mark which clusters demand `k` may use: links first, before any node is looked at.
+    """Mark the clusters that demand `k` may use, by their links.
 
-    A cluster to which the job already took its bandwidth has to give none again.
+    Bandwidth is not checked for clusters to which the job already reserved it.
     """
     marks = fleet.clusters_open
     network = demands.amounts[k, DEMAND_NETWORK]
@@ -74,11 +74,11 @@ def take_devices(
     slices: Int32,
     first: int,
 ) -> int:
-    """Take the devices of one replica on node `n`, which has to fit; return the end of its slices.
+    """Allocate the devices of one replica on node `n`, which must fit. Return the end of its slices.
 
-    One device after the other, each time the best that still fits. Only a device in MIG mode may serve one
-    replica twice, and then does as long as it fits: how devices rank is settled before the first is taken. One
-    that may only serve a replica alone is taken for all of it, or not at all.
+    Devices are allocated one after the other, each time the best that still fits. Only a device in MIG mode can serve a
+    replica twice, and then does so while it fits, because devices are ranked before the first slice. A device that must
+    serve all slices of a replica is used for all of them, or not used.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     end = first + gpus
@@ -114,14 +114,14 @@ def take_devices(
 def allocate_replica(
     params: Any, fleet: FleetArrays, demands: DemandArrays, n: int, random_bits: int, line: Int64, slices: Int32
 ) -> int:
-    """Place the replica of plan line `line` on node `n`; return the end of its slices.
+    """Place the replica of plan row `line` on node `n`. Return the end of its slices.
 
     Parameters
     ----------
     line
-        Shape (PLAN_ROWS,), its demand and first slice set; written to.
+        Row of the plan with demand and first slice, shape (PLAN_ROWS,); updated.
     slices
-        Shape (S, SLICE_ROWS); written to from the line's first slice on.
+        Slices, shape (S, SLICE_ROWS); updated from the row's first slice on.
     """
     k = line[PLAN_DEMAND]
     end = line[PLAN_SLICE_FIRST]
@@ -159,25 +159,25 @@ def decide_queue(
     Parameters
     ----------
     params
-        The policy.
+        Parameters of the policy.
     seed
-        What random choices hang on, besides the job's number and the replica's.
+        Seed of random choices, combined with the numbers of the job and the replica.
     jobs
-        Shape (J, JOB_ROWS).
+        Jobs, shape (J, JOB_ROWS).
     first_job
-        What the first of `jobs` is called in the plan.
+        Number of the first job in the plan.
     first_replica
-        Number of each job's first replica to be placed; above 0 the job goes on, and keeps the
-        bandwidth that it took.
+        Number of the first replica of each job to place. If it is above 0, the job is continued and keeps its bandwidth
+        reservations.
     plan
-        Shape (R, PLAN_ROWS); written to from line `row` on.
+        Plan, shape (R, PLAN_ROWS); written from row `row` on.
     slices
-        Shape (S, SLICE_ROWS); written to from line `end` on.
+        Slices, shape (S, SLICE_ROWS); written from row `end` on.
 
     Returns
     -------
     tuple of int
-        One past the last line written, of `plan` and of `slices`.
+        End of the written rows of `plan` and of `slices`.
     """
     params, fleet, demands = borrowed(params), borrowed(fleet), borrowed(demands)
     jobs, plan, slices = borrowed(jobs), borrowed(plan), borrowed(slices)
@@ -185,7 +185,7 @@ def decide_queue(
         if first_replica == 0:
             reset_bandwidth(fleet)
         first, first_slice = row, end
-        broken = False  # replicas are equal: after one that does not fit, none does
+        broken = False  # replicas are equal: after the first that does not fit, no other fits
         for replica in range(first_replica, jobs[j, JOB_REPLICAS]):
             line = plan[row]
             start_row(line, first_job + j, replica, jobs[j, JOB_DEMAND], end)
@@ -206,7 +206,7 @@ def decide_queue(
 def place_replica(
     params: Any, fleet: FleetArrays, demands: DemandArrays, random_bits: int, line: Int64, slices: Int32
 ) -> int:
-    """Decide one replica, whose plan line was started; return the end of its slices."""
+    """Decide one replica, whose plan row was started. Return the end of its slices."""
     k = line[PLAN_DEMAND]
     find_usable_clusters(fleet, demands, k)
     n = search(params, fleet, demands, k, random_bits, fleet.clusters_open[CLUSTERS_USABLE])
@@ -217,7 +217,7 @@ def place_replica(
 
 @compiled
 def plan_size(amounts: Int64, jobs: Int64) -> tuple[int, int]:
-    """Count the replicas of `jobs`, and the slices that they ask for, given the table of demands."""
+    """Return the number of replicas of `jobs` and of their slices, from the table of demands."""
     replicas = slices = 0
     for j in range(jobs.shape[0]):
         replicas += jobs[j, JOB_REPLICAS]
@@ -227,7 +227,7 @@ def plan_size(amounts: Int64, jobs: Int64) -> tuple[int, int]:
 
 @compiled
 def start_row(line: Int64, job: int, replica: int, k: int, end: int) -> None:
-    """Begin a plan line for a replica of demand `k` that is not placed yet."""
+    """Start a plan row for a replica of demand `k`, as not placed."""
     line[PLAN_JOB] = job
     line[PLAN_REPLICA] = replica
     line[PLAN_DEMAND] = k
@@ -243,20 +243,20 @@ def start_row(line: Int64, job: int, replica: int, k: int, end: int) -> None:
 
 @compiled
 def reset_bandwidth(fleet: FleetArrays) -> None:
-    """Begin a job: it has taken no bandwidth yet."""
+    """Clear the marks of reserved bandwidth for a new job."""
     for c in range(fleet.clusters_open.shape[1]):
         fleet.clusters_open[CLUSTERS_RESERVED, c] = 0
 
 
 class DeviceKeys(NamedTuple):
-    """Keys of one node's devices, worked out beforehand: how the plain path chooses devices.
+    """Keys of one node's devices from the plain path.
 
     Attributes
     ----------
     keys
-        Shape (devices of the node,), int64; the lowest fitting key wins.
+        Keys, shape (devices of the node,), int64; the device with the lowest key that fits wins.
     first
-        The node's first device.
+        Index of the node's first device.
     """
 
     keys: Int64
@@ -272,11 +272,11 @@ def _device_key(params: DeviceKeys, fleet: FleetArrays, demands: DemandArrays, k
 def allocate_with_keys(
     params: DeviceKeys, fleet: FleetArrays, demands: DemandArrays, n: int, line: Int64, slices: Int32
 ) -> int:
-    """Place the replica of plan line `line` on node `n`, which has to fit; for callers in Python."""
+    """Place the replica of plan row `line` on node `n`, which must fit; for callers in Python."""
     lent = borrowed(fleet)
     return allocate_replica(borrowed(params), lent, borrowed(demands), n, 0, borrowed(line), borrowed(slices))
 
 
 def reset_bandwidth_of(fleet: FleetArrays) -> None:
-    """Begin a job; for callers in Python, where a call of a kernel with the fleet takes ten times as long."""
+    """Clear the marks of reserved bandwidth from Python, which is ten times as fast as a call of a kernel."""
     fleet.clusters_open[CLUSTERS_RESERVED] = 0

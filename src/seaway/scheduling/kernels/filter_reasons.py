@@ -1,7 +1,7 @@
-"""Reasons why the devices of a node reject a demand: the rules of fit with their names.
+"""Reasons why the devices of a node do not fit a demand.
 
-`seaway.scheduling.kernels.fit` answers yes or no, as fast as it can. Both reject the same. Numbers in comments are
-those of the vGPU layer's rules, in the order in which HAMi v2.10 checks them.
+`seaway.scheduling.kernels.fit` only reports whether a demand fits, which is faster. Both reject the same demands.
+Numbers in comments refer to the vGPU layer's rules, in the order in which HAMi v2.10 checks them.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ CORES_EXHAUSTED = 11
 MIG_PLACEMENT = 12
 NUMA = 13
 CODES = 14
-"""One more than the highest code."""
+"""Number of codes, including 0."""
 
 
 @compiled
-def device_reason(  # a rule, a return
+def device_reason(  # one return per rule
     fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8
 ) -> int:
-    """Return the code of the first rule by which device `d` refuses a slice of demand `k`; 0 for none.
+    """Return the code of the first rule by which device `d` rejects a slice of demand `k`; 0 for none.
 
     Parameters
     ----------
     kind_ok
-        1 where a device is allowed but for its uuid, shape (D,).
+        1 for each device that is allowed, regardless of its UUID, shape (D,).
     """
     devices = fleet.devices
     if not devices[DEVICE_OPEN, d]:  # 2, 3
@@ -101,10 +101,9 @@ def device_reason(  # a rule, a return
 
 @compiled
 def mig_reason(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_ok: UInt8) -> int:
-    """Return what keeps device `d` in MIG mode from serving all of demand `k`; 0 when nothing does.
+    """Return the code of the reason why demand `k` does not fit device `d` in MIG mode; 0 if it fits.
 
-    Takes instances one by one, as they would be made, until one is refused, and puts the device
-    back as it was.
+    Instances are placed one by one, as they would be created, until one does not fit. The device is restored.
     """
     devices = fleet.devices
     from_used = devices[DEVICE_MIG_USED, d]
@@ -130,16 +129,16 @@ def mig_reason(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_o
 
 @compiled
 def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Tell whether device `d` in MIG mode never serves a replica of demand `k` twice, but does with others."""
+    """Report whether device `d` in MIG mode can serve only one slice of a replica of demand `k`."""
     return fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and not fits_twice(fleet, demands, k, d)
 
 
 @compiled
 def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
-    """Return why the devices of node `n` refuse demand `k`, which asks for some; 0 when they do not.
+    """Return the reason why the devices of node `n` do not fit demand `k`, which requests devices; 0 if they fit.
 
-    The rule that refuses most devices speaks for the node, the first among equals; when enough
-    devices would do but not on one NUMA node, that is the reason (5).
+    This is the rule that rejects most devices, the first among equals. If enough devices fit, but not on one NUMA node,
+    that is the reason (5).
     """
     first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
     gpus = demands.amounts[k, DEMAND_GPUS]
@@ -166,12 +165,12 @@ def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_
 
 @compiled
 def reason_codes(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UInt8) -> UInt8:
-    """Return why the devices of each node refuse demand `k`, 0 where they do not, shape (N,).
+    """Return the reason why the devices of each node do not fit demand `k`, 0 if they fit, shape (N,).
 
     Parameters
     ----------
     kind_ok
-        1 where a device is allowed but for its uuid, shape (D,).
+        1 for each device that is allowed, regardless of its UUID, shape (D,).
     """
     codes = np.zeros(fleet.nodes.shape[1], np.uint8)
     fleet, demands, kind_ok = borrowed(fleet), borrowed(demands), borrowed(kind_ok)

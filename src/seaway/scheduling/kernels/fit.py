@@ -1,7 +1,7 @@
-"""The rules of fit: whether a device, and a node, can take one more replica.
+"""Rules of fit: checks whether a device or a node fits one more replica.
 
-The rules and their order are those by which HAMi v2.10 judges a pod when it lands, so that what
-Seaway decides is not refused there. Numbers in comments count the vGPU layer's rules.
+The rules and their order are those of HAMi v2.10 for a pod on a node, so that the node accepts Seaway's decisions.
+Numbers in comments refer to the vGPU layer's rules.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NO_NUMA = -1
 
 @compiled
 def in_even_shares(asked: int, total: int, shares: int) -> int:
-    """Return what the fewest of `shares` even shares of `total` come to that hold `asked`; that itself if none do."""
+    """Round `asked` up to whole shares of `total` / `shares`, at least one. Return `asked` if it exceeds `total`."""
     if asked > total or total == 0:
         return asked
     shares = max(shares, 1)
@@ -65,7 +65,7 @@ def in_even_shares(asked: int, total: int, shares: int) -> int:
 
 @compiled
 def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Memory that demand `k` needs of device `d`, MiB, in the device's steps or shares (rule 10)."""
+    """Return the memory that demand `k` needs on device `d`, MiB, in the device's steps or shares (rule 10)."""
     memory = demands.amounts[k, DEMAND_GPU_MEMORY]
     step = fleet.devices[DEVICE_MEMORY_STEP, d]
     if memory > 0 and step == 1:
@@ -81,7 +81,7 @@ def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> 
 
 @compiled
 def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Return the cores that demand `k` needs of device `d`, thousandths, rounded up to its steps or shares (rule 9)."""
+    """Return the cores that demand `k` needs on device `d`, thousandths, rounded up to its steps or shares (rule 9)."""
     core = demands.amounts[k, DEMAND_GPU_CORE]
     steps = fleet.devices[DEVICE_CORE_STEPS, d]
     if steps == WHOLE_MILLI:
@@ -93,15 +93,15 @@ def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
 
 @compiled
 def mig_slot(fleet: FleetArrays, d: int, memory: int) -> tuple[int, int]:
-    """Find the profile and the first memory slice for an instance of `memory` MiB on device `d`.
+    """Return the profile and the first memory slice for an instance of `memory` MiB on device `d`.
 
-    Profiles are tried from the smallest that is large enough; 1g and 3g from the highest start, the
-    others from the lowest.
+    Profiles are tried from the smallest sufficient one. Starts are tried from the highest for 1g and 3g, from the
+    lowest for other profiles.
 
     Returns
     -------
     tuple of int
-        Line of the profile and start; (-1, -1) when no placement is free (rule 16).
+        Row of the profile, and start; (-1, -1) if no placement is free (rule 16).
     """
     geometry = fleet.devices[DEVICE_MIG, d]
     used = fleet.devices[DEVICE_MIG_USED, d]
@@ -119,7 +119,7 @@ def mig_slot(fleet: FleetArrays, d: int, memory: int) -> tuple[int, int]:
 
 @compiled
 def device_fits(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Tell whether device `d` can take one slice of demand `k` now (rules 2-4 and 6-16)."""
+    """Report whether device `d` fits one slice of demand `k` now (rules 2-4 and 6-16)."""
     devices = fleet.devices
     if not devices[DEVICE_OPEN, d] or not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 2-4, 6
         return False
@@ -143,9 +143,9 @@ def device_fits(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
 
 @compiled
 def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, most: int) -> int:
-    """Count how many instances of demand `k` device `d` in MIG mode could take, up to `most`.
+    """Return the number of instances of demand `k` that fit device `d` in MIG mode, up to `most`.
 
-    Takes them one by one, as they would be made, and puts the device back as it was.
+    Instances are placed one by one, as they would be created, and the device is restored.
     """
     from_used = fleet.devices[DEVICE_MIG_USED, d]
     from_memory = fleet.devices[DEVICE_MEMORY_FREE, d]
@@ -168,10 +168,10 @@ def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, mos
 
 @compiled
 def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Report whether device `d` may only serve a replica of demand `k` alone.
+    """Report whether device `d` must serve all slices of a replica of demand `k`, or none.
 
-    This is so if a pod cannot request a number of instances per device, and the empty device would hold two: with a
-    second device beside it, the position of the instances would be unknown.
+    This is true if a pod cannot request a number of instances per device, and the empty device fits two. With a second
+    device, the position of the instances would be unknown.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     return gpus > 1 and fleet.devices[DEVICE_MIG_TOGETHER, d] != 0 and fits_twice(fleet, demands, k, d)
@@ -179,7 +179,7 @@ def all_or_none(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
 
 @compiled
 def fits_twice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Tell whether device `d` in MIG mode, with nothing on it, holds two slices of demand `k`, exclusive or not."""
+    """Report whether device `d` in MIG mode, if empty, fits two slices of demand `k`, exclusive or not."""
     devices = fleet.devices
     memory = memory_needed(fleet, demands, k, d)
     core = core_needed(fleet, demands, k, d)
@@ -199,23 +199,23 @@ def fits_twice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> boo
 
 @compiled
 def serves_alone(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bool:
-    """Tell whether device `d` in MIG mode has room for a whole replica of demand `k`."""
+    """Report whether all slices of a replica of demand `k` fit device `d` in MIG mode."""
     gpus = demands.amounts[k, DEMAND_GPUS]
     return mig_instances(fleet, demands, k, d, gpus) == gpus
 
 
 @compiled
 def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, numa: int, most: int, alone: bool) -> int:
-    """Count the slices of demand `k` that node `n` has room for on NUMA node `numa`, up to `most`.
+    """Return the number of slices of demand `k` that fit NUMA node `numa` of node `n`, up to `most`.
 
-    A device that may only serve a replica alone counts as room for `most`, or for none.
+    A device that must serve all slices of a replica counts as `most` or 0.
 
     Parameters
     ----------
     numa
-        Only devices of this NUMA node count; `NO_NUMA` counts all.
+        NUMA node whose devices count; `NO_NUMA` for all devices.
     alone
-        Whether those count, too, that may only serve a replica alone.
+        Whether to count devices that must serve all slices of a replica.
     """
     count = 0
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
@@ -234,9 +234,9 @@ def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, nu
 
 @compiled
 def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Find the lowest NUMA node of node `n` that holds all devices of demand `k`; -2 if none (rule 5).
+    """Return the lowest NUMA node of node `n` that fits all devices of demand `k`; -2 for none (rule 5).
 
-    Returns `NO_NUMA` for a demand that may mix NUMA nodes and fits.
+    Return `NO_NUMA` if the demand fits and may use several NUMA nodes.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     if not demands.amounts[k, DEMAND_SAME_NUMA]:
@@ -251,7 +251,7 @@ def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
 
 @compiled
 def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
-    """Tell from the node's own figures whether it can fit: false is certain, true must be checked."""
+    """Report from the node's own columns whether it may fit. False is certain, True must be checked."""
     amounts = demands.amounts
     nodes = fleet.nodes
     if not nodes[NODE_ACCEPTS, n] or nodes[NODE_CPU_FREE, n] < amounts[k, DEMAND_CPU]:
@@ -269,7 +269,7 @@ def node_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> b
 
 @compiled
 def whole_devices(demands: DemandArrays, k: int) -> int:
-    """Count the whole devices that demand `k` cannot do without."""
+    """Return the number of whole devices that demand `k` requires."""
     amounts = demands.amounts
     whole = (
         amounts[k, DEMAND_GPU_PERCENT] == WHOLE_PERCENT
@@ -281,7 +281,7 @@ def whole_devices(demands: DemandArrays, k: int) -> int:
 
 @compiled
 def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
-    """Tell whether node `n` can take one replica of demand `k` now, its cluster's links left out."""
+    """Report whether node `n` fits one replica of demand `k` now, without the links of its cluster."""
     if not node_may_fit(fleet, demands, k, n) or not demands.node_ok[demands.amounts[k, DEMAND_MASK], n]:
         return False
     gpus = demands.amounts[k, DEMAND_GPUS]
@@ -290,7 +290,7 @@ def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool
 
 @compiled
 def memory_requested(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Device memory that demand `k` takes of node `n` altogether, MiB."""
+    """Return the total device memory that demand `k` requests on node `n`, MiB."""
     amounts = demands.amounts
     each = amounts[k, DEMAND_GPU_MEMORY]
     if each == 0 and amounts[k, DEMAND_GPU_PERCENT]:

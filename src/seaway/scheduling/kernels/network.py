@@ -1,4 +1,4 @@
-"""Promises of bandwidth: to a job's user, and between the clusters that a job is spread over."""
+"""Bandwidth reservations: to a job's user, and between the clusters of a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 
 @compiled
 def has_bandwidth(fleet: FleetArrays, source: int, target: int, mbps: int) -> bool:
-    """Tell whether `mbps` can be promised from a gateway to another: on the link, and on both interfaces."""
+    """Report whether `mbps` can be reserved from a gateway to another, on the link and on both interfaces."""
     if source == target:
         return True
     shared = min(fleet.gateways[GATEWAY_OUT, source], fleet.gateways[GATEWAY_IN, target])
@@ -31,7 +31,7 @@ def has_bandwidth(fleet: FleetArrays, source: int, target: int, mbps: int) -> bo
 
 @compiled
 def reserve_link(fleet: FleetArrays, source: int, target: int, mbps: int) -> None:
-    """Take `mbps`, below 0 to give it back, from the link between two gateways and from their interfaces."""
+    """Reserve `mbps`, or release it if negative, on the link between two gateways and on their interfaces."""
     fleet.bandwidth[source, target] -= mbps
     if source != target:
         fleet.gateways[GATEWAY_OUT, source] -= mbps
@@ -40,7 +40,7 @@ def reserve_link(fleet: FleetArrays, source: int, target: int, mbps: int) -> Non
 
 @compiled
 def current_node(fleet: FleetArrays, n: int) -> int:
-    """Follow node `n`, which may be -1, to where its figures are now."""
+    """Return the current index of node `n`, which may be -1."""
     while n >= 0 and fleet.nodes[NODE_MOVED_TO, n] >= 0:
         n = fleet.nodes[NODE_MOVED_TO, n]
     return n
@@ -48,26 +48,26 @@ def current_node(fleet: FleetArrays, n: int) -> int:
 
 @compiled
 def gateway_of(fleet: FleetArrays, n: int) -> int:
-    """Return the gateway before node `n`; -1 when either is unknown."""
+    """Return the gateway of node `n`; -1 if the node or its gateway is unknown."""
     n = current_node(fleet, n)
     return fleet.clusters[CLUSTER_GATEWAY, fleet.nodes[NODE_CLUSTER, n]] if n >= 0 else -1
 
 
 @compiled
 def reserve_between_gateways(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway: int, sign: int) -> None:
-    """Take (`sign` 1) or give back (-1) what a replica exchanges with those of its job behind other gateways.
+    """Reserve (`sign` 1) or release (-1) the bandwidth between a replica and those of its job behind other gateways.
 
-    Of each two gateways a job takes the links between them once, in both directions, however many replicas are behind
-    them: nothing is taken when another replica is behind the same one.
+    A job reserves the links between two gateways once, in both directions, regardless of the number of replicas.
+    Nothing is reserved if another replica is behind the same gateway.
 
     Parameters
     ----------
     plan
         Decisions, shape (R, PLAN_ROWS).
     row, end
-        The replica's line, and one past the last of the lines that may be of others.
+        Row of the replica, and end of the rows to check for other replicas.
     gateway
-        Before the replica; -1 when it is unknown, and nothing is crossed.
+        Gateway of the replica; -1 if unknown, and then nothing is reserved.
     """
     mbps = plan[row, PLAN_REPLICA_BANDWIDTH]
     if mbps == 0 or gateway < 0:
@@ -97,16 +97,16 @@ def reserve_between_gateways(fleet: FleetArrays, plan: Int64, row: int, end: int
 
 @compiled
 def reserve_between_replicas(fleet: FleetArrays, plan: Int64, first: int, end: int, mbps: int) -> None:
-    """Promise what the replicas of one job exchange across clusters, after their nodes were chosen.
+    """Reserve the bandwidth between the replicas of one job after their nodes were chosen.
 
     Parameters
     ----------
     plan
-        Decisions, shape (R, PLAN_ROWS); written to.
+        Decisions, shape (R, PLAN_ROWS); updated.
     first, end
-        The job's lines that are booked now; those before are booked already.
+        Rows of the job to reserve. Earlier rows of the job have reservations.
     mbps
-        What it takes of each link between two of its clusters, each way.
+        Bandwidth on each link between two of its clusters, in each direction, Mbit/s.
     """
     fleet, plan = borrowed(fleet), borrowed(plan)
     for row in range(first, end):

@@ -1,7 +1,7 @@
 """Functions of a compiled policy, as stubs that `specialises` implements for its parameters.
 
-A policy is a named tuple of parameters. If it scores nodes from a few of their figures,
-`seaway.scheduling.kernels.scan` finds the best with an index. If its score is costly and depends on the devices,
+A policy is a named tuple of parameters. If the score of a node depends on a few of its columns,
+`seaway.scheduling.kernels.scan` finds the best node with an index. If the score is costly and depends on the devices,
 `seaway.scheduling.kernels.score_cache` caches it.
 """
 
@@ -18,50 +18,50 @@ from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 ANY_SCORE = 2**62
-"""A bound that no score exceeds: the block must be looked at."""
+"""Bound above all scores, with which a block must be searched."""
 
 
 def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8) -> int:
-    """Find the node for one replica of demand `k`; -1 when none fits.
+    """Return the node for one replica of demand `k`; -1 if no node fits.
 
     Parameters
     ----------
     random_bits
         63 random bits of this decision.
     clusters
-        1 where a cluster may be used, shape (C,).
+        1 for each usable cluster, shape (C,).
     """
     raise InvariantError(f"no compiled search for {type(params).__name__}")
 
 
 def prepare(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
-    """Work out, once for a decision, what `node_score` reads (for instance a score by cluster)."""
+    """Prepare data of a decision that `node_score` reads, such as a score by cluster."""
     raise InvariantError(f"no compiled preparation for {type(params).__name__}")
 
 
 def node_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
-    """Score node `n` for demand `k`; the highest wins, the lowest index among equals."""
+    """Return the score of node `n` for demand `k`. The highest wins, then the lowest index."""
     raise InvariantError(f"no compiled score for {type(params).__name__}")
 
 
 def left_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
-    """Return a score that no node exceeds on which at least `left` (see `NODE_LEFT`) is left."""
+    """Return an upper bound of the scores of nodes with free resources of at least `left` (see `NODE_LEFT`)."""
     raise InvariantError(f"no compiled bound for {type(params).__name__}")
 
 
 def device_key(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int) -> int:
-    """Rank device `d` for a slice of demand `k`; the lowest wins, the lowest index among equals."""
+    """Return the key of device `d` for a slice of demand `k`. The lowest key wins, then the lowest index."""
     raise InvariantError(f"no compiled choice of devices for {type(params).__name__}")
 
 
 def row_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Score node `n`, which fits demand `k`, from 0 up; the highest wins."""
+    """Return the score of node `n`, which fits demand `k`, at least 0. The highest wins."""
     raise InvariantError(f"no compiled row for {type(params).__name__}")
 
 
 @compiled
 def score_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> Int64:
-    """Score every node for demand `k`, shape (N,)."""
+    """Return the score of each node for demand `k`, shape (N,)."""
     policy, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     prepare(policy, lent, asked, k, random_bits)
     scores = np.empty(fleet.nodes.shape[1], np.int64)
@@ -72,7 +72,7 @@ def score_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int,
 
 @compiled
 def key_column(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> Int64:
-    """Rank the devices of node `n` for a slice of demand `k`, shape (devices of the node,)."""
+    """Return the keys of the devices of node `n` for a slice of demand `k`, shape (devices of the node,)."""
     policy, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     first = fleet.nodes[NODE_DEVICE_FIRST, n]
     keys = np.empty(fleet.nodes[NODE_DEVICE_END, n] - first, np.int64)

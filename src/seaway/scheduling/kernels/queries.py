@@ -1,4 +1,4 @@
-"""Answers over all nodes in one call, for callers in Python: where a demand fits, and which node a policy takes."""
+"""Queries over all nodes, for callers in Python: fits of demands, and nodes that policies choose."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
 class FitParams(NamedTuple):
-    """Cache of fits.
+    """Parameters of the cache of fits.
 
     Attributes
     ----------
     cache
-        All nodes that fit have the same score.
+        Cache of rows, in which all nodes that fit have the same score.
     """
 
     cache: RowCache
@@ -36,7 +36,7 @@ def _row_score(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 @compiled
 def refreshed_fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Return the current fits of demand `k`, shape (N,): `UNFIT` where it does not fit."""
+    """Return the current fits of demand `k`, shape (N,): `UNFIT` if it does not fit."""
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
     return params.cache.rows[slot]
@@ -44,7 +44,7 @@ def refreshed_fit_row(params: FitParams, fleet: FleetArrays, demands: DemandArra
 
 @compiled
 def nodes_that_fit(params: FitParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> NDArray[np.bool_]:
-    """Tell which nodes can take one replica of demand `k` by the rules of fit, links included, shape (N,)."""
+    """Return the nodes that fit one replica of demand `k`, including links, shape (N,)."""
     lent, asked = borrowed(fleet), borrowed(demands)
     find_usable_clusters(lent, asked, k)
     row = refreshed_fit_row(borrowed(params), lent, asked, k)
@@ -66,9 +66,9 @@ def best_of(scores: Int64, feasible: NDArray[np.bool_]) -> int:
 
 @compiled
 def choose_node(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> int:
-    """Return the node that a compiled policy takes for one replica of demand `k`; -1 when none fits.
+    """Return the node that a compiled policy chooses for one replica of demand `k`; -1 if no node fits.
 
-    The fleet is left as it is, marks of the decision at hand included.
+    The fleet is not changed, including the flags of the current decision.
     """
     lent, asked = borrowed(fleet), borrowed(demands)
     before = fleet.clusters_open[CLUSTERS_USABLE].copy()
@@ -80,19 +80,19 @@ def choose_node(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, 
 
 @compiled
 def fitting_demands(fleet: FleetArrays, demands: DemandArrays, lines: Int64, nodes: Int64) -> UInt8:
-    """Tell which demands fit one of some nodes now, links left out.
+    """Return the demands that fit at least one of some nodes now, without links.
 
     Parameters
     ----------
     lines
-        Lines of the demands, shape (X,).
+        Rows of the demands, shape (X,).
     nodes
-        Shape (Y,).
+        Indices of the nodes, shape (Y,).
 
     Returns
     -------
     UInt8
-        1 where a demand fits, shape (X,).
+        1 for each demand that fits, shape (X,).
     """
     fleet, demands = borrowed(fleet), borrowed(demands)
     found = np.zeros(lines.shape[0], np.uint8)

@@ -1,8 +1,7 @@
-"""Search by scanning, for policies that score a node from a few of its figures.
+"""Search by scanning, for policies whose score of a node depends on a few of its columns.
 
-Nodes are scanned in blocks. A block is skipped if its best figures cannot hold the demand, or if its bound shows that
-no node in it beats the best found so far. Within a block, a node is scored first, and its devices are checked only if
-it would win.
+Nodes are scanned in blocks. A block is skipped if its best values do not fit the demand, or if its bound is not above
+the best score found so far. Within a block, a node is scored first, and its devices are checked only if it would win.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, left_bound, node_s
 
 @compiled
 def block_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> bool:
-    """Tell whether some node of block `b` might fit demand `k`: false is certain."""
+    """Report whether a node of block `b` may fit demand `k`. False is certain."""
     amounts = demands.amounts
     blocks = fleet.blocks
     cpu = blocks[BLOCK_CPU + room_step(amounts[k, DEMAND_GPU_CORE]), b]
@@ -59,9 +58,9 @@ def block_may_fit(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> 
 
 @compiled
 def least_left(fleet: FleetArrays, demands: DemandArrays, k: int, b: int) -> int:
-    """Find the smallest `NODE_LEFT` of the nodes in block `b` that might fit; `NOTHING` if none might.
+    """Return the smallest `NODE_LEFT` of the nodes in block `b` that may fit; `NOTHING` for none.
 
-    No branch depends on a node, so that the compiler looks at eight nodes at a time.
+    No branch depends on a node, so that the compiler can process eight nodes at a time.
     """
     nodes = fleet.nodes
     amounts = demands.amounts
@@ -98,7 +97,7 @@ def best_in_block(
     best: int,
     best_score: int,
 ) -> tuple[int, int]:
-    """Look for a node of block `b` that fits and beats `best_score`; return the best and its score."""
+    """Return the best node of block `b` that fits and exceeds `best_score`, else `best`; and its score."""
     for n in range(b * BLOCK_NODES, min((b + 1) * BLOCK_NODES, fleet.nodes.shape[1])):
         if not node_may_fit(fleet, demands, k, n):
             continue
@@ -110,7 +109,7 @@ def best_in_block(
 
 @compiled
 def promising_block(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int) -> tuple[int, int]:
-    """Find the first of the blocks with the highest bound, and the bound; -1 when no block might fit."""
+    """Return the first block with the highest bound, and the bound; -1 if no block may fit."""
     room = BLOCK_LEFT + room_step(demands.amounts[k, DEMAND_GPU_CORE])
     top, at = -ANY_SCORE, -1
     for b in range(fleet.blocks.shape[1]):
@@ -129,10 +128,10 @@ def promising_block(params: Any, fleet: FleetArrays, demands: DemandArrays, k: i
 
 @compiled
 def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8) -> int:
-    """Find the node with the highest score that fits; see `seaway.scheduling.kernels.policy_stubs.search`.
+    """Return the node with the highest score that fits; see `seaway.scheduling.kernels.policy_stubs.search`.
 
-    As a rule the block with the highest bound keeps what it promises, and then no other block is opened:
-    those before it promise less, and of equals the first wins.
+    Usually, a node in the block with the highest bound reaches the bound. Then no other block is searched: earlier
+    blocks have lower bounds, and ties go to the first block.
     """
     prepare(params, fleet, demands, k, random_bits)
     at, top = promising_block(params, fleet, demands, k)

@@ -1,7 +1,7 @@
-"""Search by remembered scores: for policies whose score hangs on every device of a node.
+"""Search with cached scores, for policies whose score depends on all devices of a node.
 
-Each demand that was asked for lately keeps a row with its score on every node. The fleet logs which
-nodes changed; a row is brought up to date when its demand comes up again, by scoring those alone.
+Each recent demand has a row with its score on each node. The fleet logs the changed nodes. When a demand is used again,
+only the scores of the changed nodes are recomputed.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.policy_stubs import row_score
 
 MAX_CACHE_BYTES = 32 * 2**20
-"""Memory for rows: 3,400 kinds of request on 1,200 nodes, 330 on 12,500."""
+"""Maximum memory of rows, bytes: 3,400 demands on 1,200 nodes, 330 on 12,500."""
 
 MIN_ROWS = 64
 MAX_ROWS = 4096
 
 UNFIT = -1
-"""Marker in a row: the node cannot hold the demand."""
+"""Value in a row if the demand does not fit the node."""
 
 
 class RowCache(NamedTuple):
-    """Scores that were worked out before.
+    """Cache of scores.
 
     Attributes
     ----------
     rows
-        Score of each node for the demand that holds the row, shape (S, N), int64.
+        Score of each node for the demand of the row, shape (S, N), int64.
     log_position
-        How far in the fleet's log each row has come, shape (S,), int64; -1 for a new row.
+        Position of each row in the fleet's log, shape (S,), int64; -1 for a new row.
     owner
-        Which demand holds each row, shape (S,), int64; -1 for none.
+        Demand of each row, shape (S,), int64; -1 for none.
     slot
-        Which row each demand holds, shape (K,), int64; -1 for none.
+        Row of each demand, shape (K,), int64; -1 for none.
     stamp
-        Mark of the nodes that were scored in this pass, shape (N,), int64.
+        Number of the pass in which each node was last scored, shape (N,), int64.
     counters
-        Passes so far, and the row to be given away next, shape (2,), int64.
+        Number of passes, and the row to replace next, shape (2,), int64.
     """
 
     rows: Int64
@@ -54,13 +54,13 @@ class RowCache(NamedTuple):
 
 
 def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
-    """Make an empty cache for `nodes` nodes and `demands` demands, `slots` of them at once.
+    """Return an empty cache for `nodes` nodes and `demands` demands, with `slots` rows.
 
-    Without `slots`, as many as `CACHE_BYTES` hold.
+    Without `slots`, the number of rows is limited by `MAX_CACHE_BYTES`.
     """
     slots = slots or min(MAX_ROWS, max(MIN_ROWS, MAX_CACHE_BYTES // (8 * max(nodes, 1))))
     return RowCache(
-        rows=np.empty((slots, nodes), np.int64),  # a row is filled before it is read: memory is taken as it is used
+        rows=np.empty((slots, nodes), np.int64),  # rows are filled before they are read, so memory is used on demand
         log_position=np.full(slots, -1, np.int64),
         owner=np.full(slots, -1, np.int64),
         slot=np.full(demands, -1, np.int64),
@@ -70,7 +70,7 @@ def row_cache(nodes: int, demands: int, slots: int = 0) -> RowCache:
 
 
 def resized(params: Any, demands: int) -> Any:
-    """Return `params` with its cache, if it has one, made large enough for `demands` demands."""
+    """Return `params` with its cache, if any, enlarged for `demands` demands."""
     cache: RowCache | None = getattr(params, "cache", None)
     if cache is None or cache.slot.shape[0] >= demands:
         return params
@@ -81,7 +81,7 @@ def resized(params: Any, demands: int) -> Any:
 
 @compiled
 def slot_of(cache: RowCache, k: int) -> int:
-    """Return the row of demand `k`; a demand without one takes it from the demand whose turn it is."""
+    """Return the row of demand `k`. A demand without a row replaces another one, in turn."""
     slot = cache.slot[k]
     if slot < 0:
         slot = cache.counters[1]
@@ -96,8 +96,8 @@ def slot_of(cache: RowCache, k: int) -> int:
 
 @compiled
 def score_or_unfit(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, fits: Int64 | None) -> int:
-    """Score node `n` for demand `k`, or say that it does not fit, which `fits` knows unless it is None."""
-    if fits is None:  # noqa: SIM108  # numba leaves out the branch of a statement only
+    """Return the score of node `n` for demand `k`, or `UNFIT`. `fits` has the fits of all nodes; None to check them."""
+    if fits is None:  # noqa: SIM108  # numba prunes branches of statements only
         may = node_fits(fleet, demands, k, n)
     else:
         may = fits[n] != UNFIT
@@ -108,12 +108,12 @@ def score_or_unfit(params: Any, fleet: FleetArrays, demands: DemandArrays, k: in
 def refresh_row(
     params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, slot: int, fits: Int64 | None = None
 ) -> None:
-    """Bring the row of demand `k` up to date with the fleet's log.
+    """Update the row of demand `k` from the fleet's log.
 
     Parameters
     ----------
     fits
-        A row of another policy for the same demand, which is up to date: it knows what fits; None for none.
+        Current row of another policy for the same demand, which has the fits; None to check them.
     """
     cache = params.cache
     head = fleet.head[0]
@@ -133,7 +133,7 @@ def refresh_row(
 
 @compiled
 def best_of_row(fleet: FleetArrays, row: Int64, clusters: UInt8) -> int:
-    """Find the first of the highest scores among usable clusters; -1 when nothing fits."""
+    """Return the first node with the highest score in usable clusters; -1 if no node fits."""
     best = UNFIT
     for n in range(row.shape[0]):
         best = max(best, row[n])
@@ -147,7 +147,7 @@ def best_of_row(fleet: FleetArrays, row: Int64, clusters: UInt8) -> int:
 
 @compiled
 def best_of_usable(fleet: FleetArrays, row: Int64, clusters: UInt8) -> int:
-    """Like `best_of_row`, when the highest scores all lie in clusters that may not be used."""
+    """Return the result of `best_of_row` if no node with the highest score is in a usable cluster."""
     best, at = UNFIT, -1
     for n in range(row.shape[0]):
         if row[n] > best and clusters[fleet.nodes[NODE_CLUSTER, n]]:
@@ -159,7 +159,7 @@ def best_of_usable(fleet: FleetArrays, row: Int64, clusters: UInt8) -> int:
 def search_row(
     params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
 ) -> int:
-    """Find the node with the highest score; see `seaway.scheduling.kernels.policy_stubs.search`."""
+    """Return the node with the highest score; see `seaway.scheduling.kernels.policy_stubs.search`."""
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot)
     return best_of_row(fleet, params.cache.rows[slot], clusters)

@@ -1,9 +1,9 @@
-"""Borrowed tables: plain memory and its shape, for kernels called from Python.
+"""Borrowed tables: pointers to array memory with a shape, for kernels called from Python.
 
-numba counts references to every array that is passed from function to function, alone or in a tuple, with atomic
-operations. That costs a hundred times the work of the small functions of the rules of fit. A kernel called from Python
-therefore begins with `borrowed`, and then passes `Borrowed` tables, which are a pointer and a shape. Python holds the
-arrays during the call; a table must not outlive it.
+numba counts references with atomic operations for each array that is passed between functions, alone or in a tuple.
+This takes a hundred times as long as the small functions of the rules of fit. A kernel called from Python therefore
+starts with `borrowed`, and then passes `Borrowed` tables, which are a pointer and a shape. Python holds the arrays
+during the call; a table must not outlive the call.
 
 A borrowed table supports ``table[i, j]`` or ``table[i]``, reading and writing, ``table[i]`` of a
 two-dimensional table (a borrowed row) and ``table.shape``. Indices are not checked.
@@ -29,7 +29,7 @@ from numba.extending import intrinsic, models, register_model
 
 
 class Borrowed(types.Type):
-    """Type of a borrowed table of `dtype` with one or two axes, stored line by line."""
+    """Type of a borrowed table of `dtype` with one or two axes, in row-major order."""
 
     def __init__(self, dtype: types.Type, ndim: int) -> None:
         self.dtype = dtype
@@ -63,7 +63,7 @@ def _shape(context: Any, builder: Any, kind: Borrowed, value: ir.Value) -> ir.Va
 
 
 def _index_type(table: Borrowed, index: types.Type) -> types.Type | None:
-    """Type that an index of an element must be cast to; None for an index that does not fit."""
+    """Return the type to which the index of an element must be cast; None for an invalid index."""
     if table.ndim == 1 and isinstance(index, types.Integer):
         return types.intp
     if table.ndim == 2 and isinstance(index, types.BaseTuple) and len(index) == 2:
@@ -112,13 +112,13 @@ def _get(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
 
 
 def _line(context: Any, builder: Any, kind: Borrowed, table: ir.Value, line: ir.Value) -> ir.Value:
-    """Return one line of a two-dimensional table."""
+    """Return one row of a two-dimensional table."""
     view = create_struct_proxy(kind)(context, builder, value=table)
     width = builder.extract_value(view.shape, 1)
     row = create_struct_proxy(Borrowed(kind.dtype, 1))(context, builder)
     row.data = builder.gep(view.data, [builder.mul(line, width)])
     row.shape = context.make_tuple(builder, types.UniTuple(types.intp, 1), [width])
-    return row._getvalue()  # noqa: SLF001 (numba's way to read a proxy)
+    return row._getvalue()  # noqa: SLF001 (numba's API to read a proxy)
 
 
 @lower_builtin(operator.setitem, Borrowed, types.Any, types.Any)
@@ -129,7 +129,7 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
 
 
 def _lent_type(kind: types.Type) -> types.Type:
-    """Type of what `borrowed` makes of an argument."""
+    """Return the result type of `borrowed` for an argument type."""
     if isinstance(kind, types.Array):
         return Borrowed(kind.dtype, kind.ndim)
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
@@ -138,7 +138,7 @@ def _lent_type(kind: types.Type) -> types.Type:
 
 
 def _lent(context: Any, builder: Any, kind: types.Type, value: ir.Value) -> ir.Value:
-    """Return what `borrowed` makes of a value."""
+    """Return the result of `borrowed` for a value."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value=value)
         table = create_struct_proxy(_lent_type(kind))(context, builder)
@@ -160,7 +160,7 @@ def _borrowed(_typing: Any, argument: types.Type) -> Any:
 
 
 borrowed: Any = _borrowed
-"""Lend an array, or a named tuple with arrays in it, to the kernel that calls this.
+"""Function that lends an array, or a named tuple with arrays, to the calling kernel.
 
 Arrays must be C-contiguous with one or two axes.
 """

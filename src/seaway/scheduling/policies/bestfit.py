@@ -1,8 +1,9 @@
-"""Best fit: the node on which least is left, and on it the device with least left.
+"""Policy `bestfit`: the node and the device with the least free resources.
 
-The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))`` of the CPU and GPU milli left after
-the placement, in whole numbers: with `NODE_LEFT` = cpu + 16 gpu it is ``(256,000 - left) * 100 / 256,000``, cut towards
-zero. Scaling it over the feasible nodes, as published, keeps the order and is left out.
+The score is the published one, ``trunc(100 (1 - cpu / 256,000 - gpu / 16,000))``, of the thousandths of CPU cores and
+GPUs that are free after the placement. In integers, with `NODE_LEFT` = cpu + 16 gpu, it is ``(256,000 - left) * 100 /
+256,000``, truncated towards zero. The published scaling over the feasible nodes does not change the order and is
+omitted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 SCALE = 256_000
-"""CPU milli plus 16 times GPU milli of the largest node that the published score was made for."""
+"""Thousandths of CPU cores plus 16 times thousandths of GPUs of the largest node of the published score."""
 
 
 class BestFitParams(NamedTuple):
@@ -50,10 +51,10 @@ class BestFitParams(NamedTuple):
     Attributes
     ----------
     most_core_per_gib
-        Largest ratio of cores to memory of any device, thousandths of a device by GiB: how much one
-        GiB can weigh at most. Closed devices count: they may open again.
+        Maximum ratio of cores to memory of a device, thousandths of a device per GiB: the maximum weight of one GiB.
+        Closed devices count, because they may open again.
     most_core
-        Cores of the largest device, thousandths: how much all its memory can weigh at most.
+        Cores of the largest device, thousandths: the maximum weight of its whole memory.
     """
 
     most_core_per_gib: int
@@ -62,14 +63,14 @@ class BestFitParams(NamedTuple):
 
 @compiled
 def left_score(left: int) -> int:
-    """Score a node by its free resources, in CPU milli with a device counted as 16,000."""
+    """Return the score for free resources in thousandths of a CPU core, with a device counted as 16,000."""
     score = abs(SCALE - left) * 100 // SCALE
     return score if left <= SCALE else -score
 
 
 @compiled
 def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Return what demand `k` would leave of node `n`, in CPU milli with a device worth 16,000."""
+    """Return the free resources of node `n` after demand `k`, in thousandths of a CPU core, with a device as 16,000."""
     nodes = fleet.nodes
     core = nodes[NODE_GPU_CORE_FREE, n] - demands.amounts[k, DEMAND_GPU_CORE] * demands.amounts[k, DEMAND_GPUS]
     memory = nodes[NODE_GPU_MEMORY_FREE, n] - memory_requested(fleet, demands, k, n)
@@ -79,7 +80,7 @@ def left_after(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int
 
 @compiled
 def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Return what is left on device `d`, thousandths of it: the mean of cores and memory."""
+    """Return the free part of device `d`, thousandths: the mean of cores and memory."""
     devices = fleet.devices
     return gpu_left_milli(
         devices[DEVICE_CORE_FREE, d],
@@ -91,17 +92,17 @@ def device_left(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
 
 @compiled
 def next_tightest(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, last: int) -> tuple[int, int]:
-    """Find the device of node `n` with least left that fits demand `k`, after those found before.
+    """Return the next device of node `n` that fits demand `k`, in the order of free resources, least first.
 
     Parameters
     ----------
     last
-        What came with the device found before; -1 for the first.
+        Key of the previous device; -1 for the first.
 
     Returns
     -------
     tuple of int
-        The device, -1 when no more fit, and what to go on with.
+        The device, -1 if no more fit, and its key for the next call.
     """
     best, best_key = -1, -1
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
@@ -150,7 +151,7 @@ def _device_key(
 
 @compiled
 def left_column(fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Score every node for demand `k`, shape (N,)."""
+    """Return the score of each node for demand `k`, shape (N,)."""
     lent, asked = borrowed(fleet), borrowed(demands)
     scores = np.empty(fleet.nodes.shape[1], np.int64)
     for n in range(scores.shape[0]):
@@ -160,7 +161,7 @@ def left_column(fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
 
 @compiled
 def left_of_devices(fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int) -> Int64:
-    """Return what is left on each device from `first` up to `end`, shape (end - first,)."""
+    """Return the free part of devices `first` to `end` - 1, shape (end - first,)."""
     lent, asked = borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)
     for d in range(first, end):
@@ -172,22 +173,22 @@ MIB_PER_GIB = 1024
 
 
 class BestFit:
-    """Scores a node by how little CPU and GPU the replica would leave on it.
+    """Score by the free CPU and GPU after the placement, least first.
 
     References
     ----------
-    Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
-    Gradient Descent. USENIX ATC 2023 (the rival ``best fit``).
+    Weng et al.: Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent. USENIX
+    ATC 2023 (there, the baseline ``best fit``).
     """
 
     name = "BestFit"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), at most 100."""
+        """Return the score of each node, shape (N,), at most 100."""
         return left_column(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices by free resources, least first."""
+        """Return keys of devices by free resources, least first."""
         nodes = cycle.snapshot.arrays.nodes
         first, end = nodes[NODE_DEVICE_FIRST, node], nodes[NODE_DEVICE_END, node]
         return left_of_devices(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, cycle.demand_index, first, end)

@@ -55,11 +55,11 @@ class ClusterRule(IntEnum):
     """Ranking of clusters."""
 
     FIRST = 0
-    """In the order of the fleet."""
+    """Order of the fleet."""
     FULLEST = 1
     """Lowest mean free share first."""
     RANDOM = 2
-    """In random order."""
+    """Random order."""
     MATCHING = 3
     """Smallest mean of abs(free - demand)/total first."""
     EMPTIEST = 4

@@ -1,15 +1,15 @@
-"""Fragmentation gradient descent: place where the fragments that the job mix cannot use grow least.
+"""Policy `fgd`, fragmentation gradient descent: place where fragmentation for the job mix grows least.
 
-The fragmentation of a node is the idle GPU that an average job of the mix could not use there. For each
-typical job that fits, this is the sum of the devices with less free than it requests of one. For each other
-typical job, and for each without a GPU, it is all idle GPU. With counts of typical jobs instead of
-probabilities, it is an integer, and a sum over devices of tabled counts:
+The fragmentation of a node is the idle GPU capacity that an average job of the mix cannot use there. For each typical
+job that fits, this is the sum over the devices with less free than it requests of one. For each other typical job, and
+for each without a GPU, it is the whole idle GPU capacity. With counts of typical jobs instead of probabilities, it is
+an integer, and a sum over devices of counts from tables:
 
     F = sum_d f_d (W - A[cpu, f_d]) - 1000 w B[cpu, w]
 
-Here f_d is the free part of device d, w the number of wholly free devices, and W the number of typical
-jobs. A counts those that fit the CPU and request at most f_d of one device. B counts those that fit the CPU
-and request several devices, at most w. Both are tabled by kind of node.
+Here f_d is the free part of device d, w the number of idle devices, and W the number of typical jobs. A counts those
+that fit the CPU and request at most f_d of one device. B counts those that fit the CPU and request several devices, at
+most w. Both are tables by kind of node.
 
 References
 ----------
@@ -53,27 +53,27 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class FgdParams(NamedTuple):
-    """Tables of the job mix, and the scores worked out with them.
+    """Tables of the job mix, and a cache of scores.
 
     Attributes
     ----------
     kind
-        Which tables serve each node, shape (N,), int32.
+        Kind of each node, shape (N,), int32.
     cpu_steps
-        The CPU that typical jobs ask for, rising, shape (T,), int64.
+        CPU requests of typical jobs, ascending, shape (T,), int64.
     level
-        For each number of free thousandths, how many of the sizes that typical jobs ask for are not
-        larger, shape (1001,), int64.
+        Number of requested sizes of typical jobs that are not larger than each number of free thousandths, shape
+        (1001,), int64.
     sharing
-        A, shape (kinds x (T + 1), sizes + 1), int64; the line is kind x (T + 1) + CPU steps met.
+        A, shape (kinds x (T + 1), sizes + 1), int64; the row is kind x (T + 1) + number of CPU steps reached.
     whole
-        B, shape (kinds x (T + 1), most devices of a node + 1), int64.
+        B, shape (kinds x (T + 1), maximum number of devices of a node + 1), int64.
     steps
-        Least improvement, in thousandths times W, for each score from 1 to 99, shape (99,), int64.
+        Minimum improvement for each score from 1 to 99, thousandths times W, shape (99,), int64.
     weight
         W, shape (1,), int64.
     cache
-        Scores worked out before.
+        Cache of scores.
     """
 
     kind: Int32
@@ -88,7 +88,7 @@ class FgdParams(NamedTuple):
 
 @compiled
 def steps_reached(steps: Int64, value: int) -> int:
-    """Count the entries of rising `steps` that are not above `value`."""
+    """Return the number of entries of ascending `steps` that are not above `value`."""
     low, high = 0, steps.shape[0]
     while low < high:
         middle = (low + high) >> 1
@@ -112,13 +112,13 @@ def share_asked(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
 
 @compiled
 def unusable(params: FgdParams, line: int, free: int) -> int:
-    """Return the thousandths on a device with `free` left that one-device jobs cannot use, times W."""
+    """Return the part of `free` thousandths of a device that jobs with one device cannot use, times W."""
     return free * (params.weight[0] - params.sharing[line, params.level[free]])
 
 
 @compiled
 def fragmentation(params: FgdParams, fleet: FleetArrays, n: int, cpu: int) -> tuple[int, int]:
-    """Add up node `n` with `cpu` free: what one-device jobs cannot use, and devices wholly free."""
+    """Return the GPU capacity of a node with `cpu` free that one-device jobs cannot use, and its idle devices."""
     kind = params.kind[n]
     line = kind * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     total, whole = 0, 0
@@ -131,13 +131,13 @@ def fragmentation(params: FgdParams, fleet: FleetArrays, n: int, cpu: int) -> tu
 
 @compiled
 def with_wholes(params: FgdParams, line: int, total: int, whole: int) -> int:
-    """Take off what jobs of several devices can use of `whole` free devices."""
+    """Return `total` less what jobs with several devices can use of `whole` idle devices."""
     return total - WHOLE_MILLI * whole * params.whole[line, min(whole, params.whole.shape[1] - 1)]
 
 
 @compiled
 def gain_score(params: FgdParams, gain: int) -> int:
-    """Score a gain: trunc(100 sigmoid(gain / 1000)), by the least gain of each score."""
+    """Return the score of a gain: trunc(100 sigmoid(gain / 1000)), from the minimum gain of each score."""
     return steps_reached(params.steps, gain)
 
 
@@ -153,14 +153,14 @@ def score_on_device(
     rest: int,
     whole: int,
 ) -> int:
-    """Score a slice of demand `k` on device `d`.
+    """Return the score of a slice of demand `k` on device `d`.
 
     Parameters
     ----------
     before
-        Fragmentation of the node as it is.
+        Current fragmentation of the node.
     rest, whole
-        What `fragmentation` gives for the node with the CPU left afterwards.
+        Results of `fragmentation` for the node with the free CPU after the placement.
     """
     kind = params.kind[n]
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
@@ -174,7 +174,7 @@ def score_on_device(
 
 @compiled
 def alike(fleet: FleetArrays, d: int, other: int, row: int) -> bool:
-    """Tell whether device `d` is of the size of device `other`, which may be -1, and the same in line `row`."""
+    """Report whether devices `d` and `other`, which may be -1, have the same size and the same value in row `row`."""
     devices = fleet.devices
     return (
         other >= 0
@@ -186,7 +186,7 @@ def alike(fleet: FleetArrays, d: int, other: int, row: int) -> bool:
 
 @compiled
 def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Score node `n`, which fits demand `k`, 0-100."""
+    """Return the score of node `n`, which fits demand `k`, 0-100."""
     steps = params.cpu_steps.shape[0] + 1
     kind = params.kind[n]
     had, whole = fragmentation(params, fleet, n, fleet.nodes[NODE_CPU_FREE, n])
@@ -220,7 +220,7 @@ def several_score(
     rest: int,
     whole: int,
 ) -> int:
-    """Score demand `k` for several devices: the fitting ones with least left, in their order."""
+    """Return the score of a demand for several devices: the fitting ones with the least free resources, in order."""
     kind = params.kind[n]
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
     line = kind * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
@@ -238,7 +238,7 @@ def several_score(
 
 @compiled
 def device_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Score a slice of demand `k` on device `d` by itself."""
+    """Return the score of a slice of demand `k` on device `d`, computed from the current state."""
     n = fleet.devices[DEVICE_NODE, d]
     steps = params.cpu_steps.shape[0] + 1
     free = fleet.nodes[NODE_CPU_FREE, n]
@@ -269,7 +269,7 @@ def _device_key(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k:
 
 @compiled
 def frag_column(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Score every node for demand `k`, shape (N,); -1 where it does not fit."""
+    """Return the score of each node for demand `k`, shape (N,); -1 if it does not fit."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     scores = np.full(fleet.nodes.shape[1], -1, np.int64)
     for n in range(scores.shape[0]):
@@ -282,7 +282,7 @@ def frag_column(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k:
 def frag_of_devices(
     params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int
 ) -> Int64:
-    """Rank the devices from `first` up to `end` for demand `k`, shape (end - first,); the lowest wins."""
+    """Return the keys of devices `first` to `end` - 1 for demand `k`, shape (end - first,); the lowest wins."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)
     for d in range(first, end):
@@ -294,12 +294,12 @@ WHOLE = 1000
 
 
 class Fgd:
-    """Scores a node by how much of its idle GPU becomes useless to the job mix.
+    """Score by the growth of the idle GPU capacity that the job mix cannot use.
 
     Parameters
     ----------
     mix
-        Jobs of the past.
+        Past jobs.
 
     References
     ----------
@@ -315,23 +315,23 @@ class Fgd:
         self._tables = FleetCache(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), 0-100; -1 where the replica does not fit."""
+        """Return the score of each node, shape (N,), 0-100; -1 if the replica does not fit."""
         snapshot = cycle.snapshot
         return frag_column(self._known(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices: one alone by its score, several by free resources, least first."""
+        """Return keys of devices: by score for a single device, by free resources for several, least first."""
         snapshot = cycle.snapshot
         arrays, demands = snapshot.arrays, snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
         return frag_of_devices(self._known(snapshot), arrays, demands, cycle.demand_index, first, end)
 
     def params(self, snapshot: Snapshot) -> FgdParams:
-        """Return the policy for the compiled path, with room of its own for scores."""
+        """Return the policy for the compiled path, with its own cache of scores."""
         return self._tables(snapshot)._replace(cache=row_cache(len(snapshot.nodes), len(snapshot.demands)))
 
     def _work_out(self, snapshot: Snapshot) -> FgdParams:
-        """Table what the nodes of a fleet can hold of the mix, without room for scores."""
+        """Return the tables of a fleet, with an empty cache of scores."""
         kinds = node_kinds(snapshot, self._typical)
         lines = [snapshot.demands.index(each.demand) for each in self._typical]
         amounts = snapshot.demands.arrays.amounts[lines]
@@ -357,7 +357,7 @@ def _most_devices(snapshot: Snapshot) -> int:
 
 
 def _sharing_tables(kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: Int64) -> tuple[Int64, Int64]:
-    """Table how many jobs of one device fit what CPU is free and what a device has left."""
+    """Return the number of jobs with one device that fit, by free CPU and free part of a device."""
     single = amounts[:, DEMAND_GPUS] == 1
     sizes = np.unique(kinds.share[:, single])
     sizes = sizes[sizes <= WHOLE]
@@ -372,7 +372,7 @@ def _sharing_tables(kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: 
 
 
 def _whole_table(kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: Int64, most: int) -> Int64:
-    """Table how many jobs of several devices fit what CPU is free and how many devices are idle."""
+    """Return the number of jobs with several devices that fit, by free CPU and number of idle devices."""
     table = np.zeros((len(kinds.share), len(cpu_steps) + 1, most + 1), np.int64)
     for t in np.flatnonzero(amounts[:, DEMAND_GPUS] > 1):
         step = np.searchsorted(cpu_steps, amounts[t, DEMAND_CPU], side="right")
@@ -382,5 +382,5 @@ def _whole_table(kinds: NodeKinds, amounts: Int64, counts: Int64, cpu_steps: Int
 
 
 def _score_steps(weight: int) -> Int64:
-    """Least gain for each score from 1 to 99: 1000 W ln(s / (100 - s)), rounded up."""
+    """Return the minimum gain for each score from 1 to 99: 1000 W ln(s / (100 - s)), rounded up."""
     return np.array([math.ceil(WHOLE * weight * math.log(s / (100 - s))) for s in range(1, 100)], np.int64)

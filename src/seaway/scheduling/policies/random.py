@@ -1,4 +1,4 @@
-"""Random: any node that fits."""
+"""Policy `random`: a random node that fits."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OF_DEVICE = 1
 
 
 class RandomParams(NamedTuple):
-    """Random knows no parameters."""
+    """Parameters of `random`: none."""
 
 
 @compiled
 def random_key(random_bits: int, index: int, kind: int) -> int:
-    """Draw 61 random bits for a node or device: any of them stays below `ANY_SCORE`."""
+    """Return 61 random bits for a node or device, which are always below `ANY_SCORE`."""
     return mixed(random_bits, index, kind) >> 2
 
 
@@ -66,17 +66,17 @@ def _device_key(
 
 
 class Random:
-    """Draws a number for each node and for each device; the same seed draws the same."""
+    """Random scores of nodes and keys of devices, reproducible with the same seed."""
 
     name = "Random"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Draw a number for every node, shape (N,)."""
+        """Return a random number for each node, shape (N,)."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(RandomParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Draw a number for every device."""
+        """Return a random number for each device."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(RandomParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

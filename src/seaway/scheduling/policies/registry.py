@@ -1,4 +1,4 @@
-"""Policies by name: what users choose from, our own and those that other packages bring."""
+"""Registry of policies, built in and from other packages."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from seaway.scheduling.policies.volcano import VolcanoDivided, VolcanoDuplicated
 from seaway.scheduling.profile import Profile, WeightedPlugin
 
 ENTRY_POINTS = "seaway.policies"
-"""Group of entry points under which other packages offer policies."""
+"""Group of entry points for policies of other packages."""
 
 Level = Literal["node", "cluster"]
 
 NETWORK_WEIGHT = 4
-"""Weight of a link in `nearest`, against 1 of the free resources of a node."""
+"""Weight of the link in `nearest`; the free resources of a node have 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PolicyOptions:
     mix
         Past jobs, from which `fgd` and `seaway` learn the job mix.
     plain
-        Whether to use the plugins' own methods even if compiled code would do the same.
+        Whether to use the plugins' own methods even if compiled code is available.
     """
 
     level: Level = "node"
@@ -59,18 +59,18 @@ PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
 
 
 def profile_of(name: str, options: PolicyOptions, *scores: Plugin) -> Profile:
-    """Join the rules of fit and some scores, of equal weight, to a profile."""
+    """Return a profile with the built-in filters and scores of equal weight."""
     plugins = (*rules_of_fit(), *scores)
     return Profile(name, tuple(WeightedPlugin(plugin) for plugin in plugins), seed=options.seed, plain=options.plain)
 
 
 def two_levels(name: str, score: Callable[[], Plugin], rule: ClusterRule) -> PolicyFactory:
-    """Make a heuristic for both levels: `score` for nodes, `rule` for clusters."""
+    """Return a factory for both levels: `score` for nodes, `rule` for clusters."""
     return lambda options: profile_of(name, options, score() if options.level == "node" else ClusterLevel(rule))
 
 
 def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> PolicyFactory:
-    """Make a policy that has no form for the level of clusters."""
+    """Return a factory that rejects the level of clusters."""
 
     def factory(options: PolicyOptions) -> Profile | Policy:
         if options.level != "node":
@@ -81,21 +81,21 @@ def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> P
 
 
 def _nearest_profile(options: PolicyOptions) -> Profile:
-    """Weigh the link from the user's gateway before what is left on nodes."""
+    """Return the profile `nearest`: the link from the user's gateway first, then the free resources of nodes."""
     scores = (WeightedPlugin(NetworkScore(), NETWORK_WEIGHT), WeightedPlugin(BestFit()))
     return Profile("nearest", (*map(WeightedPlugin, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy that users may choose.
+    """A policy that users can choose.
 
     Attributes
     ----------
     make
-        What makes it.
+        Factory of the policy.
     description
-        What it does, one clause.
+        Description, one clause.
     """
 
     make: PolicyFactory
@@ -134,17 +134,17 @@ BUILT_IN: dict[str, PolicyEntry] = {
 
 
 def policy_names() -> list[str]:
-    """Return the names that `make_policy` knows, our own first."""
+    """Return the names that `make_policy` accepts, built-in names first."""
     return [*BUILT_IN, *entry_point_names(ENTRY_POINTS)]
 
 
 def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
-    """Make a policy that consists of plugins.
+    """Create a policy that consists of plugins.
 
     Raises
     ------
     RejectedError
-        As `make_policy`, and when the policy is a class of its own.
+        As for `make_policy`, and if the policy does not consist of plugins.
     """
     policy = make_policy(name, options)
     if not isinstance(policy, Profile):
@@ -153,12 +153,12 @@ def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile
 
 
 def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile | Policy:
-    """Make a policy.
+    """Create a policy.
 
     Raises
     ------
     RejectedError
-        When no policy has that name, or it does not have the asked-for level.
+        If the policy does not exist, or does not support the requested level.
     """
     if name in BUILT_IN:
         return BUILT_IN[name].make(options)

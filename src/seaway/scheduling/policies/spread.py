@@ -1,4 +1,4 @@
-"""Spread: the node on which most is left."""
+"""Policy `spread`: the node with the most free resources after the placement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class SpreadParams(NamedTuple):
-    """Spread knows no parameters."""
+    """Parameters of `spread`: none."""
 
 
 @specialises(search, SpreadParams)
@@ -47,7 +47,7 @@ def _node_score(
 
 @specialises(left_bound, SpreadParams)
 def _left_bound(params: SpreadParams, fleet: FleetArrays, demands: DemandArrays, k: int, left: int) -> int:
-    return ANY_SCORE  # a block knows the least that is left on its nodes, not the most
+    return ANY_SCORE  # blocks have the minimum of their nodes' free resources, not the maximum
 
 
 @specialises(device_key, SpreadParams)
@@ -58,17 +58,17 @@ def _device_key(
 
 
 class Spread:
-    """Scores a node by how much CPU and GPU the replica would leave on it, and takes the emptiest devices."""
+    """Score by the free CPU and GPU after the placement, most first, with the most free devices first."""
 
     name = "Spread"
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), by free resources in CPU milli with a device counted as 16,000."""
+        """Return the free resources of each node after the placement, shape (N,), in thousandths of a CPU core."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return score_column(SpreadParams(), arrays, demands, cycle.demand_index, cycle.random_bits)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices by free resources, most first."""
+        """Return keys of devices by free resources, most first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         return key_column(SpreadParams(), arrays, demands, cycle.demand_index, node, cycle.random_bits)
 

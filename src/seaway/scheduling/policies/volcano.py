@@ -76,9 +76,9 @@ def least_allocated(fleet: FleetArrays, demands: DemandArrays, k: int, c: int) -
 class VolcanoDivided:
     """Division of a job's replicas among clusters by free GPU.
 
-    Each replica goes to the cluster with the most free GPU, the mean of cores and memory (ties go to the first), and
-    there to the least allocated node that fits. If none fits, it is not placed. A gang is placed completely or not at
-    all.
+    Each replica is placed in the cluster with the most free GPU capacity, which is the mean of cores and memory; ties
+    go to the first. There it is placed on the least allocated node that fits. If none fits, it is not placed. A gang is
+    placed as a whole or not.
     """
 
     name = "volcano-divided"

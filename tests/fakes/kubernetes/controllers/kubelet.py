@@ -68,7 +68,7 @@ class Written:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanos:09d}Z {self.text}\n"
 
 
-class LogBook:
+class LogLedger:
     """The output of containers."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class Kubelets(Controller[Step]):
     def __init__(self, staff: Staff) -> None:
         super().__init__(staff)
         self.pace = Pace()
-        self.logs = LogBook()
+        self.logs = LogLedger()
         self.failed: set[str] = set()
         self._number = 0
         self._taken_in: defaultdict[str, set[str]] | None = None

@@ -23,7 +23,7 @@ Amounts = dict[str, int]
 """Amount of each resource in thousandths."""
 
 
-def asks_of(pod: Json) -> Amounts:
+def pod_requests(pod: Json) -> Amounts:
     """Return the request of a pod: the sum of its containers, or its largest init container if that is more."""
     total: Amounts = {"pods": 1000}
     for container in pod["spec"].get("containers") or ():
@@ -85,7 +85,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class Reserved:
     """The resources that a pod has on a node."""
 
     node: str
@@ -102,7 +102,7 @@ class Scheduler(Controller[tuple[str, str]]):
     def __init__(self, staff: Staff) -> None:
         super().__init__(staff)
         self._nodes: dict[str, Node] | None = None
-        self._booked: dict[str, Booked] = {}
+        self._reserved: dict[str, Reserved] = {}
         self._waiting: dict[tuple[str, str], None] = {}
         self.staff.verbs.admission.append(self._admit)
         self._with_hami = False
@@ -111,7 +111,7 @@ class Scheduler(Controller[tuple[str, str]]):
         """Update the allocations; return new pods, and pending pods after a release."""
         now = event.now
         if now.kind is NODES:
-            self._hear_node(now, gone=event.type == "DELETED")
+            self._observe_node(now, gone=event.type == "DELETED")
             yield from self._waiting
             return
         freed = self._link_table(now, gone=event.type == "DELETED")
@@ -134,10 +134,10 @@ class Scheduler(Controller[tuple[str, str]]):
         nodes = self._all_nodes()
         reasons: Counter[str] = Counter()
         best: tuple[float, str, list[hami.Devices]] | None = None
-        asks = asks_of(pod)
+        requests = pod_requests(pod)
         with_hami = hami.is_for_hami(pod) and self._is_with_hami()
         for node in self._candidates(pod, nodes):
-            devices = self._fits(node, pod, asks, with_hami=with_hami)
+            devices = self._fits(node, pod, requests, with_hami=with_hami)
             if isinstance(devices, str):
                 reasons[devices] += 1
                 continue
@@ -167,12 +167,12 @@ class Scheduler(Controller[tuple[str, str]]):
         if self._nodes is None:
             self._nodes = {}
             for node in self.store.all(NODES):
-                self._hear_node(node, gone=False)
+                self._observe_node(node, gone=False)
             for pod in self.store.all(PODS):
                 self._link_table(pod, gone=False)
         return self._nodes
 
-    def _hear_node(self, stored: Stored, *, gone: bool) -> None:
+    def _observe_node(self, stored: Stored, *, gone: bool) -> None:
         self._with_hami = False
         if self._nodes is None:
             return
@@ -185,31 +185,31 @@ class Scheduler(Controller[tuple[str, str]]):
         """Add or remove the allocation of a pod; report whether that released resources."""
         if self._nodes is None:
             return False
-        old = self._booked.get(stored.uid)
+        old = self._reserved.get(stored.uid)
         lives = not gone and stored.fields[1] not in ENDED
         if old is not None and lives and old.node == stored.fields[0]:
             return False
         if old is not None:
-            del self._booked[stored.uid]
+            del self._reserved[stored.uid]
             self._count(old, -1)
         if lives and (stored.fields[0] or hami.NODE in stored.labels):
             pod = stored.view()
             annotations = pod["metadata"].get("annotations") or {}
             devices = tuple(hami.read_devices(annotations.get(hami.ALLOCATED, "")))
-            amounts = asks_of(pod) if stored.fields[0] else {}
-            made = Booked(stored.fields[0], amounts, devices, annotations.get(hami.NODE, ""))
-            self._booked[stored.uid] = made
+            amounts = pod_requests(pod) if stored.fields[0] else {}
+            made = Reserved(stored.fields[0], amounts, devices, annotations.get(hami.NODE, ""))
+            self._reserved[stored.uid] = made
             self._count(made, 1)
         return old is not None and not lives
 
-    def _count(self, booked: Booked, sign: int) -> None:
+    def _count(self, reserved: Reserved, sign: int) -> None:
         assert self._nodes is not None
-        node = self._nodes.get(booked.node)
+        node = self._nodes.get(reserved.node)
         if node is not None:
-            for name, amount in booked.amounts.items():
+            for name, amount in reserved.amounts.items():
                 node.used[name] = node.used.get(name, 0) + sign * amount
-        holder = self._nodes.get(booked.cards_on)
-        for uuid, memory, cores in booked.devices:
+        holder = self._nodes.get(reserved.cards_on)
+        for uuid, memory, cores in reserved.devices:
             card = (holder.cards or {}).get(uuid) if holder else None
             if card is not None:
                 card.used += sign
@@ -225,11 +225,11 @@ class Scheduler(Controller[tuple[str, str]]):
         return nodes.values()
 
     @staticmethod
-    def _fits(node: Node, pod: Json, asks: Amounts, *, with_hami: bool) -> list[hami.Devices] | str:
+    def _fits(node: Node, pod: Json, requests: Amounts, *, with_hami: bool) -> list[hami.Devices] | str:
         """Return the devices that a pod would get on a node, or the reason against it."""
-        if refused := _turns_away(node, pod):
+        if refused := _rounds_away(node, pod):
             return refused
-        for name, amount in asks.items():
+        for name, amount in requests.items():
             if with_hami and name in hami.RESOURCES:
                 continue
             if amount > node.allocatable.get(name, 0) - node.used.get(name, 0):
@@ -288,7 +288,7 @@ class Scheduler(Controller[tuple[str, str]]):
         )
 
 
-def _turns_away(node: Node, pod: Json) -> str:
+def _rounds_away(node: Node, pod: Json) -> str:
     """Return the reason that excludes a pod from a node regardless of its request, or an empty text."""
     if node.closed and not tolerates(pod, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}):
         return "node(s) were unschedulable"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tests.fakes.kubernetes.app import VERSION
-from tests.fakes.kubernetes.controllers.scheduler import asks_of
+from tests.fakes.kubernetes.controllers.scheduler import pod_requests
 from tests.fakes.kubernetes.controllers.staff import Controller, Staff, condition, set_condition
 from tests.fakes.kubernetes.karmada.members import KarmadaPace, Member
 from tests.fakes.kubernetes.karmada.words import NOT_READY
@@ -29,7 +29,7 @@ class _Ledger:
     shared: dict[Amounts, Amounts] = field(default_factory=dict)
     sums: dict[str, dict[str, int]] = field(default_factory=lambda: {"allocatable": {}, ALLOCATING: {}, ALLOCATED: {}})
 
-    def hear_node(self, node: Stored, *, gone: bool) -> None:
+    def observe_node(self, node: Stored, *, gone: bool) -> None:
         old = self.nodes.pop(node.uid, None)
         if old is not None:
             self._count("allocatable", old[0], -1)
@@ -39,12 +39,12 @@ class _Ledger:
             self.nodes[node.uid] = (amounts, condition(status, "Ready") == "True")
             self._count("allocatable", amounts, 1)
 
-    def hear_pod(self, pod: Stored, *, gone: bool) -> None:
+    def observe_pod(self, pod: Stored, *, gone: bool) -> None:
         old = self.pods.pop(pod.uid, None)
         if old is not None:
             self._count(old[1], old[0], -1)
         if not gone and pod.fields[1] not in ENDED:
-            amounts = old[0] if old else self._share(asks_of(pod.view()))
+            amounts = old[0] if old else self._share(pod_requests(pod.view()))
             state = ALLOCATED if pod.fields[0] else ALLOCATING
             self.pods[pod.uid] = (amounts, state)
             self._count(state, amounts, 1)
@@ -91,16 +91,16 @@ class Clusters(Controller[Key]):
         ledger = self._ledgers[name] = _Ledger()
 
         def receive(event: Event) -> None:
-            note = ledger.hear_node if event.now.kind is NODES else ledger.hear_pod
+            note = ledger.observe_node if event.now.kind is NODES else ledger.observe_pod
             note(event.now, gone=event.type == "DELETED")
             if name not in self._pending:
                 self._pending.add(name)
                 self.staff.later(self._pace.status_s, self, ("sum", name))
 
         for node in member.server.store.all(NODES):
-            ledger.hear_node(node, gone=False)
+            ledger.observe_node(node, gone=False)
         for pod in member.server.store.all(PODS):
-            ledger.hear_pod(pod, gone=False)
+            ledger.observe_pod(pod, gone=False)
         member.server.store.follow(receive, [NODES, PODS])
         member.server.fault_list.followers.append(lambda: self._reach(name))
         self._answered[name] = True

@@ -168,7 +168,7 @@ def test_it_says_what_links_are_like_and_what_it_did(
         ({"change": [5]}, "int"),
     ],
 )
-def test_a_wrong_question_is_refused_and_harms_nobody(
+def test_a_wrong_question_is_refused_and_harms_no_one(
     emulator: Emulator, queue: MemoryQueue, holding: Holding, tmp_path: Path, question: dict[str, object], says: str
 ) -> None:
     """An invalid request gets an error, and the emulator continues."""
@@ -202,13 +202,13 @@ def test_a_question_that_cannot_be_read_is_refused(emulator: Emulator, queue: Me
     turn_while(emulator, queue, lambda: QueueEmulation(list, tmp_path).read())
 
 
-def test_an_emulator_that_is_gone_is_told_of(tmp_path: Path) -> None:
+def test_an_emulator_that_is_gone_is_informed_of(tmp_path: Path) -> None:
     """The error explains the consequence for the lab, and the remedy."""
     with pytest.raises(UnavailableError, match="--replace"):
         QueueEmulation(list, tmp_path).read()
 
 
-def test_packets_that_nobody_took_in_time_are_counted_by_the_kernel() -> None:
+def test_packets_that_no_one_took_in_time_are_counted_by_the_kernel() -> None:
     """Both kernel counters count: of a full queue, and of a full socket; without a queue there are none."""
     assert missed("    0  12345     3 2    40     2     1      99  1\n") == 3
     assert missed("") == 0

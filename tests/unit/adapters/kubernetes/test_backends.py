@@ -71,7 +71,7 @@ def await_names(backends: KubernetesBackends, *names: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_kubeconfig_that_comes_gives_nobody_another_name(
+def test_a_kubeconfig_that_comes_gives_no_one_another_name(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
     """A cluster keeps its name when another with that name is added, also in the next process and in its file."""
@@ -87,7 +87,7 @@ def test_a_kubeconfig_that_comes_gives_nobody_another_name(
     assert [row.name for row in store.cluster_names()] == ["gpu", "gpu-alpha"]
 
 
-def test_a_cluster_that_comes_back_under_another_name_is_the_same(
+def test_a_cluster_that_returns_under_another_name_is_the_same(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A cluster that is removed and added with another kubeconfig keeps its name, and that is logged."""
@@ -117,7 +117,7 @@ def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
     assert "leads to another cluster than the one known as gpu: it is called gpu-one" in caplog.text
 
 
-def test_a_cluster_made_anew_at_its_old_address_is_another(store: MemoryStore, tmp_path: Path) -> None:
+def test_a_cluster_made_again_at_its_old_address_is_another(store: MemoryStore, tmp_path: Path) -> None:
     """Until it reports its identity it has the old name, and its data does not count; then it gets a new one."""
     with ApiServer("gpu", seed=1) as old:
         file, port = old.kubeconfig(tmp_path / "one"), int(old.url.rpartition(":")[2])
@@ -168,7 +168,7 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
         await_names(backends, "gpu")
 
 
-def test_a_file_that_is_written_anew_leaves_its_clusters_alone(
+def test_a_file_that_is_written_again_leaves_its_clusters_alone(
     servers: list[ApiServer], store: MemoryStore, tmp_path: Path
 ) -> None:
     """A file with the same content changes nothing: all files of a Secret are rewritten when one is added."""

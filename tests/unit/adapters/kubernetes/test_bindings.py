@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.deploy import bindings
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.application.ports.backend import Answer
 from seaway.testing.backends import BackendUnderTest, deploy
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish
 from tests.fakes.kubernetes import KarmadaWorld
 
 WAIT_S = 8.0
@@ -34,7 +34,7 @@ def world() -> Iterator[KarmadaWorld]:
 def under(world: KarmadaWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BackendUnderTest]:
     """Join it, with immediate retries."""
     monkeypatch.setattr(bindings, "RETRY_INTERVAL_S", 0.01)
-    backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
+    backends = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), OPTIONS, seed=1)
     yield Under(world.members["alpha"], backends.clusters()[0], backends.close, world.control).made()
     backends.close()
 

@@ -64,7 +64,7 @@ def test_two_ways_into_one_cluster_are_one_cluster() -> None:
     assert assign_names({same: None, TWO: "1"}, {}, names) == {TWO: "alpha", same: "default"}
 
 
-def test_a_name_that_nobody_had_stays_while_it_is_in_use() -> None:
+def test_a_name_that_no_one_had_stays_while_it_is_in_use() -> None:
     """A cluster that has not answered keeps its name when a kubeconfig with the same context is added."""
     assert assign_names({ONE: None, TWO: None}, {TWO: "default"}, ClusterNames()) == {
         TWO: "default",
@@ -81,7 +81,7 @@ def test_a_cluster_that_has_not_answered_since_its_kubeconfig_changed_is_called_
     assert assign_names({ONE: None, TWO: "1"}, {ONE: "default"}, names) == {TWO: "default", ONE: "default-one"}
 
 
-def test_clusters_that_do_not_say_who_they_are_are_told_apart_by_their_servers() -> None:
+def test_clusters_that_do_not_say_who_they_are_are_distinguished_by_their_servers() -> None:
     """Two contexts for the same server are one cluster then."""
     same = context("one.yaml", "other", TWO.server)
     assert len(assign_names({ONE: "", TWO: "", same: ""}, {}, ClusterNames())) == 2

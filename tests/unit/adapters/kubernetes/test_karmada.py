@@ -28,7 +28,7 @@ def test_what_stays_without_a_copy_is_left(view: ClusterView, timers: Timers) ->
     assert not reported(view)
     left.look({"alpha": view})
     timers.pass_by()
-    assert view.changes(before, 0).complete, "who asks by a cursor is told of everything"
+    assert view.changes(before, 0).complete, "a request with an old cursor gets everything"
     assert reported(view) == [(JOB, 1, WorkloadPhase.GONE)]
     left.look({"alpha": view})
     assert not timers.due, "once is enough"

@@ -174,7 +174,7 @@ def test_what_others_wrote_into_the_lease_stays(rig: Rig) -> None:
     assert (rig.server.get(LEASES, "default", "seaway") or {})["metadata"]["annotations"] == {"team": "a"}
 
 
-def test_refusals_and_silence_are_told_apart_from_leaders(rig: Rig) -> None:
+def test_refusals_and_silence_are_distinguished_from_leaders(rig: Rig) -> None:
     """A missing right to read the Lease is reported; a hanging server is waited for no longer than a call."""
     first = rig.candidate("first")
     fault = rig.server.faults.error(403, "*/leases/*")
@@ -211,7 +211,7 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     )  # then the last result: an error, or no answer in time
 
 
-def test_leading_ends_when_somebody_else_took_the_lease(rig: Rig) -> None:
+def test_leading_ends_when_another_user_took_the_lease(rig: Rig) -> None:
     """A process that sees another holder stops immediately."""
 
     def receive(stand: LeadershipStatus) -> None:
@@ -261,7 +261,7 @@ def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> Non
         time.sleep(0.01)
     leading.cancel()
     assert [bool(each.label_error) for each in said] == [False] * (len(said) - 2) + [True, False], (
-        "it is told once, and that it is over"
+        "it is reported once, and so is its end"
     )
     assert said[0].reason.startswith("the pod cannot be marked: ")
     assert not said[0].can_take_over

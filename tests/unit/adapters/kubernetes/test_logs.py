@@ -48,7 +48,9 @@ spec:
       - {name: main, image: 'main:1'}
       - {name: side, image: 'side:1'}
 """
-WISHES = replace(cluster_options.WISHES, templates={**BUILT_IN, "several": read_template("several", SEVERAL, Rules())})
+OPTIONS = replace(
+    cluster_options.OPTIONS, templates={**BUILT_IN, "several": read_template("several", SEVERAL, Rules())}
+)
 
 
 @pytest.fixture(params=[False, True], ids=["directly", "through-karmada"])
@@ -57,7 +59,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Under]:
     if request.param:
         world = KarmadaWorld(["alpha"]).open()
         furnish(world.members["alpha"])
-        members = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), WISHES, seed=1)
+        members = KarmadaBackends(world.kubeconfig(tmp_path / "karmada"), OPTIONS, seed=1)
         yield Under(world.members["alpha"], members.clusters()[0], members.close, world.control)
         members.close()
         world.close()
@@ -65,7 +67,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Under]:
     with ApiServer("alpha") as server:
         furnish(server)
         server.kubeconfig(tmp_path / "alpha")
-        backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+        backends = KubernetesBackends(tmp_path, OPTIONS, seed=1)
         yield Under(server, backends.clusters()[0], backends.close, server)
         backends.close()
 
@@ -98,7 +100,7 @@ def write(server: ApiServer, text: str, at_ns: int | None = None, container: str
     server.write_log("seaway", pod["metadata"]["name"], text, container, at_ns)
 
 
-def test_of_a_long_log_the_end_is_kept(
+def test_of_a_long_log_the_end_is_stored(
     under: BackendUnderTest, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long log is cut to a number of bytes, which begin with a whole line."""
@@ -147,7 +149,7 @@ def test_lines_come_as_they_are_written_until_the_pod_ends(under: BackendUnderTe
     write(server, "one\ntwo\nthree")
     follower = Follower(cluster, deployment)
     following = follower.begin(tail=2)
-    wait(lambda: follower.lines == ["two", "three"], "what is there")
+    wait(lambda: follower.lines == ["two", "three"], "the present lines")
     write(server, "\nfour")
     wait(lambda: follower.lines == ["two", "three", "", "four"], "what comes")
     assert under.finish is not None
@@ -187,7 +189,7 @@ def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiS
         cluster.logs(deployment.name, 0, 10, "gone")
 
 
-def test_a_pod_that_was_made_anew_is_read_from_its_start(under: BackendUnderTest, server: ApiServer) -> None:
+def test_a_pod_that_was_made_again_is_read_from_its_start(under: BackendUnderTest, server: ApiServer) -> None:
     """A position in the log of another pod does not apply: clocks of nodes differ."""
     cluster, deployment = running(under)
     write(server, "one", 10**18)

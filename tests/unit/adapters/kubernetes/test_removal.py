@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.cluster import PODS_TERMINATING, KubernetesClust
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.deployment import Deployment
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 from tests.fakes.kubernetes.server import CONTROLLERS
@@ -34,7 +34,7 @@ def server() -> Iterator[ApiServer]:
 def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
     """Join it."""
     server.kubeconfig(tmp_path / "alpha")
-    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+    backends = KubernetesBackends(tmp_path, OPTIONS, seed=1)
     yield Under(server, backends.clusters()[0], backends.close, server).made()
     backends.close()
 

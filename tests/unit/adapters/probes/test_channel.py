@@ -14,7 +14,7 @@ SEGMENT = IPv6Address("fd00:51d:2::e")
 
 
 @pytest.mark.parametrize("address", [IPv4Address("10.0.0.1"), IPv6Address("fd00::1"), IPv6Address("fe80::1%wan")])
-def test_an_address_is_told_to_sockets_as_it_is(address: IPv4Address | IPv6Address) -> None:
+def test_an_address_is_asked_to_sockets_as_it_is(address: IPv4Address | IPv6Address) -> None:
     """It includes the interface if there is one, which a link-local address needs."""
     assert probe_path(Target("gw", address), 9) == ProbePath((str(address), 9))
 

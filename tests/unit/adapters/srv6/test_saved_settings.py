@@ -36,7 +36,7 @@ def test_nothing_to_remember_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "{", "[]", '{"machine": "boot/1"}', '{"machine": "boot/1", "settings": [{}]}'])
-def test_a_damaged_file_is_told(tmp_path: Path, written: str) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, written: str) -> None:
     """Seaway names the damaged file instead of losing the stored settings."""
     (tmp_path / "gateway.json").write_text(written)
     with pytest.raises(RejectedError, match=r"gateway.json: is damaged"):

@@ -147,7 +147,7 @@ def test_refused_token(error: SeawayError, caplog: pytest.LogCaptureFixture) -> 
     assert scene.delivery.trouble == ""
 
 
-def test_what_waited_too_long_is_told() -> None:
+def test_what_waited_too_long_is_reported() -> None:
     """Beyond the queue's limit the oldest results are dropped, and the next reports have the total."""
     scene = Scene(assignment("gw-2"), most=10)
     scene.run(20)

@@ -85,7 +85,7 @@ def test_confirmation_that_was_lost_is_given_again() -> None:
     assert len(world.confirmed) == 2
 
 
-def test_what_somebody_else_changed_is_put_right() -> None:
+def test_what_another_user_changed_is_put_right() -> None:
     """Every cycle restores the wanted state, also if that did not change."""
     world = World()
     follower = following(world)

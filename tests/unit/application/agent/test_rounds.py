@@ -125,7 +125,7 @@ def test_nothing_to_do() -> None:
     assert prober.asked == []
 
 
-def test_what_was_discarded_is_told_with_the_next_round_that_counts() -> None:
+def test_what_was_discarded_is_reported_with_the_next_round_that_counts() -> None:
     """A round with only impossible values is not reported, but their number is, with the next valid one of the path."""
     leftovers = Leftovers()
     empty = Reported("gw-2", "", 0, 0, 0, None, 0, 10)

@@ -56,7 +56,7 @@ def retained(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_kept_true_while_jobs_come_and_go(seed: int) -> None:
+def test_it_is_stored_true_while_jobs_come_and_go(seed: int) -> None:
     """For any submits, cancels, outages and restarts, the stored sums are right."""
     made, choice = scene(), random.Random(seed)
     jobs: list[str] = []

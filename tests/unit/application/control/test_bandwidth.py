@@ -19,10 +19,10 @@ SITE, DOOR = Gateway("site", "::1", 1000), Gateway("door", "::2", 1000)
 MEASURED = Link("site", "door", 10, bandwidth_mbps=1000)
 
 
-def network_snapshot(site_out: int = 0, door_in: int = 0) -> NetworkSnapshot:
+def network_snapshot(site_out: int = 0, gateway_in: int = 0) -> NetworkSnapshot:
     """Create a network snapshot of a user's gateway and a cluster's, with their traffic."""
-    gateways = replace(SITE, used_out_mbps=site_out), replace(DOOR, used_in_mbps=door_in)
-    link = replace(MEASURED, used_mbps=max(site_out, door_in))
+    gateways = replace(SITE, used_out_mbps=site_out), replace(DOOR, used_in_mbps=gateway_in)
+    link = replace(MEASURED, used_mbps=max(site_out, gateway_in))
     return NetworkSnapshot(gateways, (link,), {"alpha": "door"}, {"site": "office"})
 
 
@@ -49,11 +49,11 @@ def running(made: LiveFleet, mbps: int, number: int = 1, since_s: int | None = 0
 def others(made: LiveFleet, mbps: int, at_s: int, since_s: int) -> int:
     """Measure the link's interfaces over a time; return the traffic that counts as others'."""
     since_ns = {"site": since_s * NS, "door": since_s * NS}
-    made.connect((), (), network_snapshot(site_out=mbps, door_in=mbps), since_ns, at_s * NS)
+    made.connect((), (), network_snapshot(site_out=mbps, gateway_in=mbps), since_ns, at_s * NS)
     return made.links[0].used_mbps
 
 
-def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
+def test_a_reservation_does_not_wipe_out_what_was_there_before_it() -> None:
     """With 600 of 1000 used by others, a job of 300 fits and a second does not, however long it sends nothing."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
@@ -66,7 +66,7 @@ def test_a_promise_does_not_wipe_out_what_was_there_before_it() -> None:
 
 
 @pytest.mark.parametrize(("sent", "besides"), [(0, 600), (300, 600), (350, 650)])
-def test_what_a_job_sends_besides_others_is_its_own_up_to_its_promise(sent: int, besides: int) -> None:
+def test_what_a_job_sends_besides_others_is_its_own_up_to_its_reservation(sent: int, besides: int) -> None:
     """Others' 600 stay 600 when it sends nothing or all; its traffic beyond the reservation counts as others'."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
@@ -83,7 +83,7 @@ def test_what_others_carry_less_is_free_again() -> None:
     assert others(made, 500, 50, 40) == 200
 
 
-def test_a_promise_is_not_taken_out_of_what_was_measured_before_it_ran() -> None:
+def test_a_reservation_is_not_taken_out_of_what_was_measured_before_it_ran() -> None:
     """Growth in that time may be others', and uses unreserved bandwidth; afterwards it is the job's."""
     made = live(network_snapshot())
     others(made, 0, 10, 0)
@@ -101,7 +101,7 @@ def test_a_job_that_was_placed_and_does_not_run_sends_nothing() -> None:
     assert others(made, 300, 120, 110) == 0
 
 
-def test_what_may_be_a_new_jobs_traffic_breaks_no_promise() -> None:
+def test_what_may_be_a_new_jobs_traffic_breaks_no_reservation() -> None:
     """A job of 800 that sends immediately fills its interface: nothing is free, and no reservation is violated."""
     made = live(network_snapshot())
     running(made, 800, since_s=15)
@@ -162,7 +162,7 @@ def test_gateways_that_are_known_late_count_what_ran_before_them() -> None:
     assert others(made, 300, 101, 91) == 0
 
 
-def test_while_nothing_is_measured_what_was_there_is_kept() -> None:
+def test_while_nothing_is_measured_what_was_there_is_stored() -> None:
     """Without its exporter the link is unknown; when it returns others' traffic is still theirs."""
     made = live(network_snapshot())
     others(made, 600, 10, 0)
@@ -199,7 +199,7 @@ def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None
     made = live(network_snapshot())
     running(made, 400)
     for sent, used in ((0, 0), (400, 0), (500, 100)):
-        made.connect((), (), network_snapshot(site_out=sent, door_in=sent))
+        made.connect((), (), network_snapshot(site_out=sent, gateway_in=sent))
         assert made.links[0].used_mbps == used
         free = 1000 - 400 - used
         assert fits(made, gateway="site", min_bandwidth_mbps=free)
@@ -208,7 +208,7 @@ def test_what_a_job_sends_of_what_it_was_promised_is_not_counted_again() -> None
 
 def test_traffic_of_others_counts_at_either_end() -> None:
     """The fuller end limits the link."""
-    made = live(network_snapshot(site_out=100, door_in=700))
+    made = live(network_snapshot(site_out=100, gateway_in=700))
     assert made.links[0].used_mbps == 700
     assert fits(made, gateway="site", min_bandwidth_mbps=300)
     assert not fits(made, gateway="site", min_bandwidth_mbps=301)
@@ -218,9 +218,9 @@ def test_what_was_promised_and_given_back_counts_as_traffic_until_it_ends() -> N
     """An ended job that still sends is traffic like any other's."""
     made = live(network_snapshot())
     running(made, 400)
-    made.connect((), (), network_snapshot(site_out=400, door_in=400))
+    made.connect((), (), network_snapshot(site_out=400, gateway_in=400))
     made.let_go(("job", 1))
-    made.connect((), (), network_snapshot(site_out=400, door_in=400))
+    made.connect((), (), network_snapshot(site_out=400, gateway_in=400))
     assert made.links[0].used_mbps == 400
 
 
@@ -233,7 +233,7 @@ def test_nothing_is_done_while_neither_measurements_nor_promises_change() -> Non
     assert (made.version, made.make) == before
 
 
-def test_figures_are_followed_without_making_the_fleet_anew() -> None:
+def test_figures_are_followed_without_making_the_fleet_again() -> None:
     """Other traffic is a new version; only another speed may let a job fit that no cluster could hold before."""
     made = live(network_snapshot())
     snapshot, make = made.snapshot, made.make
@@ -255,7 +255,7 @@ def test_a_gateway_stands_before_its_cluster_or_a_site() -> None:
     }
 
 
-def test_told_links_are_kept_apart_from_measured_ones() -> None:
+def test_reported_links_are_stored_apart_from_measured_ones() -> None:
     """Clusters' reports are not agents' measurements; both are used."""
     made = live(network_snapshot())
     reported = Link("far", "door", 5)

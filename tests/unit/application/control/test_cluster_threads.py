@@ -35,7 +35,7 @@ class Scripted:
         self.listening = threading.Semaphore(0)
         self.speaks = threading.Semaphore(0)
         self.cursors: list[str] = []
-        self.silent = False
+        self.unreachable = False
 
     def send(self, commands: Sequence[Command]) -> Answers:
         """Record commands; wait while the cluster hangs."""
@@ -51,7 +51,7 @@ class Scripted:
         self.cursors.append(cursor)
         self.listening.release()
         assert self.speaks.acquire(timeout=60)
-        if self.silent:
+        if self.unreachable:
             raise UnavailableError("silent")
         return Changes(f"{len(self.cursors)}", complete=not cursor)
 
@@ -123,12 +123,12 @@ def test_what_is_promised_holds_up_nothing(talk: Talk) -> None:
     """A command in flight does not delay others, whatever its outcome."""
     promises: list[Future[Answer]] = []
 
-    def promise(commands: Sequence[Command]) -> Answers:
+    def reservation(commands: Sequence[Command]) -> Answers:
         promises.extend(Future() for _ in commands)
         return promises[-len(commands) :]
 
     alpha = talk.clusters["alpha"]
-    alpha.answer = promise
+    alpha.answer = reservation
     talk.give("alpha", Verb.CREATE, "slow")
     assert alpha.entered.wait(PATIENCE_S)
     alpha.answer = lambda them: [Answer(done=True)] * len(them)
@@ -167,7 +167,7 @@ def test_a_removal_arrives_after_the_creation(talk: Talk) -> None:
         assert received in (["create", "delete"], ["delete"])
 
 
-def test_what_fails_is_told_again(talk: Talk) -> None:
+def test_what_fails_is_reported_again(talk: Talk) -> None:
     """A command is sent until it is answered; too few answers count as none."""
     alpha = talk.clusters["alpha"]
     answers: list[Callable[[Sequence[Command]], Answers]] = [_fail, lambda _: [], alpha.answer]
@@ -186,7 +186,7 @@ def _fail(_: Sequence[Command]) -> list[Answer]:
     raise UnavailableError("the answer was lost")
 
 
-def test_forgetting_begins_anew(talk: Talk) -> None:
+def test_forgetting_begins_again(talk: Talk) -> None:
     """After a resync no earlier command is sent, and the cluster is read from the start."""
     alpha = talk.clusters["alpha"]
     assert alpha.listening.acquire(timeout=PATIENCE_S)
@@ -215,16 +215,16 @@ def test_forgetting_begins_anew(talk: Talk) -> None:
     assert [job for job, _, _ in alpha.reported] == ["a", "new"]
 
 
-@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("unreachable", [False, True])
 @pytest.mark.parametrize("forgets", [False, True])
-def test_what_nobody_reads_does_not_pile_up(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch, silent: bool, forgets: bool
+def test_what_no_one_reads_does_not_pile_up(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, unreachable: bool, forgets: bool
 ) -> None:
     """While nothing is collected, as without a database, a cluster is read less often; then as before."""
     monkeypatch.setattr(threads, "MAX_UNREAD", 4)
     monkeypatch.setattr(threads, "MAX_PAUSE_S", 0.001)
     alpha = talk.clusters["alpha"]
-    alpha.silent = silent
+    alpha.unreachable = unreachable
     for _ in range(4):
         assert alpha.listening.acquire(timeout=PATIENCE_S)
         alpha.speaks.release()
@@ -242,15 +242,15 @@ def test_what_nobody_reads_does_not_pile_up(
 def test_silence_is_reported_and_asked_about_again(talk: Talk) -> None:
     """A cluster that does not answer is reported, and is reachable again with its first answer."""
     alpha = talk.clusters["alpha"]
-    alpha.silent = True
+    alpha.unreachable = True
     alpha.speaks.release()
     talk.until(lambda reports: any(isinstance(each, Unreachable) for each in reports))
-    alpha.silent = False
+    alpha.unreachable = False
     alpha.speaks.release()
     talk.until(lambda reports: type(reports[-1]).__name__ == "Observation")
 
 
-def test_a_cluster_that_left_is_told_nothing(talk: Talk) -> None:
+def test_a_cluster_that_left_is_reported_nothing(talk: Talk) -> None:
     """Commands for an unknown cluster are skipped; once it is back they can be sent again."""
     talk.threads.use([talk.clusters["beta"]])
     talk.give("alpha", Verb.CREATE)
@@ -278,7 +278,7 @@ def test_another_way_to_a_cluster_is_taken(talk: Talk) -> None:
     before.speaks.release(10)
 
 
-def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
+def test_stopping_waits_for_no_one_and_says_nothing_more() -> None:
     """Stopping returns while a cluster hangs and another is being read, and no report follows."""
     before = set(threading.enumerate())
     talk = Talk("alpha", "beta")
@@ -298,7 +298,7 @@ def test_stopping_waits_for_nobody_and_says_nothing_more() -> None:
 
 
 @pytest.mark.parametrize(("stale_after_s", "wait_s"), [(15, 5), (60, 5), (3, 1)])
-def test_clusters_are_heard_well_before_they_would_be_stale(stale_after_s: float, wait_s: float) -> None:
+def test_clusters_are_observed_well_before_they_would_be_stale(stale_after_s: float, wait_s: float) -> None:
     """A quiet cluster answers at least three times before it would count as stale."""
     waits: list[float] = []
     asked = threading.Event()

@@ -36,7 +36,7 @@ def test_a_first_answer_is_awaited_while_others_come_first(monkeypatch: pytest.M
     assert box.awaits(second)
 
 
-def test_what_is_told_no_more_is_not_awaited() -> None:
+def test_what_is_reported_no_more_is_not_awaited() -> None:
     """A dropped or finally answered command is not pending."""
     box = CommandQueue()
     first, second = given(box, 1), given(box, 2)
@@ -45,7 +45,7 @@ def test_what_is_told_no_more_is_not_awaited() -> None:
     assert not any(box.awaits(each) for each in (first, second, pending_commands(3)))
 
 
-def test_that_a_cluster_is_not_done_yet_is_told_and_asked_again() -> None:
+def test_that_a_cluster_is_not_done_yet_is_reported_and_asked_again() -> None:
     """Progress is news, unlike a failure, and the command stays pending."""
     box = CommandQueue()
     first = given(box, 1)

@@ -72,7 +72,7 @@ def test_what_is_another_by_now_is_made_ready_again() -> None:
     assert cold.begun == ["mine"] * 3
 
 
-def test_one_that_cannot_be_made_ready_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_cannot_be_made_ready_holds_up_no_one(caplog: pytest.LogCaptureFixture) -> None:
     """A failing policy of another package does not delay others; its error appears when it is used."""
 
     def fail(name: str) -> None:

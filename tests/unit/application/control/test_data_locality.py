@@ -42,7 +42,7 @@ def test_a_trial_says_how_far_the_data_is_for_each_job_its_own() -> None:
     assert "data" not in tries.dry_run(spec()).message
 
 
-def test_why_a_job_waits_is_not_what_another_was_told() -> None:
+def test_why_a_job_waits_is_not_what_another_was_reported() -> None:
     """Explanations are cached for equal jobs, and data makes jobs unequal."""
     made = three()
     tries = DryRuns(made.plane.controller)

@@ -57,7 +57,7 @@ def test_nothing_can_be_placed_while_the_database_is_away() -> None:
     made.plane.store.database.available = False
     made.plane.controller.database_health.look()
     assert not figures().ready
-    assert "told to be unavailable" in made.plane.controller.unready()
+    assert "set to be unavailable" in made.plane.controller.unready()
     assert figures().store.failures == failures
     made.plane.store.database.available = True
     made.plane.controller.database_health.look()

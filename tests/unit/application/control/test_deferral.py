@@ -52,7 +52,7 @@ def attempts(stage: Scene, *jobs: str) -> list[int]:
     return [stage.job(each).attempt for each in jobs]
 
 
-def test_who_is_held_back_is_told_why_and_gets_no_reservation() -> None:
+def test_who_is_deferred_is_reported_why_and_gets_no_reservation() -> None:
     """A deferred job waits with the policy's reason, without a reservation: it would find a place."""
     stage = waiting_for(Tide())
     job_id = stage.submit()
@@ -75,7 +75,7 @@ def test_the_reason_is_what_happened() -> None:
     assert (reason.explanation.deferral_reason, reason.explanation.message) == (WHY, "")
 
 
-def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
+def test_who_is_deferred_is_tried_again_though_nothing_changes() -> None:
     """A deferral may end without any change of the fleet: the job is tried again within seconds."""
     tide = Tide()
     stage = waiting_for(tide)
@@ -85,7 +85,7 @@ def test_who_is_held_back_is_tried_again_though_nothing_changes() -> None:
     assert stage.job(job_id).attempt == 1
 
 
-def test_nobody_is_held_back_for_longer_than_may_be() -> None:
+def test_no_one_is_deferred_for_longer_than_may_be() -> None:
     """After the longest deferral a job is placed whatever the policy decides, and so are equal jobs behind it."""
     stage = waiting_for(Tide(), max_deferral_s=60)
     first, second = stage.submit(), stage.submit()
@@ -95,7 +95,7 @@ def test_nobody_is_held_back_for_longer_than_may_be() -> None:
     assert attempts(stage, first, second) == [1, 1]
 
 
-def test_the_same_jobs_that_are_placed_meanwhile_give_nobody_more_time() -> None:
+def test_the_same_jobs_that_are_placed_meanwhile_give_no_one_more_time() -> None:
     """A job's clock is its own: equal jobs that are placed do not reset it."""
     tide = Tide()
     stage = waiting_for(tide, max_deferral_s=60)
@@ -122,7 +122,7 @@ def test_a_job_that_is_overdue_ends_the_wait_of_no_other_behind_it() -> None:
     assert attempts(stage, first, second, third) == [1, 1, 0]
 
 
-def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
+def test_an_overdue_job_that_is_gone_ends_no_one_s_wait() -> None:
     """A cancelled job is dropped, however long it was deferred."""
     stage = waiting_for(Tide(), max_deferral_s=60)
     first = stage.submit()
@@ -135,7 +135,7 @@ def test_an_overdue_job_that_is_gone_ends_nobody_s_wait() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 64])
-def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
+def test_none_is_deferred_in_front_of_an_overdue_job(batch: int) -> None:
     """Equal jobs with a higher priority are not deferred while one is overdue behind them."""
     stage = waiting_for(Tide(), max_deferral_s=60, batch_size=batch)
     low = stage.submit()
@@ -145,7 +145,7 @@ def test_none_is_held_back_in_front_of_an_overdue_job(batch: int) -> None:
     assert attempts(stage, low, high) == [1, 1]
 
 
-def test_who_waits_behind_one_that_is_held_back_has_a_clock_too() -> None:
+def test_a_waiting_user_behind_one_that_is_deferred_has_a_clock_too() -> None:
     """The clocks of equal jobs run in parallel, though only the first of them is tried."""
     stage = waiting_for(Tide(), max_deferral_s=60, batch_size=1)
     jobs = [stage.submit() for _ in range(4)]
@@ -169,7 +169,7 @@ def test_a_full_fleet_gives_no_job_more_time() -> None:
     assert attempts(stage, tide.only) == [1]
 
 
-def test_without_a_longest_wait_nobody_is_held_back() -> None:
+def test_without_a_longest_wait_no_one_is_deferred() -> None:
     """A maximum deferral of 0 lets no policy defer jobs."""
     stage = waiting_for(Tide(), max_deferral_s=0)
     assert stage.job(stage.submit()).attempt == 1

@@ -48,7 +48,7 @@ def test_nothing_is_stored_from_then_on() -> None:
     assert called == [1, 2]
 
 
-def test_clusters_are_told_nothing_more() -> None:
+def test_clusters_are_reported_nothing_more() -> None:
     """Pending commands are not sent: the new leader sends them, or others."""
     made = scene(initial_backoff_s=1000)
     made.cluster("alpha").disconnect()

@@ -15,7 +15,7 @@ def node(name: str, *uuids: str) -> Node:
     return Node(name, 8000, 1024, tuple(Device(uuid, at, "A100", 81_920) for at, uuid in enumerate(uuids)))
 
 
-def test_what_several_nodes_list_is_gathered_anew_only_when_that_changes() -> None:
+def test_what_several_nodes_list_is_gathered_again_only_when_that_changes() -> None:
     """Every cluster reads them at every sample and view: other changes of a node do not recompute them."""
     claims = Claims()
     alpha, beta = Cluster("alpha", (node("a", "GPU-1", "GPU-2"),)), Cluster("beta", (node("b", "GPU-1"), node("c")))

@@ -31,7 +31,7 @@ def verbs(reported: list[tuple[PendingCommand, Command]]) -> list[tuple[str, Ver
     return [(pending_commands.job_id, pending_commands.verb) for pending_commands, _ in reported]
 
 
-def test_only_the_latest_is_told_of_an_attempt() -> None:
+def test_only_the_latest_is_informed_of_an_attempt() -> None:
     """A removal replaces a create command that is not sent yet."""
     box = CommandQueue()
     box.give(*create())
@@ -41,7 +41,7 @@ def test_only_the_latest_is_told_of_an_attempt() -> None:
     assert not box.take(0)
 
 
-def test_only_so_much_is_told_at_once() -> None:
+def test_only_so_much_is_reported_at_once() -> None:
     """The number of commands in flight is limited; others are sent after answers."""
     box = CommandQueue()
     for at in range(TOGETHER + 3):
@@ -53,7 +53,7 @@ def test_only_so_much_is_told_at_once() -> None:
     assert (len(box.take(0)), len(box)) == (2, 1)
 
 
-def test_of_an_attempt_one_thing_is_told_at_a_time() -> None:
+def test_of_an_attempt_one_thing_is_reported_at_a_time() -> None:
     """A removal waits for the answer to the create command in flight, so that it cannot overtake it."""
     box = CommandQueue()
     box.give(*create())
@@ -80,7 +80,7 @@ def test_an_emptied_outbox_knows_what_is_on_its_way() -> None:
     assert not len(after)
 
 
-def test_what_was_told_in_vain_is_told_again_later_and_later() -> None:
+def test_what_was_reported_in_vain_is_reported_again_later_and_later() -> None:
     """The delay doubles up to a limit, and the reason is known until an answer arrives."""
     box = CommandQueue()
     box.give(*create())
@@ -112,7 +112,7 @@ def test_a_refusal_is_for_good_but_a_removal_is_never_given_up() -> None:
     assert len(box) == 1
 
 
-def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
+def test_what_is_newer_is_not_overwritten_by_cause_was_reported_in_vain() -> None:
     """A removal that arrives while the create command is in flight is sent; the create command is not repeated."""
     box = CommandQueue()
     box.give(*create())
@@ -123,7 +123,7 @@ def test_what_is_newer_is_not_overwritten_by_what_was_told_in_vain() -> None:
     assert verbs(box.take(10**12)) == [("a", Verb.DELETE)]
 
 
-def test_what_was_dropped_on_its_way_is_not_told_again() -> None:
+def test_what_was_dropped_on_its_way_is_not_reported_again() -> None:
     """A failed create command of an ended attempt would restart an ended job."""
     box = CommandQueue()
     box.give(*create())
@@ -154,7 +154,7 @@ def test_an_unreachable_cluster_does_not_hold_up_others() -> None:
     assert reports[0].cluster == "alpha"
 
 
-def test_delays_tell_what_is_told_in_vain() -> None:
+def test_delays_tell_what_is_reported_in_vain() -> None:
     """While commands to a cluster fail, their number and reason are known; a reset clears them."""
     made = scene()
     made.cluster("alpha").disconnect()

@@ -258,7 +258,7 @@ def test_a_dry_run_reserves_nothing() -> None:
     assert not plugin.reserved
 
 
-def test_held_back_by_permit_or_pre_score() -> None:
+def test_deferred_by_permit_or_pre_score() -> None:
     """WAIT defers a job until its policy admits it."""
     plugin = Recorder(answers={"pre_score": WAIT})
     made = with_plugins(plugin)

@@ -103,7 +103,7 @@ def test_what_an_attempt_holds_is_taken_until_it_lets_go() -> None:
     same(made)
 
 
-def test_what_runs_on_a_node_that_nobody_told_of_is_booked_when_it_is() -> None:
+def test_what_runs_on_a_node_that_no_one_informed_of_is_reserved_when_it_is() -> None:
     """Attempts may be known before their cluster is, as after a restart; nothing is lost or allocated twice."""
     made = LiveFleet()
     hold(made, held())
@@ -114,7 +114,7 @@ def test_what_runs_on_a_node_that_nobody_told_of_is_booked_when_it_is() -> None:
     assert fits(made, gpus=2) == ""
 
 
-def test_what_runs_behind_an_unknown_gateway_is_booked_all_the_same() -> None:
+def test_what_runs_behind_an_unknown_gateway_is_reserved_all_the_same() -> None:
     """An attempt holds its devices even if its gateway was removed, or is not known yet."""
     made = live(ALPHA)
     hold(made, held(gateway="user"))
@@ -171,7 +171,7 @@ def test_a_cluster_that_tells_nonsense_keeps_the_others_going() -> None:
     same(made)
 
 
-def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
+def test_clusters_that_are_reported_together_cost_no_more_than_one() -> None:
     """New clusters are added in one rebuild, beside small changes, with the same result as one by one."""
     made = LiveFleet()
     made.know(["alpha", "beta"], 0)
@@ -186,7 +186,7 @@ def test_clusters_that_are_told_together_cost_no_more_than_one() -> None:
     same(made)
 
 
-def test_nonsense_told_together_with_others_hides_none_of_them() -> None:
+def test_nonsense_reported_together_with_others_hides_none_of_them() -> None:
     """Of new clusters, one with impossible values does not hide the others."""
     gamma = fleet(cluster(node(gpu()), name="gamma")).clusters[0]
     nonsense = replace(BETA, nodes=(replace(BETA.nodes[0], cpu_milli=1 << 40),))
@@ -243,7 +243,7 @@ def test_what_two_ready_nodes_list_stays_where_it_was() -> None:
     alike(made)
 
 
-def test_a_node_that_is_down_for_a_while_keeps_what_nobody_else_has() -> None:
+def test_a_node_that_is_down_for_a_while_keeps_what_no_one_else_has() -> None:
     """Of two nodes that are not ready the owner keeps the devices, so that nothing moves back and forth."""
     made = live(ALPHA, BETA)
     made.tell(without(ALPHA), with_moved(BETA))
@@ -261,7 +261,7 @@ def on(cluster: str, name: str) -> Placement:
     return Placement("job", 0, cluster, name, (DeviceSlice(MOVED.devices[0].uuid, 81_920, 1000),))
 
 
-def test_what_is_held_on_a_device_that_moved_is_held_where_it_is_now() -> None:
+def test_allocations_on_a_device_that_moved_is_held_where_it_is_now() -> None:
     """A placement on the old node reserves its devices until it is removed."""
     made = live(ALPHA, BETA)
     hold(made, held())
@@ -289,7 +289,7 @@ def test_a_machine_that_is_joined_by_another_name_is_followed(caplog: pytest.Log
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whoever_lists_what_every_device_is_offered_once(seed: int) -> None:
+def test_anyone_lists_what_every_device_is_offered_once(seed: int) -> None:
     """For any lists and readiness of nodes, a device has one node, and allocations equal the held resources."""
     random = Random(seed)
     names, uuids = ("alpha", "beta", "gamma"), [f"GPU-{at}" for at in range(6)]
@@ -337,7 +337,7 @@ def test_cordons_keep_work_away(place: str) -> None:
     assert fits(made) == "beta/node-0"
 
 
-def test_a_silent_cluster_takes_no_work() -> None:
+def test_a_unreachable_cluster_takes_no_work() -> None:
     """Only a cluster that answers is offered to the engine, also after the fleet was rebuilt."""
     made = live(ALPHA, BETA)
     for state in (ClusterState.STALE, ClusterState.LOST):

@@ -17,7 +17,7 @@ from seaway.domain.job_state import AttemptState
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 
-SILENT = "alpha does not answer: cluster 'alpha': cannot be reached (simulated)"
+UNREACHABLE = "alpha does not answer: cluster 'alpha': cannot be reached (simulated)"
 
 
 def three(gpus: int = 4, **settings: float) -> Scene:
@@ -31,7 +31,7 @@ def events(made: Scene, kind: str) -> list[str]:
     return [event.reason for event in made.plane.store.events(0, 1000) if event.kind == kind]
 
 
-def test_a_placement_that_nobody_confirms_expires() -> None:
+def test_a_placement_that_no_one_confirms_expires() -> None:
     """While a cluster does not answer, its placements are held for a while, then move elsewhere."""
     made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").disconnect()
@@ -76,7 +76,7 @@ def test_a_cluster_that_is_not_done_yet_gets_more_time_but_not_for_ever(monkeypa
     assert any(each.startswith("alpha did not confirm it within 30") for each in reported)  # ten times as long
 
 
-def test_a_cluster_that_was_not_told_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_was_not_reported_yet_need_not_have_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a burst a command may still be queued; its placement does not expire for that."""
     monkeypatch.setattr(InPlace, "awaits", lambda _, pending_commands: pending_commands.cluster == "alpha")
     made = scene(assume_timeout_s=30, grace_period_s=10_000)
@@ -132,7 +132,7 @@ def test_setting_the_clock_ends_nothing(jump_s: int) -> None:
     assert made.state(job_id) == "failed"
 
 
-def test_a_silent_cluster_gets_no_work_then_loses_its_jobs() -> None:
+def test_a_unreachable_cluster_gets_no_work_then_loses_its_jobs() -> None:
     """After a while it gets no new jobs; after the grace period its jobs are placed elsewhere."""
     made = three(stale_after_s=15, grace_period_s=60)
     job_id = made.submit()
@@ -164,7 +164,7 @@ def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFix
         caplog.clear()
         made.cluster("alpha").disconnect()
         made.plane.run(100)
-        assert caplog.messages == [SILENT]
+        assert caplog.messages == [UNREACHABLE]
         made.cluster("alpha").reconnect()
         made.plane.run(20)
         assert len(caplog.messages) == 2
@@ -213,7 +213,7 @@ def test_a_cluster_that_never_answered_is_logged_once(caplog: pytest.LogCaptureF
     made.plane.run(10)
     assert not caplog.messages
     made.plane.run(100)
-    assert caplog.messages == [SILENT]
+    assert caplog.messages == [UNREACHABLE]
 
 
 def test_the_old_copies_of_a_returning_cluster_are_removed() -> None:
@@ -243,7 +243,7 @@ def test_a_cluster_back_in_time_keeps_its_jobs() -> None:
     assert (made.state(job_id), made.job(job_id).attempt, made.where(job_id)) == ("running", 1, "alpha")
 
 
-def test_only_so_many_jobs_are_placed_anew_in_a_minute() -> None:
+def test_only_so_many_jobs_are_placed_again_in_a_minute() -> None:
     """The jobs of a large lost cluster do not move all at the same time."""
     made = three(gpus=8, max_reschedules_per_minute=3)
     jobs = [made.submit(cpu_milli=100) for _ in range(8)]
@@ -272,7 +272,7 @@ def test_no_minute_moves_more_than_its_share() -> None:
     assert max(after - before for before, after in zip(moved, moved[59:], strict=False)) == 3
 
 
-def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
+def test_nothing_is_placed_elsewhere_when_most_clusters_are_unreachable() -> None:
     """When more than half of the clusters are silent, the fault is on this side: it is reported once, and all stays.
 
     Clusters that are still silent when enough answer again get the whole grace period once more.
@@ -295,7 +295,7 @@ def test_nothing_is_placed_elsewhere_when_most_clusters_are_silent() -> None:
     assert made.where(job_id) != "alpha"
 
 
-def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_halt() -> None:
+def test_what_a_unreachable_cluster_is_to_remove_is_not_started_elsewhere_during_a_halt() -> None:
     """A job that was withdrawn from a cluster waits until nothing runs there, or until the cluster is removed."""
     made = three()
     job_id = made.submit()
@@ -316,7 +316,9 @@ def test_what_a_silent_cluster_is_to_remove_is_not_started_elsewhere_during_a_ha
 
 @pytest.mark.parametrize("gone_s", [0, 1, 2, 3])
 @pytest.mark.parametrize("back_s", [0, 1, 2, 3])
-def test_clusters_that_fall_silent_and_return_one_after_the_other_keep_their_jobs(gone_s: int, back_s: int) -> None:
+def test_clusters_that_fall_unreachable_and_return_one_after_the_other_keep_their_jobs(
+    gone_s: int, back_s: int
+) -> None:
     """One fault can make clusters silent and return seconds apart; no job moves for that."""
     made = three()
     jobs = [made.submit() for _ in range(8)]
@@ -356,7 +358,7 @@ def test_one_fault_of_many_clusters_moves_nothing(offsets: tuple[tuple[int, int]
     assert {job_id: made.where(job_id) for job_id in jobs} == before
 
 
-def test_the_grace_after_a_halt_runs_only_while_somebody_listens() -> None:
+def test_the_grace_after_a_halt_runs_only_while_a_user_listens() -> None:
     """An hour without a database right after a halt does not count against a cluster either."""
     made = three()
     job_id = made.submit()
@@ -388,7 +390,7 @@ def test_what_left_the_fleet_and_is_back_is_cleaned_up() -> None:
     assert made.plane.store.attempts(job_id)[0].state is AttemptState.ENDED
 
 
-def test_time_in_which_nobody_listened_is_held_against_no_cluster() -> None:
+def test_time_in_which_no_one_listened_is_held_against_no_cluster() -> None:
     """After an hour without a database, or of sleep, every cluster gets the usual time to answer."""
     made = three()
     job_id = made.submit()

@@ -150,7 +150,7 @@ def test_while_the_database_is_away_names_stay_known() -> None:
     assert job_id in live.jobs
 
 
-def test_a_commit_in_doubt_is_read_anew() -> None:
+def test_a_commit_in_doubt_is_read_again() -> None:
     """When a user's change was stored and only the answer was lost, the loop still finds it."""
     made = scene()
     made.plane.store.fail_next(after=True)
@@ -175,7 +175,7 @@ def test_a_decision_that_could_not_be_stored_holds_nothing() -> None:
     assert made.plane.job(job_id).attempt == 1
 
 
-def test_whatever_fails_is_followed_by_reading_anew() -> None:
+def test_whatever_fails_is_followed_by_reading_again() -> None:
     """After an unexpected error the state is read again."""
     made = scene()
     made.plane.submit(spec())
@@ -231,7 +231,7 @@ def test_many_jobs_are_taken_over_in_parts() -> None:
     assert len(controller.live.jobs) == 3 * PART
 
 
-def test_who_looks_at_half_of_it_is_told_to_come_again() -> None:
+def test_who_looks_at_half_of_it_is_asked_to_come_again() -> None:
     """While everything is read again, no view of a fleet with incomplete allocations is returned."""
     made = scene()
     job_id = made.submit()

@@ -34,7 +34,7 @@ def spread() -> tuple[Scene, str]:
     return made, job_id
 
 
-def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
+def test_a_job_is_placed_taken_over_and_runs_to_completion() -> None:
     """Every transition of a job is an event, in order, with actor and reason."""
     made = scene()
     job_id = made.submit(expected_duration_s=10)
@@ -51,7 +51,7 @@ def test_a_job_is_placed_taken_over_and_runs_to_its_end() -> None:
     assert not list(made.plane.store.pending_commands())
 
 
-def test_nothing_is_told_before_it_is_stored() -> None:
+def test_nothing_is_reported_before_it_is_stored() -> None:
     """The step that stores a placement sends nothing; the next one sends the commands."""
     made = scene()
     job_id = made.plane.submit(spec())[0]
@@ -103,7 +103,7 @@ def test_a_removal_by_hand_is_repaired() -> None:
     assert "drift" in [event.kind for event in made.plane.store.events(0, 100, job_id=job_id)]
 
 
-def test_what_vanishes_again_and_again_is_placed_anew() -> None:
+def test_what_vanishes_again_and_again_is_placed_again() -> None:
     """After three repairs of one attempt a user must want it gone: it ends, and after a pause another follows."""
     made, job_id = running()
     for _ in range(4):
@@ -142,7 +142,7 @@ def test_a_copy_missing_from_all_there_is_has_vanished() -> None:
     assert made.phase(where, job_id) is WorkloadPhase.RUNNING
 
 
-def test_a_part_that_ended_well_may_go() -> None:
+def test_a_part_that_succeeded_may_go() -> None:
     """A finished part of a job in two clusters may be deleted before the other finishes."""
     made = scene()
     made.cluster("beta").slow_down(30)
@@ -166,7 +166,7 @@ def test_a_refusal_sends_the_job_elsewhere() -> None:
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
 
 
-def test_a_cluster_that_has_no_use_for_a_job_is_kept_from_as_a_whole() -> None:
+def test_a_cluster_that_has_no_use_for_a_job_is_stored_from_as_a_whole() -> None:
     """If an object's kind is unknown no node would do: the next attempt uses another cluster, if there is one."""
     made = scene()
     made.plane.submit(spec())
@@ -225,7 +225,7 @@ def test_a_cluster_that_decides_otherwise_only_later_is_a_refusal_too() -> None:
     assert not before & after
 
 
-def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
+def test_a_cluster_that_denies_a_job_is_stored_from_it_as_a_whole() -> None:
     """A quota or a webhook applies to all of its nodes; the next attempt uses another cluster."""
     made = scene()
     job_id = made.submit()
@@ -243,7 +243,7 @@ def test_a_cluster_that_denies_a_job_is_kept_from_it_as_a_whole() -> None:
     assert made.where(job_id) != where
 
 
-def test_what_pods_of_others_hold_is_kept_from_jobs() -> None:
+def test_what_pods_of_others_hold_is_stored_from_jobs() -> None:
     """A job waits for a device that another user's pod holds, and gets it when that is gone."""
     made = scene()
     for name in ("alpha", "beta"):
@@ -388,7 +388,7 @@ def test_a_copy_of_a_live_attempt_elsewhere_is_removed() -> None:
     assert made.state(job_id) == "running"
 
 
-def test_orphans_that_nobody_knows_are_left_and_shown() -> None:
+def test_orphans_that_no_one_knows_are_left_and_shown() -> None:
     """A workload of a job outside the database may be another user's: it stays, and operators see it."""
     made, job_id = running()
     strange = IDS.generate(NOW_NS)
@@ -494,7 +494,7 @@ def test_a_long_run_ends_a_row_of_setbacks() -> None:
     assert made.plane.controller.live.setbacks[job_id] == 1
 
 
-def test_a_deployment_always_comes_back() -> None:
+def test_a_deployment_always_returns() -> None:
     """A service is restarted after every failure of its own, after pauses that double, whatever its retries."""
     made, job_id = running(template="deployment")
     for attempt in (1, 2, 3):
@@ -525,7 +525,7 @@ def test_a_job_whose_queue_is_gone_is_placed_nowhere() -> None:
     assert made.state(job_id) == "running"
 
 
-def test_what_hinders_a_copy_is_told_also_when_it_was_heard_before_its_answer() -> None:
+def test_what_hinders_a_copy_is_reported_also_when_it_was_observed_before_its_answer() -> None:
     """A cluster may report a workload, and why it does not start, before it acknowledges the create command."""
     made = scene()
     job_id = made.plane.submit(spec())[0]

@@ -29,7 +29,7 @@ def with_orphan(expected_duration_s: int | None = None, **settings: float) -> tu
     return made, strange
 
 
-def test_what_an_orphan_holds_is_given_to_nobody() -> None:
+def test_what_an_orphan_holds_is_given_to_no_one() -> None:
     """A job that needs an orphan's device waits, is never rejected, and gets it when the orphan is gone."""
     made, strange = with_orphan()
     job_id = made.submit()
@@ -40,7 +40,7 @@ def test_what_an_orphan_holds_is_given_to_nobody() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
-def test_orphans_are_booked_after_every_restart_and_change_of_the_fleet() -> None:
+def test_orphans_are_reserved_after_every_restart_and_change_of_the_fleet() -> None:
     """After a rebuild of the fleet and a restart, orphans still hold their devices."""
     made, _ = with_orphan()
     made.plane.controller.live.fleet.rebuild()
@@ -108,7 +108,7 @@ def test_an_orphan_that_is_over_goes_after_a_while() -> None:
     assert not made.plane.overview.clusters()[0].orphans
 
 
-def test_finished_copies_are_kept_by_when_their_job_ended() -> None:
+def test_finished_copies_are_stored_by_when_their_job_ended() -> None:
     """Restarts, and pruning of the job, do not extend the retention of a finished workload."""
     for pruned in (False, True):
         made = scene(ttl_after_finished_s=100)
@@ -142,6 +142,6 @@ def test_unknown_jobs_are_looked_up_together() -> None:
         return whole(job_ids)
 
     store.known = known  # type: ignore[method-assign]
-    store.job = None  # type: ignore[method-assign,assignment]  # nobody looks a job up alone
+    store.job = None  # type: ignore[method-assign,assignment]  # no one looks a job up alone
     made.plane.settle()
     assert asked == [30]

@@ -22,13 +22,13 @@ def overload(clock: VirtualClock) -> Overload:
     return Overload(clock)
 
 
-def test_nothing_is_no_rush(overload: Overload) -> None:
+def test_nothing_is_no_overload(overload: Overload) -> None:
     """A loop without cycles is not overloaded."""
     assert not overload.on
 
 
 def test_what_is_done_in_a_moment_is_none_however_often(overload: Overload, clock: VirtualClock) -> None:
-    """Single jobs delay nobody else."""
+    """Single jobs delay no one else."""
     for _ in range(50):
         with overload.round() as now:
             clock.advance(LONG_NS - 1)

@@ -71,7 +71,7 @@ def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
         assert not made.plane.controller.observer.changes([reported])
 
 
-def test_a_replica_that_ended_well_may_go() -> None:
+def test_a_replica_that_succeeded_may_go() -> None:
     """Its success is stored: nothing is re-created, and the job ends with the other replica."""
     made, copy = two()
     ended = replace(copy.replicas[0], phase=WorkloadPhase.SUCCEEDED)
@@ -105,7 +105,7 @@ def test_a_replica_that_vanishes_before_its_making_is_confirmed_is_made_again() 
     ]
 
 
-def test_the_whole_going_after_a_part_is_told_as_that() -> None:
+def test_the_whole_going_after_a_part_is_reported_as_that() -> None:
     """The rest is deleted, too: nothing of it counts any more."""
     made, copy = two()
     receive(made, part(copy, 1))
@@ -118,7 +118,7 @@ def test_the_whole_going_after_a_part_is_told_as_that() -> None:
     assert job.reason == "what ran in alpha is gone; it is made again"
 
 
-def test_a_copy_that_stays_without_a_part_is_told_again() -> None:
+def test_a_copy_that_stays_without_a_part_is_reported_again() -> None:
     """A part that vanishes before a report is not missed: after a minute the whole workload is written again."""
     made, copy = two()
     job_id = made.plane.submit(spec(replicas=2, gang=True, clusters=("beta",)))[0]

@@ -77,21 +77,21 @@ def test_a_path_stays_for_a_while_once_it_is_chosen() -> None:
     who = steering(made)
     job = made.submit(gateway="gw-u", max_latency_ns=20 * MS)
     assert who.choices([crossing()])
-    made.plane.jobs.cancel(job, "somebody")
+    made.plane.jobs.cancel(job, "eve")
     made.plane.settle()
     assert who.choices([crossing("quick")]) == []
     made.clock.advance_s(31)
     assert [choice.path for _, choice in who.choices([crossing("quick")])] == ["direct"]
 
 
-def test_a_path_that_went_silent_is_left_at_once() -> None:
+def test_a_path_that_went_unreachable_is_left_at_once() -> None:
     """A path without answers is not held."""
     made = behind_gateways()
     who = steering(made)
     made.submit(gateway="gw-u", max_latency_ns=20 * MS)
     assert who.choices([crossing()])
-    silent = SteerablePair("gw-u", "gw-a", "direct", (DEAD, QUICK))
-    assert [choice.path for _, choice in who.choices([silent])] == ["quick"]
+    unreachable = SteerablePair("gw-u", "gw-a", "direct", (DEAD, QUICK))
+    assert [choice.path for _, choice in who.choices([unreachable])] == ["quick"]
 
 
 def test_a_job_that_may_not_go_there_changes_nothing() -> None:

@@ -46,7 +46,7 @@ def test_priority_goes_first_then_who_came_first() -> None:
     assert not len(waiting)
 
 
-def test_tenants_take_turns() -> None:
+def test_tenants_take_rounds() -> None:
     """One tenant's many jobs do not precede another's few, and the last tenant is not first again."""
     many = [entered(at, tenant="a") for at in range(4)]
     few = [entered(10 + at, tenant="b", priority=-5) for at in range(2)]
@@ -101,7 +101,7 @@ def test_jobs_are_taken_in_once_they_were_tried() -> None:
     assert not waiting.fresh(3)
 
 
-def test_jobs_that_were_taken_from_a_place_are_told_apart_once_they_were_tried() -> None:
+def test_jobs_that_were_taken_from_a_place_are_distinguished_once_they_were_tried() -> None:
     """Their earlier reason is valid until then; after several tries they are still reported once."""
     first = entered(0)
     back = replace(first.record, state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
@@ -124,7 +124,7 @@ def test_the_first_of_a_queue_is_known() -> None:
     assert waiting.first("nobody", "fast") is None
 
 
-def test_jobs_kept_from_somewhere_are_another_kind() -> None:
+def test_jobs_stored_from_somewhere_are_another_kind() -> None:
     """A job with excluded devices or nodes is tried separately from equal ones."""
     plain = entered()
     by_device, by_node = Refusals(1, frozenset({"GPU-1"})), Refusals(1, places=frozenset({("alpha", "node-1")}))

@@ -63,7 +63,7 @@ def test_a_job_that_could_go_nowhere_else_is_sent_there_again() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 5)
 
 
-def test_a_job_may_come_back_to_where_it_was_refused() -> None:
+def test_a_job_may_return_to_where_it_was_refused() -> None:
     """An exclusion ends after a while."""
     made = scene(two_and_two(), exclusion_period_s=100)
     job_id = made.submit(gpus=0)
@@ -81,7 +81,7 @@ def test_devices_are_refused_apart_from_their_node() -> None:
     assert made == Refusals(1, frozenset({"GPU-1"}))
 
 
-def test_what_the_job_was_kept_from_before_still_counts() -> None:
+def test_what_the_job_was_stored_from_before_still_counts() -> None:
     """Exclusions add up until no place is left; then they stay."""
     snapshot = Snapshot(two_and_two())
     made = Refusals()

@@ -12,7 +12,9 @@ from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, scene
 
 
-def told_to_do(made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, complete: bool = True) -> list[Command]:
+def reported_to_do(
+    made: Scene, monkeypatch: pytest.MonkeyPatch, copy: Workload, *, complete: bool = True
+) -> list[Command]:
     """Have a cluster report remaining objects of a workload; return the following commands."""
     commands: list[Command] = []
 
@@ -40,8 +42,8 @@ def test_what_is_left_of_a_job_that_is_over_is_removed(monkeypatch: pytest.Monke
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.run(5)
     left = Workload(job_id, 1, where, WorkloadPhase.GONE)
-    assert told_to_do(made, monkeypatch, left) == [Removal(job_id, 1, where)]
-    assert not told_to_do(made, monkeypatch, left, complete=False)
+    assert reported_to_do(made, monkeypatch, left) == [Removal(job_id, 1, where)]
+    assert not reported_to_do(made, monkeypatch, left, complete=False)
 
 
 def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,12 +51,12 @@ def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.Mo
     made = scene()
     job_id = made.submit()
     made.plane.run(5)
-    (command,) = told_to_do(made, monkeypatch, Workload(job_id, 1, made.where(job_id), WorkloadPhase.GONE))
+    (command,) = reported_to_do(made, monkeypatch, Workload(job_id, 1, made.where(job_id), WorkloadPhase.GONE))
     assert not isinstance(command, Removal)
     assert made.plane.controller.live.jobs[job_id].reason.endswith("is gone; it is made again")
 
 
-def test_what_is_left_of_a_job_that_nobody_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_of_a_job_that_no_one_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may belong to another Seaway that is just creating it."""
     made = scene()
-    assert not told_to_do(made, monkeypatch, Workload(IDS.generate(NOW_NS), 1, "alpha", WorkloadPhase.GONE))
+    assert not reported_to_do(made, monkeypatch, Workload(IDS.generate(NOW_NS), 1, "alpha", WorkloadPhase.GONE))

@@ -55,7 +55,7 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert sum("given up" in each for each in events(made, "cluster")) == 1
 
 
-def test_what_comes_back_in_time_keeps_its_jobs() -> None:
+def test_what_returns_in_time_keeps_its_jobs() -> None:
     """A cluster that returns to the fleet before the grace period ends counts as never gone."""
     made = four(grace_period_s=60)
     job_id = made.submit()
@@ -81,7 +81,7 @@ def test_most_of_the_fleet_may_leave() -> None:
     assert not events(made, "rescheduling_halted")
 
 
-def test_a_halt_concerns_only_what_is_silent() -> None:
+def test_a_halt_concerns_only_what_is_unreachable() -> None:
     """While most clusters of the fleet are silent, jobs of a cluster that left are still placed elsewhere."""
     made = four(grace_period_s=20, stale_after_s=10)
     in_alpha, in_beta = made.submit(gpus=2), made.submit(gpus=2)
@@ -168,7 +168,7 @@ def test_what_is_gone_is_shown_while_it_holds_something() -> None:
     assert [each.name for each in made.plane.overview.clusters()] == ["beta", "gamma", "delta"]
 
 
-def test_forgetting_frees_what_is_held_at_once() -> None:
+def test_forgetting_frees_allocations_at_once() -> None:
     """With a removal, attempts there end immediately, no more commands are sent, and jobs move elsewhere."""
     made = four(grace_period_s=1000)
     runs, stops = made.submit(), made.submit()
@@ -248,7 +248,7 @@ def test_the_last_removal_and_forgetting_may_cross() -> None:
     assert made.plane.attempt(job_id).state is AttemptState.ENDED
 
 
-def test_forgetting_goes_on_where_somebody_was_quicker() -> None:
+def test_forgetting_goes_on_where_a_user_was_quicker() -> None:
     """A job that changes concurrently is processed again."""
     made = four(grace_period_s=1000)
     job_id = made.submit()
@@ -320,12 +320,12 @@ def ending_in_two(made: Scene) -> str:
     return job_id
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarts: bool) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_is_ending_holds_devices_only_where_a_removal_is_owed(restarted: bool) -> None:
     """A cluster that removed its part has room for others, whatever the other clusters of the attempt do."""
     made = scene(fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")]), grace_period_s=1000)
     job_id = ending_in_two(made)
-    if restarts:
+    if restarted:
         made.plane.restart()
         made.plane.run(5)
     assert (used(made, "alpha"), used(made, "beta")) == (0, 1000)

@@ -11,7 +11,7 @@ def one_node(gpus: int = 4, **settings: float) -> Scene:
     return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
 
 
-def kept_for(made: Scene) -> set[str]:
+def stored_for(made: Scene) -> set[str]:
     """Return the jobs with a reservation."""
     return {each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()}
 
@@ -22,8 +22,8 @@ def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
     made.submit(gpus=2, expected_duration_s=100)
     head = made.submit(gpus=3, expected_duration_s=10)
     assert made.state(head) == "queued"
-    assert kept_for(made) == {head}
-    assert made.state(made.submit(gpus=1, expected_duration_s=1000)) == "deploying", "it needs none of what is kept"
+    assert stored_for(made) == {head}
+    assert made.state(made.submit(gpus=1, expected_duration_s=1000)) == "deploying", "it needs no reserved device"
 
 
 def stream_of_small_jobs(*, reserve: bool) -> str:
@@ -45,7 +45,7 @@ def test_a_head_is_not_starved() -> None:
     assert stream_of_small_jobs(reserve=False) == "queued"
 
 
-def test_short_jobs_use_what_is_kept() -> None:
+def test_short_jobs_use_stored_data() -> None:
     """A job that ends before the head can start may use its reservation; a longer one may not."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -57,7 +57,7 @@ def test_short_jobs_use_what_is_kept() -> None:
     assert made.state(head) in {"running", "deploying"}
 
 
-def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
+def test_a_job_without_an_end_uses_nothing_that_is_stored() -> None:
     """Without an expected duration a job may not use a reservation."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -65,20 +65,20 @@ def test_a_job_without_an_end_uses_nothing_that_is_kept() -> None:
     assert made.state(made.submit(gpus=1)) == "queued"
 
 
-def test_the_place_is_kept_for_who_is_first_now() -> None:
+def test_the_place_is_stored_for_a_user_who_is_first_now() -> None:
     """When a more urgent job arrives, the reservation is for that."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=2)
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
     urgent = made.submit(gpus=2, priority=5)
-    assert kept_for(made) == {urgent}
+    assert stored_for(made) == {urgent}
     made.plane.jobs.cancel(urgent, "ada")
     made.plane.settle()
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
 
 
-def test_nothing_is_kept_for_a_job_that_left() -> None:
+def test_nothing_is_stored_for_a_job_that_left() -> None:
     """When the head is cancelled or changed to fit, its reservation is released immediately."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -86,11 +86,11 @@ def test_nothing_is_kept_for_a_job_that_left() -> None:
     assert made.state(other) == "queued"
     made.plane.jobs.cancel(head, "ada")
     made.plane.settle()
-    assert not kept_for(made)
+    assert not stored_for(made)
     assert made.state(other) == "deploying"
 
 
-def test_a_place_that_fails_is_kept_no_longer() -> None:
+def test_a_place_that_fails_is_stored_no_longer() -> None:
     """When the reserved node fails, another place is reserved, so that the head does not starve."""
     made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu(), gpu()), name="alpha")))
     made.submit(gpus=1, expected_duration_s=50)
@@ -102,7 +102,7 @@ def test_a_place_that_fails_is_kept_no_longer() -> None:
     made.plane.run(2)
     now = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
     assert now != retained
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
 
 
 def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
@@ -123,17 +123,17 @@ def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
     assert made.job(head).started_ns is not None
 
 
-def test_three_hopeless_jobs_do_not_keep_the_fourth_from_its_place() -> None:
+def test_three_infeasible_jobs_do_not_keep_the_fourth_from_its_place() -> None:
     """Jobs that fit nowhere even on an empty fleet get no reservation, and do not block others from one."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=60)
-    hopeless = [made.submit(gpus=3 + at, priority=9) for at in range(4)]
+    infeasible = [made.submit(gpus=3 + at, priority=9) for at in range(4)]
     head = made.submit(gpus=2, expected_duration_s=10, priority=5)
     for _ in range(10):
         made.plane.submit(spec(gpus=1, expected_duration_s=30), spec(gpus=1, expected_duration_s=30))
         made.plane.run(15)
     assert made.state(head) == "completed"
-    assert {made.state(each) for each in hopeless} == {"queued"}
+    assert {made.state(each) for each in infeasible} == {"queued"}
 
 
 def test_each_queue_has_a_reservation_of_its_own() -> None:
@@ -145,7 +145,7 @@ def test_each_queue_has_a_reservation_of_its_own() -> None:
     made.plane.writer.commit([Change(put=[Queue("other")])])
     made.submit(gpus=3, expected_duration_s=50)
     heads = {made.submit(gpus=2), made.submit(gpus=2, queue="other")}
-    assert kept_for(made) == heads
+    assert stored_for(made) == heads
     assert made.state(made.submit(gpus=1)) == "queued"
 
 
@@ -157,7 +157,7 @@ def test_a_restart_forgets_and_finds_reservations() -> None:
     head = made.submit(gpus=2)
     made.plane.restart()
     made.plane.settle()
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
 
 
 def test_what_runs_for_ever_is_not_waited_for() -> None:
@@ -166,28 +166,28 @@ def test_what_runs_for_ever_is_not_waited_for() -> None:
     made.submit(gpus=1, template="deployment")
     head = made.submit(gpus=2)
     assert made.state(head) == "queued"
-    assert not kept_for(made)
+    assert not stored_for(made)
     assert made.state(made.submit(gpus=1)) == "deploying"
 
 
-def test_a_place_without_a_time_is_kept_for_a_while_and_then_for_as_long_not() -> None:
+def test_a_place_without_a_time_is_stored_for_a_while_and_then_for_as_long_not() -> None:
     """If it is not known when a place becomes free, others wait for it for a limited time."""
     made = one_node(2, reservation_timeout_s=100)
     made.submit(gpus=1)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
     made.plane.run(90)
     assert made.state(other) == "queued"
     made.plane.run(20)
     assert made.state(other) in {"deploying", "running"}
-    assert not kept_for(made)
+    assert not stored_for(made)
     made.plane.run(110)
     made.plane.jobs.cancel(other, "ada")
     made.plane.settle()
-    assert kept_for(made) == {head}
+    assert stored_for(made) == {head}
 
 
-def test_what_is_kept_is_not_taken_for_used() -> None:
+def test_stored_data_is_not_taken_for_used() -> None:
     """Explanations, dry runs and what-if queries see running jobs, and name reservations for others."""
     from seaway.application.whatif.whatif import Question, WhatIf
 

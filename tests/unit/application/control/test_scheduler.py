@@ -116,7 +116,7 @@ def test_only_so_many_are_tried_at_a_stretch() -> None:
     assert sum(decided) >= 100
 
 
-def test_what_asks_for_more_than_what_did_not_fit_is_not_tried() -> None:
+def test_what_requests_for_more_than_what_did_not_fit_is_not_tried() -> None:
     """A thousand different jobs need few tries when each requests at least as much as the first."""
     made = one_node(4)
     made.submit(gpus=4)
@@ -130,7 +130,7 @@ def test_what_asks_for_more_than_what_did_not_fit_is_not_tried() -> None:
     assert tally.placed.total() == 1 + 2
 
 
-def test_the_first_of_each_queue_gets_a_place_kept_though_others_were_refused() -> None:
+def test_the_first_of_each_queue_gets_a_place_stored_though_others_were_refused() -> None:
     """The first job of a queue is tried even if it requests more than an infeasible one of another queue."""
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("fast")])])
@@ -149,7 +149,7 @@ def test_a_refusal_behind_what_was_given_back_is_not_believed() -> None:
     assert (made.state(spread), made.state(single)) == ("queued", "deploying")
 
 
-def test_what_was_asked_for_is_forgotten_when_nobody_holds_it() -> None:
+def test_what_was_asked_for_is_forgotten_when_no_one_holds_it() -> None:
     """However many different jobs come and go, the snapshot stores few; running ones can still be released."""
     made = one_node(4)
     stays = made.submit(gpus=1)
@@ -219,7 +219,7 @@ def test_a_policy_that_is_gone_is_stood_in_for() -> None:
     assert " in place of of-another-package: unknown policy 'of-another-package'" in first.why
 
 
-def test_a_request_that_the_engine_cannot_take_holds_up_nobody() -> None:
+def test_a_request_that_the_engine_cannot_take_holds_up_no_one() -> None:
     """A job submitted before any cluster answered, with a request too large for the engine, waits."""
     made = scene()
     jobs = [made.submit(cpu_milli=10**12), made.submit()]

@@ -63,7 +63,7 @@ def test_of_replicas_the_first_is_noted() -> None:
     assert "; scores for its first replica: " in made.plane.attempt(made.submit(replicas=3, gang=True)).why
 
 
-def test_a_rush_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_overload_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where score breakdowns would delay placing, there are none."""
     made = four_nodes()
     ids = made.plane.submit(*[spec() for _ in range(module.MAX_JOBS + 1)])

@@ -16,12 +16,12 @@ from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
 MS = 1_000_000
-DOORS = ("gw-alpha", "gw-beta", "gw-gamma")
+GATEWAYS = ("gw-alpha", "gw-beta", "gw-gamma")
 
 
 def ties(**latency_ms: int | None) -> list[Link]:
     """Return links from the user to each cluster, and between the clusters, of 10 ms by default."""
-    ends = [(a, b) for a in ("user", *DOORS) for b in DOORS if a != b]
+    ends = [(a, b) for a in ("user", *GATEWAYS) for b in GATEWAYS if a != b]
     slow = {("user", f"gw-{name}"): ms for name, ms in latency_ms.items()}
     figures = ((each, slow.get(each, 10)) for each in ends)
     return [Link(*each, None if ms is None else ms * MS, bandwidth_mbps=1_000) for each, ms in figures]
@@ -29,7 +29,7 @@ def ties(**latency_ms: int | None) -> list[Link]:
 
 def three(gpus: int = 4, **settings: float) -> Scene:
     """Create three clusters of one node each, all near the user."""
-    parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=d.removeprefix("gw-"), gateway=d) for d in DOORS]
+    parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=d.removeprefix("gw-"), gateway=d) for d in GATEWAYS]
     return scene(fleet(*parts, links=ties()), **settings)
 
 
@@ -56,7 +56,7 @@ def running(made: Scene, on_violation: OnViolation = OnViolation.REPORT, **field
     return job_id
 
 
-def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
+def test_a_breach_is_informed_of_once_it_has_lasted_and_when_it_ends() -> None:
     """It is reported once, shown with the job, and ends when the link recovers; the job stays in its place."""
     made = three()
     job_id = running(made)
@@ -73,7 +73,7 @@ def test_a_breach_is_told_of_once_it_has_lasted_and_when_it_ends() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
-def test_a_breach_that_passes_is_not_told_of() -> None:
+def test_a_breach_that_passes_is_not_informed_of() -> None:
     """A link that is bad for less than the set time, however often, violates nothing."""
     made = three()
     job_id = running(made)
@@ -85,7 +85,7 @@ def test_a_breach_that_passes_is_not_told_of() -> None:
     assert reported(made, job_id) == []
 
 
-def test_a_silent_link_is_broken_and_one_that_nobody_measures_is_not() -> None:
+def test_a_unreachable_link_is_broken_and_one_that_no_one_measures_is_not() -> None:
     """A link without answers violates a bound; one without measurements is unknown."""
     made = three()
     job_id = running(made)
@@ -121,7 +121,7 @@ def test_a_job_that_fits_nowhere_else_stays() -> None:
     made.plane.run(200)
     assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 1)
     assert reported(made, job_id) == [SLOW]
-    made.plane.jobs.cancel(blockers[0], "somebody")
+    made.plane.jobs.cancel(blockers[0], "eve")
     made.plane.run(100)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
     assert reported(made, job_id) == [SLOW]
@@ -185,7 +185,7 @@ def test_jobs_move_one_at_a_time() -> None:
     assert len(there) >= 1
 
 
-def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again() -> None:
+def test_a_moved_job_is_stored_from_where_it_was_although_the_link_is_good_again() -> None:
     """For `exclusion_period_s` it does not return, whatever causes its placement; after that it may."""
     made = three(slo_violation_s=4, exclusion_period_s=100)
     job_id = running(made, OnViolation.MOVE)
@@ -195,15 +195,15 @@ def test_a_moved_job_is_kept_from_where_it_was_although_the_link_is_good_again()
     measured(made, ties())
     for seconds, there in ((10, {"beta", "gamma"}), (120, {"alpha"})):
         made.plane.run(seconds)
-        made.plane.jobs.suspend(job_id, "somebody")
+        made.plane.jobs.suspend(job_id, "eve")
         made.plane.run(10)
-        made.plane.jobs.resume(job_id, "somebody")
+        made.plane.jobs.resume(job_id, "eve")
         made.plane.run(10)
         assert made.state(job_id) == "running"
         assert made.where(job_id) in there
 
 
-def test_what_is_kept_for_a_job_that_waits_breaks_nothing() -> None:
+def test_stored_data_for_a_job_that_waits_breaks_nothing() -> None:
     """Its bandwidth is not in use yet: running jobs keep theirs; real losses count as before."""
     made = three(slo_violation_s=4)
     bounds: dict[str, Any] = {"max_latency_ns": 0, "clusters": {"alpha"}}

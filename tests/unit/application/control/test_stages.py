@@ -111,7 +111,7 @@ def test_a_job_that_ran_waits_since_then() -> None:
     assert longest(made) == 10
 
 
-def test_deployments_count_by_what_became_of_them() -> None:
+def test_deployments_count_by_outcome_of_them() -> None:
     """Rejected, failed before running, and never confirmed are separate, each for its cluster."""
     made = scene(assume_timeout_s=30, grace_period_s=1000)
     made.cluster("alpha").refuse("not today")

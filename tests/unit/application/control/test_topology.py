@@ -113,7 +113,7 @@ def test_the_last_that_was_known_stands(world: tuple[Scene, World], caplog: pyte
     ]
 
 
-def test_clusters_age_though_nobody_can_list_them(world: tuple[Scene, World]) -> None:
+def test_clusters_age_though_no_one_can_list_them(world: tuple[Scene, World]) -> None:
     """When list and clusters fail together, the clusters become stale and lost as usual."""
     made, between = world
     made.plane.restart()
@@ -132,7 +132,7 @@ def test_clusters_age_though_nobody_can_list_them(world: tuple[Scene, World]) ->
     assert known(made, "alpha") is ClusterState.UP
 
 
-def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, World]) -> None:
+def test_a_start_without_clusters_is_reported_and_mends_itself(world: tuple[Scene, World]) -> None:
     """Before the first list of clusters, the loop has the stored state and reports what is missing."""
     made, between = world
     job_id = made.submit()
@@ -149,7 +149,7 @@ def test_a_start_without_clusters_is_told_and_mends_itself(world: tuple[Scene, W
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
 
 
-def test_a_list_that_hangs_holds_up_nobody(world: tuple[Scene, World]) -> None:
+def test_a_list_that_hangs_holds_up_no_one(world: tuple[Scene, World]) -> None:
     """With a separate thread for the list, a cycle does not wait for a hanging connection."""
     made, between = world
     topology = Topology(between)
@@ -181,7 +181,7 @@ def _once_loaded(made: Scene) -> str:
     return made.plane.controller.unready()
 
 
-def test_an_error_nobody_foresaw_leaves_the_last_that_was_known(world: tuple[Scene, World]) -> None:
+def test_an_error_no_one_foresaw_leaves_the_last_that_was_known(world: tuple[Scene, World]) -> None:
     """After any error of a list, the last one stays, and the next may succeed."""
     made, between = world
     topology, changed = Topology(between), []
@@ -273,7 +273,7 @@ def test_a_configured_network_goes_before_what_clusters_tell() -> None:
     """It overrides gateways and links between them; reports of others stay."""
     reported = Map(
         (),
-        (Gateway("gw-1", "told"), Gateway("far")),
+        (Gateway("gw-1", "reported"), Gateway("far")),
         (Link("gw-1", "gw-2", 1), Link("far", "gw-1", 2)),
     )
     network_snapshot = NetworkSnapshot((Gateway("gw-1", "::1"), Gateway("gw-2", "::2")))

@@ -21,7 +21,7 @@ def pod(name: str, node: str = "node-0", uuid: str = GPU, core_milli: int = 500)
     return UnmanagedPod(name, node, taken, 1000, 1024)
 
 
-def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> None:
+def test_what_pods_of_others_hold_is_stored_from_jobs_until_they_are_gone() -> None:
     """A job that requests a whole GPU waits for both halves to be freed."""
     made = live(BETA)
     made.occupy("beta", [pod("a"), pod("b")], complete=True)
@@ -32,7 +32,7 @@ def test_what_pods_of_others_hold_is_kept_from_jobs_until_they_are_gone() -> Non
     assert fits(made) == "beta/node-0"
 
 
-def test_a_pod_told_twice_is_booked_once() -> None:
+def test_a_pod_reported_twice_is_reserved_once() -> None:
     """A repeated report without changes has no effect."""
     made = live(BETA)
     made.occupy("beta", [pod("a")], complete=False)
@@ -42,7 +42,7 @@ def test_a_pod_told_twice_is_booked_once() -> None:
     np.testing.assert_array_equal(made.snapshot.arrays.devices, before)
 
 
-def test_pods_on_a_node_that_nobody_told_of_are_booked_when_it_is() -> None:
+def test_pods_on_a_node_that_no_one_informed_of_are_reserved_when_it_is() -> None:
     """A cluster may report its pods before its nodes."""
     made = live()
     made.know(["beta"], 0)
@@ -110,7 +110,7 @@ def test_bookings_are_those_of_the_pods_that_are_there_now(steps: list[tuple[str
         np.testing.assert_array_equal(
             getattr(made.snapshot.arrays, table), getattr(fresh.snapshot.arrays, table), table
         )
-    anew = Snapshot(made.fleet())
+    again = Snapshot(made.fleet())
     made.empty()
-    assert made.snapshot.fleet == anew.fleet
+    assert made.snapshot.fleet == again.fleet
     np.testing.assert_array_equal(made.snapshot.arrays.devices, fresh.snapshot.arrays.devices)

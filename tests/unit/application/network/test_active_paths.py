@@ -35,7 +35,7 @@ def test_without_a_choice_the_path_that_is_liked_best_is_taken(scene: Scene) -> 
         scene.active.of("gw-9")
 
 
-def test_a_choice_is_kept_and_told(scene: Scene) -> None:
+def test_a_choice_is_stored_and_reported(scene: Scene) -> None:
     """A chosen path is active from then on, also after a restart; followers get it, and an event has the reason."""
     received: list[object] = []
     scene.active.follow(received.append)

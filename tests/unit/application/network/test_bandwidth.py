@@ -14,7 +14,7 @@ from seaway.probing.rounds import NS_PER_S, Rates
 from seaway.testing.clocks import VirtualClock
 
 STALE_S = 30
-SILENT = Missed(Outcome.UNREACHABLE, "no answer\nwithin 5 s")
+UNREACHABLE = Missed(Outcome.UNREACHABLE, "no answer\nwithin 5 s")
 
 
 def gateway(
@@ -24,11 +24,11 @@ def gateway(
     return GatewayConfig(name, ip_address("::1"), interface=interface, speed_mbps=speed_mbps, exporter=exporter)
 
 
-class Told:
+class Reported:
     """Sees what a test says."""
 
     def __init__(self) -> None:
-        self.sees: Reading | Missed = SILENT
+        self.sees: Reading | Missed = UNREACHABLE
 
     def covers(self, gateway: GatewayConfig) -> bool:
         """See `TrafficMeter`."""
@@ -43,22 +43,22 @@ class ActivePathController:
     """Bandwidths, and what decides what they see."""
 
     def __init__(self) -> None:
-        self.meter, self.clock = Told(), VirtualClock()
+        self.meter, self.clock = Reported(), VirtualClock()
         self.bandwidths = Bandwidths(self.meter, STALE_S, self.clock)
 
     def see(self, seen: Reading | Missed, where: GatewayConfig) -> Traffic | None:
-        """Look at a gateway; return what can be said of it then."""
+        """Look at a gateway; return what can be reported of it then."""
         self.meter.sees = seen
         self.bandwidths.look([where])
         return self.bandwidths.of(where)
 
 
-def test_what_was_measured_is_said_until_it_is_too_old() -> None:
+def test_what_was_measured_is_reported_until_it_is_too_old() -> None:
     """In whole Mbit/s, with its age, also while looks fail; then nothing is."""
     path_controller, where = ActivePathController(), gateway(speed_mbps=100)
     assert path_controller.see(Reading(Rates(10.4, 99.6), 1000), where) == Traffic(10, 100, 1000, 0)
     path_controller.clock.advance_s(STALE_S)
-    assert path_controller.see(SILENT, where) == Traffic(10, 100, 1000, STALE_S)
+    assert path_controller.see(UNREACHABLE, where) == Traffic(10, 100, 1000, STALE_S)
     path_controller.clock.advance(1)
     assert path_controller.bandwidths.of(where) is None
 
@@ -79,16 +79,16 @@ def test_a_look_that_knows_no_rate_yet_leaves_the_last_figures() -> None:
     assert path_controller.see(Reading(None, 1000), where) == Traffic(1, 2, 1000, 10)
 
 
-def test_a_configured_speed_stands_in_for_one_that_is_not_told() -> None:
-    """What the interface says of itself goes before it."""
+def test_a_configured_speed_replaces_one_that_is_not_reported() -> None:
+    """Anything that the interface says of itself goes before it."""
     path_controller, where = ActivePathController(), gateway(speed_mbps=100)
     assert path_controller.see(Reading(Rates(1, 2), None), where) == Traffic(1, 2, 100, 0)
 
 
-def test_a_configured_speed_does_not_stand_in_for_a_look_that_fails() -> None:
-    """How much of it is in use is not known."""
+def test_a_configured_speed_does_not_replace_a_look_that_fails() -> None:
+    """The way how much of it is in use is not known."""
     path_controller = ActivePathController()
-    assert path_controller.see(SILENT, gateway(speed_mbps=100)) is None
+    assert path_controller.see(UNREACHABLE, gateway(speed_mbps=100)) is None
 
 
 @pytest.mark.parametrize("mbps", [1e300, 1e25, 2.0**32, inf, nan, -1.0])
@@ -124,13 +124,13 @@ def test_a_figure_is_of_the_time_since_the_one_before() -> None:
         }
 
 
-def test_where_nobody_looks_the_configured_speed_is_all_there_is_to_say() -> None:
+def test_where_no_one_looks_the_configured_speed_is_all_there_is_to_say() -> None:
     """Of a gateway without exporter, or of any where nothing is measured; nothing without a speed."""
     path_controller, without, bare = ActivePathController(), gateway(speed_mbps=100, exporter=""), gateway(exporter="")
     assert path_controller.bandwidths.of(without) == Traffic(0, 0, 100, None)
     assert path_controller.bandwidths.of(bare) is None
-    nobody = Bandwidths(None, STALE_S, VirtualClock())
-    assert nobody.of(gateway(speed_mbps=100)) == Traffic(0, 0, 100, None)
+    no_one = Bandwidths(None, STALE_S, VirtualClock())
+    assert no_one.of(gateway(speed_mbps=100)) == Traffic(0, 0, 100, None)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_figures_of_another_interface_are_not_taken_for_its_own(other: GatewayCo
 
 
 def test_who_is_gone_is_forgotten() -> None:
-    """One that comes back is looked at first."""
+    """One that returns is looked at first."""
     path_controller, stays, goes = ActivePathController(), gateway("stays"), gateway("goes")
     for each in (stays, goes):
         path_controller.see(Reading(Rates(1, 2), 1000), each)
@@ -154,10 +154,17 @@ def test_who_is_gone_is_forgotten() -> None:
 
 
 def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line each, not at every look; another kind of trouble is said, too."""
+    """In one line each, not at every look; another kind of trouble is reported, too."""
     path_controller, where = ActivePathController(), gateway()
     caplog.set_level(logging.INFO)
-    for seen in (SILENT, SILENT, Missed(Outcome.REFUSED, "403"), SILENT, Reading(None, None), Reading(None, None)):
+    for seen in (
+        UNREACHABLE,
+        UNREACHABLE,
+        Missed(Outcome.REFUSED, "403"),
+        UNREACHABLE,
+        Reading(None, None),
+        Reading(None, None),
+    ):
         path_controller.see(seen, where)
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "it is not known what its interface wan carries: no answer within 5 s",
@@ -167,27 +174,27 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.Log
     ]
 
 
-def test_looks_are_counted_and_trouble_is_told_while_it_lasts() -> None:
-    """By what became of them; every outcome is there."""
+def test_looks_are_counted_and_trouble_is_reported_while_it_lasts() -> None:
+    """By the outcome of them; every outcome is there."""
     path_controller, where = ActivePathController(), gateway()
-    path_controller.see(SILENT, where)
-    assert path_controller.bandwidths.trouble(where) == SILENT.why
+    path_controller.see(UNREACHABLE, where)
+    assert path_controller.bandwidths.trouble(where) == UNREACHABLE.why
     path_controller.see(Reading(None, None), where)
     assert path_controller.bandwidths.trouble(where) == ""
     counts = path_controller.bandwidths.counts()
     assert counts == {"read": 1, "missing": 0, "unreadable": 0, "refused": 0, "unreachable": 1}
 
 
-def test_people_see_of_each_interface_what_is_known_and_whether_it_is_looked_at_in_vain() -> None:
+def test_people_see_of_each_interface_the_known_state_and_whether_it_is_looked_at_in_vain() -> None:
     """One of which no one could say anything is left out."""
     path_controller, reads, fails = ActivePathController(), gateway("reads"), gateway("fails")
-    reported, bare = gateway("told", speed_mbps=100, exporter=""), gateway("bare", exporter="")
-    path_controller.see(SILENT, fails)
+    reported, bare = gateway("configured", speed_mbps=100, exporter=""), gateway("bare", exporter="")
+    path_controller.see(UNREACHABLE, fails)
     path_controller.see(Reading(Rates(1, 2), 1000), reads)
     found = path_controller.bandwidths.interfaces([reads, fails, reported, bare])
     assert found == [
         Interface("reads", Traffic(1, 2, 1000, 0), covered=True),
         Interface("fails", None, covered=True),
-        Interface("told", Traffic(0, 0, 100, None), covered=False),
+        Interface("configured", Traffic(0, 0, 100, None), covered=False),
     ]
     assert [each.unread for each in found] == [False, True, False]

@@ -13,7 +13,7 @@ from seaway.probing.rounds import Rates
 from seaway.testing.clocks import VirtualClock
 
 EVERY_S = 10.0
-GOOD, FIRST, SILENT = Reading(Rates(1, 2), 1000), Reading(None, 1000), Missed(Outcome.UNREACHABLE, "no answer")
+GOOD, FIRST, UNREACHABLE = Reading(Rates(1, 2), 1000), Reading(None, 1000), Missed(Outcome.UNREACHABLE, "no answer")
 
 
 def gateway(name: str, exporter: str = "http://there/") -> GatewayConfig:
@@ -68,10 +68,10 @@ def test_one_that_takes_another_look_gets_it_soon() -> None:
     assert world.looked == [(0, ("a", "new")), (SOON_S, ("new",))]
 
 
-def test_one_that_is_silent_is_tried_ever_more_seldom_and_at_once_as_often_again() -> None:
+def test_one_that_is_unreachable_is_tried_ever_more_seldom_and_at_once_as_often_again() -> None:
     """The others go on as before."""
     world = World(gateway("a"), gateway("silent"))
-    world.sees["silent"] = SILENT
+    world.sees["silent"] = UNREACHABLE
     world.run(600)
     tries = [at_s for at_s, names in world.looked if "silent" in names]
     waits = [after - before for before, after in pairwise(tries)]
@@ -93,10 +93,10 @@ def test_a_gateway_that_comes_later_is_looked_at_within_a_period() -> None:
     assert world.looked == [(0, ("a",)), (0, ("b",))]
 
 
-def test_one_that_is_configured_anew_is_not_kept_waiting_for_what_it_was() -> None:
-    """Who mends an address need not wait for ten periods."""
+def test_one_that_is_configured_again_is_not_stored_waiting_for_what_it_was() -> None:
+    """A user who mends an address need not wait for ten periods."""
     world = World(gateway("a", "http://wrong/"))
-    world.sees["a"] = SILENT
+    world.sees["a"] = UNREACHABLE
     world.watch.look()
     world.gateways = [gateway("a", "http://right/")]
     world.watch.look()

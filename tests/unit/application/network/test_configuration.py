@@ -1,4 +1,4 @@
-"""How the network is meant to be."""
+"""The way how the network is meant to be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.domain.placement import DeviceSlice, Placement
 from tests.fakes import records as make
 from tests.unit.application.network.scene import Scene, gateway, network
 
-ASKS = ResourceRequest(cpu_milli=1)
+REQUESTS = ResourceRequest(cpu_milli=1)
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_a_network_is_kept(scene: Scene) -> None:
-    """What is set is there after, for one who restarts too, and followers hear of it."""
+def test_a_network_is_stored(scene: Scene) -> None:
+    """Anything that is set is there after, for one who restarts too, and followers hear of it."""
     received: list[NetworkConfig | None] = []
     scene.configuration.follow(received.append)
     plan = scene.configuration.put(network(), "ada")
@@ -109,14 +109,14 @@ def running(
 
 
 def test_a_gateway_that_running_jobs_use_is_not_removed(scene: Scene) -> None:
-    """Jobs that go by what is measured at a gateway keep it from going, unless it is forced; others do not."""
+    """Jobs that use the measurements of a gateway prevent its removal, unless it is forced. Others do not."""
     scene.configuration.put(network(), "ada")
-    running(scene, "user-side", demand=Demand(ASKS, gateway="gw-3"))
-    running(scene, "far-side", "cluster-3", demand=Demand(ASKS, gateway="gw-1"))
+    running(scene, "user-side", demand=Demand(REQUESTS, gateway="gw-3"))
+    running(scene, "far-side", "cluster-3", demand=Demand(REQUESTS, gateway="gw-1"))
     running(scene, "spread", "cluster-3", between_replicas=NetworkNeed(max_latency_ns=1))
     running(scene, "careless", "cluster-3")
-    running(scene, "elsewhere", "cluster-2", demand=Demand(ASKS, gateway="gw-1"))
-    running(scene, "over", "cluster-3", AttemptState.ENDED, demand=Demand(ASKS, gateway="gw-3"))
+    running(scene, "elsewhere", "cluster-2", demand=Demand(REQUESTS, gateway="gw-1"))
+    running(scene, "over", "cluster-3", AttemptState.ENDED, demand=Demand(REQUESTS, gateway="gw-3"))
     fewer = network(2, pairs=())
     assert [each.split(" is used by ")[0] for each in scene.configuration.plan(fewer).impact] == ["gw-3"]
     with pytest.raises(ConflictError) as caught:
@@ -131,14 +131,14 @@ def test_a_gateway_that_running_jobs_use_is_not_removed(scene: Scene) -> None:
 
 
 def test_a_stored_network_that_makes_no_sense_stops_nothing(scene: Scene) -> None:
-    """What an older Seaway took and this one does not is not used, and can be set again."""
+    """Anything that an older Seaway took and this one does not is not used, and can be set again."""
     scene.store.commit([Change(put=[NetworkRecord('{"gateways": [{"name": "gw-1"}]}', 7, "ada", 1)])])
     again = scene.again().configuration
     assert (again.now, again.version) == (None, 7)
     assert again.put(network(), "ada").version == 8
 
 
-def test_what_becomes_different_is_said() -> None:
+def test_what_becomes_different_is_reported() -> None:
     """Each thing that differs has its sentence, with how it was and how it becomes."""
     before = network()
     changed = replace(gateway(1), mtu=9000, cluster="", site="office", prefixes=())

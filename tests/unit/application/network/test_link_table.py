@@ -48,7 +48,7 @@ def answered(
     )
 
 
-class Told:
+class Table:
     """A book of a few gateways, and a time of its own."""
 
     def __init__(self, *names: str, settings: LinkSettings | None = None, pairs: tuple[Pair, ...] = ()) -> None:
@@ -73,13 +73,13 @@ class Told:
         return next((each for each in links if (each.source, each.target) == (source, target)), None)
 
     def state(self) -> LinkState:
-        """Say how much what is known from gw-1 to gw-2 is worth."""
+        """Say how much the known state from gw-1 to gw-2 is worth."""
         views = self.link_table.views(self.now_ns)
         return next(each.state for each in views if (each.source, each.target) == ("gw-1", "gw-2"))
 
 
 def test_without_a_network_there_is_nothing() -> None:
-    """Reports of whoever are passed over, and nothing is surveyed, seen or written down."""
+    """Reports of anyone who are passed over, and nothing is surveyed, seen or written down."""
     link_table = LinkTable()
     link_table.take("gw-1", [answered("gw-2", 0)], START_NS)
     assert link_table.links(START_NS) == ()
@@ -90,14 +90,14 @@ def test_without_a_network_there_is_nothing() -> None:
 
 def test_a_round_makes_a_link() -> None:
     """The first round counts as it is, for the direction that was probed only."""
-    reported = Told()
+    reported = Table()
     reported.take(10.0)
     assert reported.link_table.links(reported.now_ns) == (Link("gw-1", "gw-2", 10 * MS, MS),)
 
 
 def test_changed_links_are_pushed() -> None:
     """Reports that change a link, a new configuration and new active paths each cause one call after the change."""
-    reported, seen = Told(), []
+    reported, seen = Table(), []
     reported.link_table.on_change = lambda: seen.append(reported.link())
     reported.take(10.0)
     reported.take(10.0)
@@ -111,14 +111,14 @@ def test_changed_links_are_pushed() -> None:
 
 def test_a_link_without_an_answer_has_lost_everything() -> None:
     """Loss of the whole, and no latency: not 0, which would be the best there is."""
-    reported = Told()
+    reported = Table()
     reported.take(None)
     assert reported.link() == Link("gw-1", "gw-2", None, 0, PPM)
 
 
-def test_a_link_that_falls_silent_is_dead_after_two_rounds_and_back_after_two() -> None:
-    """One round may be chance. What it had is not what it has when it comes back."""
-    reported = Told()
+def test_a_link_that_falls_unreachable_is_dead_after_two_rounds_and_back_after_two() -> None:
+    """One round may be chance. What it had is not what it has when it returns."""
+    reported = Table()
     reported.take(*[10.0] * 30, None)
     assert reported.link() == Link("gw-1", "gw-2", 10 * MS, MS, PPM // 30)
     reported.take(None)
@@ -132,8 +132,8 @@ def test_a_link_that_falls_silent_is_dead_after_two_rounds_and_back_after_two() 
 
 
 def test_small_changes_change_nothing() -> None:
-    """What decisions go by is the very same object as long as nothing leaves its band."""
-    reported = Told()
+    """Anything that decisions go by is the very same object as long as nothing leaves its band."""
+    reported = Table()
     reported.take(10.0)
     before = reported.link_table.network_snapshot(reported.now_ns)
     reported.take(10.4, 9.7, 10.2)
@@ -144,7 +144,7 @@ def test_small_changes_change_nothing() -> None:
 
 def test_quantiles_decide_where_that_is_set() -> None:
     """Nine tenths of the window: with one slow round of five, the slow one weighs in at once."""
-    reported = Told(settings=LinkSettings(smoothing=BY_QUANTILE, window=5, quantile=1.0))
+    reported = Table(settings=LinkSettings(smoothing=BY_QUANTILE, window=5, quantile=1.0))
     reported.take(10.0, 10.0, 90.0)
     link = reported.link()
     assert link is not None
@@ -152,8 +152,8 @@ def test_quantiles_decide_where_that_is_set() -> None:
 
 
 def test_rounds_that_come_late_change_nothing_and_are_written_down() -> None:
-    """What an agent queued while no one was there is history by the time it comes, and not what is so now."""
-    reported = Told()
+    """Anything that an agent queued while no one was there is history by the time it comes, and not what is so now."""
+    reported = Table()
     reported.second = 600
     reported.take(10.0)
     before = reported.link()
@@ -170,7 +170,7 @@ def test_rounds_that_come_late_change_nothing_and_are_written_down() -> None:
 
 def test_rounds_of_one_report_count_in_the_order_of_their_time() -> None:
     """After the agent was away, its queue comes in order: each is later than the one before, and all count."""
-    one, other = Told(), Told()
+    one, other = Table(), Table()
     rounds = [answered("gw-2", at * 10, 10.0 + at) for at in range(20)]
     one.link_table.take("gw-1", rounds, START_NS + 200 * S)
     for each in rounds:
@@ -179,9 +179,9 @@ def test_rounds_of_one_report_count_in_the_order_of_their_time() -> None:
     assert one.link() == other.link()
 
 
-def test_a_round_that_is_told_twice_counts_once() -> None:
+def test_a_round_that_is_reported_twice_counts_once() -> None:
     """Once more the same round says nothing more of the link."""
-    reported = Told()
+    reported = Table()
     reported.take(10.0)
     again = answered("gw-2", 0, 10.0)
     reported.link_table.take("gw-1", [replace(again, received=0, latency_ns=None)] * 50, reported.now_ns)
@@ -192,7 +192,7 @@ def test_a_round_that_is_told_twice_counts_once() -> None:
 
 def test_what_an_agent_knew_grows_stale_and_then_counts_no_more() -> None:
     """The last figures stand for a while, marked; then the link is one that no one measured."""
-    reported = Told()
+    reported = Table()
     reported.take(10.0)
     reported.second = 31
     assert (reported.state(), reported.link() is not None) == (LinkState.MEASURED, True)
@@ -208,7 +208,7 @@ def test_what_an_agent_knew_grows_stale_and_then_counts_no_more() -> None:
 
 def test_one_link_grows_old_while_others_are_measured() -> None:
     """Each is as old as its own latest round."""
-    reported = Told("gw-1", "gw-2", "gw-3")
+    reported = Table("gw-1", "gw-2", "gw-3")
     reported.link_table.take("gw-1", [answered("gw-2", 0), answered("gw-3", 0)], reported.now_ns)
     for second in range(10, 200, 10):
         reported.second = second
@@ -218,8 +218,8 @@ def test_one_link_grows_old_while_others_are_measured() -> None:
 
 
 def test_views_show_links_that_were_never_measured() -> None:
-    """Whoever looks sees what is missing, not only what is there."""
-    reported = Told()
+    """Anyone who looks sees what is missing, not only the present state."""
+    reported = Table()
     reported.take(10.0)
     there, back = reported.link_table.views(reported.now_ns)
     assert (there.state, there.age_s, there.raw and there.raw.received) == (LinkState.MEASURED, 10.0, 5)
@@ -229,7 +229,7 @@ def test_views_show_links_that_were_never_measured() -> None:
 
 def test_views_have_raw_smoothed_and_published_figures_apart() -> None:
     """Raw is the latest round, smoothed follows it, published stays until that is worth it."""
-    reported = Told()
+    reported = Table()
     reported.take(10.0, 12.0)
     view = reported.link_table.views(reported.now_ns)[0]
     assert view.raw is not None
@@ -243,7 +243,7 @@ def test_views_have_raw_smoothed_and_published_figures_apart() -> None:
 def test_a_link_is_what_is_measured_of_the_path_that_it_takes() -> None:
     """The one that is liked best, until another is chosen; rounds along others change nothing meanwhile."""
     paths = (Path("long", (IPv6Address("fd00:51d:3::e"),)), Path("short", (IPv6Address("fd00:51d:2::d6"),), weight=2))
-    reported = Told("gw-1", "gw-2", pairs=(Pair("gw-1", "gw-2", paths),))
+    reported = Table("gw-1", "gw-2", pairs=(Pair("gw-1", "gw-2", paths),))
     reported.take(1.0)
     assert (reported.link() or Link("", "", 0)).latency_ns == MS, "as routes lead, as long as no path was measured"
     reported.take(10.0, path="short")
@@ -258,7 +258,7 @@ def test_a_link_is_what_is_measured_of_the_path_that_it_takes() -> None:
 
 def test_what_is_not_of_the_network_is_passed_over() -> None:
     """Unknown gateways, unknown paths and oneself."""
-    reported = Told()
+    reported = Table()
     reported.link_table.take("gw-9", [answered("gw-1", 0)], reported.now_ns)
     reported.link_table.take(
         "gw-1", [answered("gw-9", 0), answered("gw-1", 0), answered("gw-2", 0, path="x")], reported.now_ns
@@ -268,7 +268,7 @@ def test_what_is_not_of_the_network_is_passed_over() -> None:
 
 def test_a_network_that_changes_forgets_what_is_another_now() -> None:
     """A gateway that left, and one that has another address, are measured again; all others are kept."""
-    reported = Told("gw-1", "gw-2", "gw-3", "gw-4")
+    reported = Table("gw-1", "gw-2", "gw-3", "gw-4")
     reported.link_table.take("gw-1", [answered(f"gw-{other}", 0) for other in (2, 3, 4)], reported.now_ns)
     retained = network("gw-1", "gw-2")
     moved = gateway("gw-3", address=IPv6Address("fd00::3"))
@@ -282,10 +282,10 @@ TWO_PATHS = (Path("short", (IPv6Address("fd00:51d:2::d6"),)), Path("long", (IPv6
 
 
 @pytest.mark.parametrize("method", [Method.UDP, Method.TCP])
-def test_a_target_that_is_probed_another_way_is_measured_anew(method: Method) -> None:
-    """What was measured along its paths the old way does not hide what is measured as routes lead now."""
+def test_a_target_that_is_probed_another_way_is_measured_again(method: Method) -> None:
+    """Anything that was measured along its paths the old way does not hide what is measured as routes lead now."""
     pair = Pair("gw-1", "gw-2", TWO_PATHS)
-    reported = Told(pairs=(pair,))
+    reported = Table(pairs=(pair,))
     for path in ("", "short", "long"):
         reported.take(10.0, path=path)
     other = gateway("gw-2", method=method, port=8627)
@@ -296,9 +296,9 @@ def test_a_target_that_is_probed_another_way_is_measured_anew(method: Method) ->
 
 
 def test_a_path_that_probes_cannot_take_is_not_waited_for() -> None:
-    """Between IPv4 addresses no segments lead: what is told along paths is passed over, and a link is as routed."""
+    """Between IPv4 addresses no segments lead: what is reported along paths is passed over, and a link is as routed."""
     ends = gateway("gw-1", address=IPv4Address("192.0.2.1")), gateway("gw-2", address=IPv4Address("192.0.2.2"))
-    reported = Told()
+    reported = Table()
     reported.link_table.use(NetworkConfig(ends, (Pair("gw-1", "gw-2", TWO_PATHS),)), reported.now_ns)
     reported.take(10.0, path="short")
     assert reported.link() is None
@@ -320,9 +320,9 @@ def test_a_survey_says_where_clusters_and_users_are() -> None:
     assert (network_snapshot.gateways_by_cluster, network_snapshot.sites) == ({"cluster-1": "gw-1"}, {"gw-4": "office"})
 
 
-def test_a_gateway_is_silent_since_its_agent_reported_or_it_is_known() -> None:
+def test_a_gateway_is_unreachable_since_its_agent_reported_or_it_is_known() -> None:
     """Also where no one ever reported, so that an agent that was never started is noticed."""
-    reported = Told()
+    reported = Table()
     reported.second = 20
     reported.take(10.0)
     reported.second = 50
@@ -337,7 +337,7 @@ class Carried(Bandwidths):
         self.carried = carried
 
     def of(self, gateway: GatewayConfig) -> Traffic | None:
-        """Return what it was told."""
+        """Return what it was reported."""
         return self.carried.get(gateway.name.replace("-", "_"))
 
 
@@ -366,7 +366,7 @@ def test_an_end_of_unknown_speed_leaves_the_bandwidth_unknown(end: str, known: T
 
 
 def test_traffic_is_followed_when_it_is_off_by_a_twentieth_of_the_speed() -> None:
-    """What wavers by less changes nothing; it is looked at once a second."""
+    """Anything that wavers by less changes nothing; it is looked at once a second."""
     carried = Carried(gw_1=Traffic(0, 100, 1000, 0), gw_2=Traffic(0, 0, 1000, 0))
     link_table = LinkTable(bandwidths=carried)
     link_table.use(network("gw-1", "gw-2"), START_NS)
@@ -381,12 +381,12 @@ def test_traffic_is_followed_when_it_is_off_by_a_twentieth_of_the_speed() -> Non
 
 def test_a_sample_adds_up_its_minute() -> None:
     """Latency is the mean of all answers, jitter the largest, loss what was lost of all that was sent."""
-    reported = Told()
+    reported = Table()
     reported.link_table.take(
         "gw-1", [answered("gw-2", 0, 10.0), answered("gw-2", 10, 40.0, received=2)], reported.now_ns
     )
     reported.link_table.take("gw-1", [answered("gw-2", 20, None)], reported.now_ns)
-    assert reported.link_table.samples(START_NS + 59 * S) == [], "its minute is not over"
+    assert reported.link_table.samples(START_NS + 59 * S) == [], "its minute has not passed"
     (sample,) = reported.link_table.samples(START_NS + 60 * S)
     assert (sample.source, sample.target, sample.at_ns) == ("gw-1", "gw-2", START_NS + 20 * S)
     assert (sample.latency_ns, sample.jitter_ns, sample.loss_ppm) == (round(130 * MS / 7), MS, 8 * PPM // 15)
@@ -394,9 +394,9 @@ def test_a_sample_adds_up_its_minute() -> None:
 
 
 def test_paths_that_share_traffic_have_samples_of_their_own() -> None:
-    """Measured at the same moment, they are told apart by a nanosecond, as a link's samples are by their time."""
+    """Measured at the same moment, they are distinguished by a nanosecond, as a link's samples are by their time."""
     paths = tuple(Path(name, (IPv6Address("fd00:51d:2::d6"),)) for name in ("one", "two"))
-    reported = Told(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
+    reported = Table(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
     rounds = [answered("gw-2", second, 10.0, path=path.name) for second in (0, 10) for path in paths]
     reported.link_table.take("gw-1", rounds, reported.now_ns)
     samples = reported.link_table.samples(START_NS + 60 * S)
@@ -405,7 +405,7 @@ def test_paths_that_share_traffic_have_samples_of_their_own() -> None:
 
 def test_a_sample_of_silence_has_no_latency() -> None:
     """As a link that answers nothing."""
-    reported = Told()
+    reported = Table()
     reported.take(None)
     (sample,) = reported.link_table.samples(START_NS + 60 * S)
     assert (sample.latency_ns, sample.loss_ppm) == (None, PPM)
@@ -414,7 +414,7 @@ def test_a_sample_of_silence_has_no_latency() -> None:
 def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
     """At most a thousand rows a minute: 1,056 links take turns, each with all of its two minutes."""
     names = [f"gw-{number}" for number in range(1, 34)]
-    reported = Told(*names)
+    reported = Table(*names)
     rows: list[tuple[int, int]] = []
     for second in range(0, 361, 30):
         if second and second % 60 == 0:
@@ -436,7 +436,7 @@ def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
 def test_reports_may_come_from_many_threads() -> None:
     """Four agents report at once while a user looks, and nothing is lost or seen half."""
     names = [f"gw-{number}" for number in range(1, 5)]
-    reported = Told(*names)
+    reported = Table(*names)
 
     def report(name: str) -> None:
         for second in range(0, 300, 10):
@@ -455,9 +455,9 @@ def test_reports_may_come_from_many_threads() -> None:
 
 
 def test_a_hundred_gateways_cost_little() -> None:
-    """What 100 agents say of 9,900 links in ten seconds is taken in far less than a tenth of that, CPU time."""
+    """Reports of 100 agents on 9,900 links in ten seconds take far less than a second of CPU time."""
     random, names = Random(1), [f"gw-{number}" for number in range(1, 101)]
-    reported = Told(*names)
+    reported = Table(*names)
     spent_s = 0.0
     for second in (0, 10):
         reports = {

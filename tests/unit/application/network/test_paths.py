@@ -1,4 +1,4 @@
-"""Which path a pair's traffic takes."""
+"""The path a pair's traffic takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOON = NetworkNeed(max_latency_ns=20 * MS)
 WHOLE = NetworkNeed(max_loss_ppm=1_000)
 
 
-def test_the_path_that_is_liked_best_is_taken_when_nobody_needs_anything() -> None:
+def test_the_path_that_is_liked_best_is_taken_when_no_one_needs_anything() -> None:
     """Without needs the first path is taken."""
     assert choose([DIRECT, QUICK], "", [], []).path == "direct"
 
@@ -51,7 +51,7 @@ def test_a_path_that_does_not_answer_is_left() -> None:
 
 
 def test_a_job_that_no_path_serves_changes_nothing() -> None:
-    """Nothing is changed for who is served by no path."""
+    """Nothing is changed for a user who is served by no path."""
     never = NetworkNeed(max_latency_ns=1)
     assert choose([DIRECT, QUICK], "direct", [], [PathRequest("job-1", never)]).path == "direct"
 

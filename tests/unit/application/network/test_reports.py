@@ -34,7 +34,7 @@ def scene() -> Scene:
 
 
 async def test_a_report_is_taken(scene: Scene) -> None:
-    """What is right is handed to the book as it came, and taken down in numbers."""
+    """Anything that is right is handed to the book as it came, and taken down in numbers."""
     rounds = [
         scene.round(),
         scene.round("gw-2", path="around"),
@@ -59,7 +59,7 @@ async def test_a_report_is_taken(scene: Scene) -> None:
 )
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_a_report_counts_once(scene: Scene, started_ns: int, number: int, restarted: bool) -> None:
-    """What was taken, or is older than what was, is refused as a repetition, also by a control plane restarted."""
+    """A report that is not newer than the last accepted one is a repetition, also after a restart."""
     await scene.reports.take(scene.report(7, started_ns=START_NS), "::1")
     if restarted:
         scene = scene.again()
@@ -92,8 +92,8 @@ async def test_what_is_not_stored_was_not_taken(scene: Scene) -> None:
     assert len(scene.link_table.taken) == 1
 
 
-async def test_wrong_rounds_are_told_and_nothing_is_taken(scene: Scene) -> None:
-    """Whatever is wrong with one round, the whole report is refused, and each mistake is told with its place."""
+async def test_wrong_rounds_are_reported_and_nothing_is_taken(scene: Scene) -> None:
+    """Whatever is wrong with one round, the whole report is refused, and each mistake is reported with its place."""
     ahead_ns = scene.clock.now_ns() + (MAX_AHEAD_S + 1) * NS_PER_S
     good = scene.round("gw-3")
     wrong = {
@@ -139,7 +139,7 @@ async def test_whatever_figures_times_have_are_possible(scene: Scene, count: int
 
 
 async def test_rounds_that_are_too_old_are_left_out(scene: Scene) -> None:
-    """What no agent would have kept is nothing to write down; it counts as given up, and the rest is taken."""
+    """Anything that no agent would have kept is nothing to write down; it counts as given up, and the rest is taken."""
     now_ns = scene.clock.now_ns()
     old, oldest = (scene.round(at_ns=now_ns - OLDEST_S * NS_PER_S - each) for each in (1, 0))
     await scene.reports.take(scene.report(1, old, oldest, scene.round(at_ns=0), scene.round(), dropped=1), "::1")
@@ -171,7 +171,7 @@ async def test_a_clock_that_is_a_little_ahead_does(scene: Scene) -> None:
         await scene.reports.take(replace(report, started_ns=report.started_ns + 1), "::1")
 
 
-async def test_nobody_reports_for_a_gateway_that_is_not_there(scene: Scene) -> None:
+async def test_no_one_reports_for_a_gateway_that_is_not_there(scene: Scene) -> None:
     """Reports for unknown gateways are refused, and so are all when there is no network."""
     with pytest.raises(UnknownError):
         await scene.reports.take(scene.report(gateway="gw-9"), "::1")

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, and what becomes of it."""
+"""Server-side apply: field managers and conflicts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def managers(body: Json) -> dict[str, set[tuple[str, ...]]]:
 
 
 def test_apply_creates_and_then_changes(api: httpx.Client) -> None:
-    """An apply creates what is missing (201), and changes what is there (200)."""
+    """An apply creates what is missing (201), and changes the present state (200)."""
     assert apply(api, PATH, deployment()).status_code == 201
     changed = apply(api, PATH, deployment(replicas=3))
     assert changed.status_code == 200
@@ -90,7 +90,7 @@ def test_field_of_another_is_a_conflict(api: httpx.Client) -> None:
 
 
 def test_field_of_an_update_is_a_conflict(api: httpx.Client) -> None:
-    """Who patches or replaces owns what he changed, so that an apply over it is a conflict as well."""
+    """A user who patches or replaces owns what he changed, so that an apply over it is a conflict as well."""
     apply(api, PATH, deployment(replicas=1))
     scaled = api.patch(f"{PATH}?fieldManager=scaler", json={"spec": {"replicas": 5}}, headers=MERGE).json()
     assert managers(scaled)["scaler"] == {("f:spec", "f:replicas")}
@@ -141,7 +141,7 @@ def test_status_is_applied_apart(api: httpx.Client) -> None:
 
 
 def test_apply_can_be_tried(api: httpx.Client) -> None:
-    """A dry run says what would come of it, conflicts too."""
+    """A dry run reports its result, including conflicts."""
     apply(api, MAP, config_map(b="1"))
     assert apply(api, MAP, config_map(b="2"), dryRun="All").json()["data"] == {"b": "2"}
     assert apply(api, MAP, config_map(b="2"), "two", dryRun="All").status_code == 409
@@ -149,7 +149,7 @@ def test_apply_can_be_tried(api: httpx.Client) -> None:
 
 
 def test_fields_survive_encoding() -> None:
-    """What fieldsV1 says is what was written into it."""
+    """Anything that fieldsV1 says is what was written into it."""
     paths = set(fields_of(deployment(replicas=1)))
     assert decode(encode(paths)) == paths
 

@@ -59,7 +59,7 @@ def test_same_seed_makes_the_same_crowd() -> None:
 
 
 def test_crowd_is_counted_by_the_scheduler(cluster: ApiServer) -> None:
-    """What a crowd holds is taken: a pod that would need it waits, another runs."""
+    """Anything that a crowd holds is taken: a pod that would need it waits, another runs."""
     seed(cluster, Crowd(nodes=1, pods=4, cards=1, memory_mib=10000))
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "60000"}
     cluster.create(pod("large", limits=limits))

@@ -28,7 +28,7 @@ def test_errors_hit_what_matches(api: httpx.Client, server: ApiServer, code: int
     assert api.get(PATH).status_code == 200
 
 
-def test_throttling_says_when_to_come_back(api: httpx.Client, server: ApiServer) -> None:
+def test_throttling_says_when_to_return(api: httpx.Client, server: ApiServer) -> None:
     """429 comes with Retry-After."""
     fault = server.faults.throttle(7)
     found = api.get(PATH)
@@ -45,7 +45,7 @@ def test_hanging_requests_get_no_answer_until_it_ends(api: httpx.Client, server:
     assert api.get(PATH).status_code == 200
 
 
-def test_open_watches_fall_silent_and_go_on(api: httpx.Client, server: ApiServer) -> None:
+def test_open_watches_fall_unreachable_and_go_on(api: httpx.Client, server: ApiServer) -> None:
     """A fault that hangs keeps what watches would tell, and they tell it when the fault ends."""
     query = {"watch": "1", "resourceVersion": str(server.version)}
     with api.stream("GET", PATH, params=query, timeout=httpx.Timeout(10, read=0.2)) as response:
@@ -72,7 +72,7 @@ def test_dropped_requests_get_no_answer_at_all(api: httpx.Client, server: ApiSer
     assert api.get(PATH).status_code == 200
 
 
-def test_stopped_server_comes_back_with_its_objects(api: httpx.Client, server: ApiServer) -> None:
+def test_stopped_server_returns_with_its_objects(api: httpx.Client, server: ApiServer) -> None:
     """A stopped server refuses connections and cuts watches; started again it is the same at the same place."""
     made = api.post(PATH, json={"metadata": {"name": "a"}}).json()
     with api.stream("GET", PATH, params={"watch": "1", "resourceVersion": "1"}) as response:

@@ -184,7 +184,7 @@ def test_scaling_the_template_leaves_the_clusters(world: KarmadaWorld) -> None:
     assert len(world.members["member1"].list(PODS)) == 1
 
 
-def test_job_goes_to_a_member_and_its_end_comes_back(world: KarmadaWorld) -> None:
+def test_job_goes_to_a_member_and_its_end_returns(world: KarmadaWorld) -> None:
     """A job's parallelism is its replicas; when it is complete in its member, the template is, too."""
     world.control.create(policy("train", "Job"))
     world.control.create(job(parallelism=2, completions=2))
@@ -197,7 +197,7 @@ def test_job_goes_to_a_member_and_its_end_comes_back(world: KarmadaWorld) -> Non
     assert conditions(found(world.control, JOBS, "train"))["Complete"] == "True"
 
 
-def test_what_a_member_denies_is_told_by_the_binding(world: KarmadaWorld) -> None:
+def test_what_a_member_denies_is_reported_by_the_binding(world: KarmadaWorld) -> None:
     """As on real servers: `applied` is left out, the message is the member's, and it is tried again."""
     end = world.members["member2"].deny(JOBS, "exceeded quota: team")
     world.control.create(policy("train", "Job"))
@@ -257,7 +257,7 @@ def test_same_name_again_makes_a_new_binding(world: KarmadaWorld) -> None:
 
 
 def test_direct_edits_in_a_member_are_put_right(world: KarmadaWorld) -> None:
-    """What a user changes or deletes in a member comes back as the work says."""
+    """Anything that a user changes or deletes in a member returns as the work says."""
     world.control.create(policy("web"))
     world.control.create(deployment(replicas=1))
     world.settle()
@@ -364,7 +364,7 @@ def test_clusters_tell_what_they_have(world: KarmadaWorld) -> None:
     assert conditions({"status": status})["Ready"] == "True"
 
 
-def test_cluster_that_is_silent_is_not_ready(world: KarmadaWorld) -> None:
+def test_cluster_that_is_unreachable_is_not_ready(world: KarmadaWorld) -> None:
     """A member that does not answer is tainted; what is to be done there is done when it is back."""
     world.control.create(policy("web"))
     world.control.create(deployment(replicas=1))
@@ -386,7 +386,7 @@ def test_cluster_that_is_silent_is_not_ready(world: KarmadaWorld) -> None:
 
 
 def test_notice_takes_its_time() -> None:
-    """With a pace of its own, Karmada takes as long as it is said to."""
+    """With a pace of its own, Karmada takes as long as it is reported to."""
     with KarmadaWorld(["member1"], pace=KarmadaPace(not_ready_s=60)) as world:
         world.members["member1"].stop()
         world.settle()
@@ -452,7 +452,7 @@ def test_proxy_says_that_a_member_is_gone(world: KarmadaWorld, api: httpx.Client
 
 
 def test_one_way_can_be_cut_alone(world: KarmadaWorld, api: httpx.Client) -> None:
-    """A fault on the proxy's path parts a member from who comes that way, not from Karmada."""
+    """A fault on the proxy's path disconnects a member from clients of the proxy, not from Karmada."""
     world.control.faults.hang(proxy("member1", "*"))
     with pytest.raises(httpx.ReadTimeout):
         api.get(proxy("member1", "/api/v1/nodes"), timeout=0.1)

@@ -1,4 +1,4 @@
-"""Kueue's stand-in lets Jobs in as their queues have room, and says why not, as Kueue does."""
+"""Kueue's fake lets Jobs in as their queues have room, and says why not, as Kueue does."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_job_waits_for_its_queue(cluster: ApiServer) -> None:
 
 
 def test_one_that_does_not_fit_waits_for_another_to_end(cluster: ApiServer) -> None:
-    """What is too much altogether is said otherwise."""
+    """Anything that is too much altogether is reported otherwise."""
     cluster.create(node("n1"))
     queues(cluster, 4)
     cluster.create(queued("one", 3))
@@ -75,7 +75,7 @@ def test_who_ended_gives_quota_back(cluster: ApiServer) -> None:
     assert said(cluster, "two") == ("", "")
 
 
-def test_a_stopped_queue_lets_nobody_in(cluster: ApiServer) -> None:
+def test_a_stopped_queue_lets_no_one_in(cluster: ApiServer) -> None:
     """Until it goes on."""
     cluster.create(node("n1"))
     queues(cluster, 2)

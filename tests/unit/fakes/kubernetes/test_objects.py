@@ -114,7 +114,7 @@ def test_stale_patch_is_refused(api: httpx.Client) -> None:
 
 
 def test_write_that_changes_nothing_makes_no_version(api: httpx.Client) -> None:
-    """Writing what is there already leaves the version as it is."""
+    """Writing the present state already leaves the version as it is."""
     first = api.post(MAPS_PATH, json=config_map(b="1")).json()
     assert api.put(f"{MAPS_PATH}/a", json=first).json() == first
     assert api.patch(f"{MAPS_PATH}/a", json={"data": {"b": "1"}}, headers=MERGE).json() == first
@@ -244,7 +244,7 @@ def test_pod_is_bound_once(api: httpx.Client) -> None:
     assert api.post(f"{PODS_PATH}/a/binding", json=bound).status_code == 409
 
 
-def test_strangers_are_kept_out(server: ApiServer) -> None:
+def test_strangers_are_stored_out(server: ApiServer) -> None:
     """Without a token that is known, everything but the version and health gets 401."""
     assert httpx.get(f"{server.url}/api/v1/nodes").status_code == 401
     assert httpx.get(f"{server.url}/readyz").text == "ok"

@@ -1,4 +1,4 @@
-"""What pods say behind the proxy of their API server."""
+"""Anything that pods say behind the proxy of their API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_page_may_be_made_as_it_is_asked_for(api: httpx.Client, server: ApiSer
         assert api.get(f"{PATH}/metrics").text == "up 1\n"
 
 
-def test_where_nobody_listens_the_server_says_so(api: httpx.Client, server: ApiServer) -> None:
+def test_where_no_one_listens_the_server_says_so(api: httpx.Client, server: ApiServer) -> None:
     """503 for another port and for a pod that does not run, 404 for one that is not there; as Kubernetes answers."""
     assert api.get(f"{PATH}/metrics").json()["reason"] == "NotFound"
     run_exporter(server)

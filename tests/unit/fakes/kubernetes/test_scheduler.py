@@ -1,4 +1,4 @@
-"""The stand-in for kube-scheduler and HAMi."""
+"""The fake for kube-scheduler and HAMi."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_pods_are_counted(cluster: ApiServer) -> None:
 
 
 def test_kubelets_turn_pods_away_that_are_too_many(cluster: ApiServer) -> None:
-    """What names its node passes by the scheduler; what was there first stays."""
+    """Anything that names its node passes by the scheduler; what was there first stays."""
     cluster.create(node("n1", more={"pods": "2"}))
     for name in "abc":
         cluster.create(pod(name, nodeName="n1"))
@@ -164,7 +164,7 @@ def test_hami_keeps_to_the_card_that_is_named(cluster: ApiServer) -> None:
     ],
 )
 def test_hami_refuses_what_does_not_fit(cluster: ApiServer, first: Json, second: Json, reason: str) -> None:
-    """What is left of a card decides, in HAMi's order of rules."""
+    """Anything that is left of a card decides, in HAMi's order of rules."""
     cluster.create(node("n1", cards=1))
     cluster.create(pod("a", limits=first))
     assert placed(cluster, "a") == "n1"

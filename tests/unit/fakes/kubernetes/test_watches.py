@@ -110,7 +110,7 @@ def test_watch_ends_in_time(api: httpx.Client) -> None:
 
 
 def test_bookmarks_tell_how_far_it_is() -> None:
-    """Who allows bookmarks hears the latest version now and then, also if nothing of his has changed."""
+    """A user who allows bookmarks observes the latest version now and then, also if nothing of his has changed."""
     with ApiServer(bookmark_s=0.02) as server, httpx.Client(base_url=server.url, headers=server.headers) as api:
         version = make(api, "a")
         with watch(api, resourceVersion=version, allowWatchBookmarks="true") as events:

@@ -120,7 +120,7 @@ def test_orphans_stay(cluster: ApiServer) -> None:
     assert len(phases(cluster)) == 2
 
 
-def test_job_orphans_its_pods_unless_told_otherwise(cluster: ApiServer) -> None:
+def test_job_orphans_its_pods_unless_reported_otherwise(cluster: ApiServer) -> None:
     """DELETE of a batch/v1 job without a propagation policy leaves its pods, as on real servers."""
     cluster.create(job(annotations={}))
     cluster.settle()
@@ -172,7 +172,7 @@ def test_job_fails_after_its_backoff_limit(cluster: ApiServer) -> None:
     assert list(phases(cluster).values()) == ["Failed"] * 3
 
 
-def test_pod_that_somebody_deletes_counts_as_failed(cluster: ApiServer) -> None:
+def test_pod_that_a_user_deletes_counts_as_failed(cluster: ApiServer) -> None:
     """A Job makes another while its limit allows, and fails when it does not; what it deletes itself does not count."""
     cluster.create(job(annotations={}, backoffLimit=1))
     for left, ends in ((1, {}), (0, {"FailureTarget": "True", "Failed": "True"})):
@@ -287,7 +287,7 @@ def test_pods_of_a_failed_node_run_elsewhere(cluster: ApiServer) -> None:
     assert [one["spec"]["nodeName"] for one in live] == ["n2", "n2"]
 
 
-def test_nobody_works_while_the_server_is_stopped(cluster: ApiServer) -> None:
+def test_no_one_works_while_the_server_is_stopped(cluster: ApiServer) -> None:
     """Controllers cannot do anything at a server that is stopped; they catch up afterwards."""
     cluster.stop()
     cluster.create(deployment(replicas=1))
@@ -373,7 +373,7 @@ def warnings(cluster: ApiServer, kind: str) -> list[tuple[str, str]]:
     return [(one["reason"], one["message"]) for one in found]
 
 
-def test_pods_of_a_job_that_are_denied_are_told_by_events(cluster: ApiServer) -> None:
+def test_pods_of_a_job_that_are_denied_are_reported_by_events(cluster: ApiServer) -> None:
     """A Job has no condition for it; it is tried again, and runs once pods are let in."""
     end = cluster.deny(PODS, "exceeded quota: team")
     cluster.create(job())

@@ -151,8 +151,8 @@ def test_goes_on_as_if_never_stopped(settings: DdpgSettings) -> None:
     assert torch.equal(all_weights(agent), all_weights(other))
 
 
-def test_a_state_is_kept_as_it_was() -> None:
-    """What `state` gave does not change when the agent goes on."""
+def test_a_state_is_stored_as_it_was() -> None:
+    """Anything that `state` gave does not change when the agent goes on."""
     agent = lived(EadeDdpg(SMALL, SIZE, seed=0), 20)
     state, wanted = agent.state(), EadeDdpg(SMALL, SIZE, seed=0)
     lived(agent, 20, seed=1)
@@ -220,7 +220,7 @@ def test_critic_has_the_last_word_among_the_nearest() -> None:
         assert other.act(row) == pytest.approx(wanted, abs=1e-6)
 
 
-def test_orphans_as_told() -> None:
+def test_orphans_as_reported() -> None:
     """Actions are by lot over the whole range before warm-up, then near the actor's, and never out of range."""
     agent = EadeDdpg(SMALL, SIZE, seed=0)
     row = np.zeros(SIZE, np.float32)

@@ -24,7 +24,7 @@ SETTINGS = [
 ]
 
 
-def drawn_batch() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+def sampled_batch() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """Draw observations, actions and the gradient of what comes of them."""
     rng = np.random.default_rng(0)
     observation, action = rng.random((BATCH, SIZE), np.float32), rng.random((BATCH, 1), np.float32)
@@ -60,7 +60,7 @@ def test_gradients_of_the_critic(settings: DdpgSettings) -> None:
     spread(critic)
     lay_flat(critic)
     passes = Passes(critic, make_room(critic, BATCH))
-    observation, action, slope = drawn_batch()
+    observation, action, slope = sampled_batch()
 
     with torch.no_grad():
         values = passes.run(observation, torch.from_numpy(action)).numpy().copy()
@@ -82,7 +82,7 @@ def test_gradients_of_the_actor(settings: DdpgSettings) -> None:
     spread(actor)
     lay_flat(actor)
     passes = Passes(actor, make_room(actor, BATCH))
-    observation, _, slope = drawn_batch()
+    observation, _, slope = sampled_batch()
 
     with torch.no_grad():
         actions = torch.tanh(passes.run(observation))
@@ -104,7 +104,7 @@ def test_gradients_of_actions(settings: DdpgSettings) -> None:
     spread(critic)
     lay_flat(critic)
     passes = Passes(critic, make_room(critic, BATCH))
-    observation, action, slope = drawn_batch()
+    observation, action, slope = sampled_batch()
 
     with torch.no_grad():
         passes.run(observation, torch.from_numpy(action))
@@ -120,9 +120,9 @@ def test_gradients_of_actions(settings: DdpgSettings) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_modules_are_what_passes_run(settings: DdpgSettings) -> None:
-    """What is exported and shown is what was trained: module and passes give the same."""
+    """Anything that is exported and shown is what was trained: module and passes give the same."""
     actor, critic = Actor(settings, SIZE), Critic(settings, SIZE)
-    observation, action, _ = drawn_batch()
+    observation, action, _ = sampled_batch()
     with torch.no_grad():
         for network in (actor, critic):
             spread(network)

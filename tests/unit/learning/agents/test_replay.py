@@ -9,7 +9,7 @@ SIZE = 4
 
 
 def filled(size: int, rewards: list[int]) -> Pool:
-    """Make a pool of transitions that are told apart by their rewards."""
+    """Make a pool of transitions that are distinguished by their rewards."""
     pool = Pool(size, SIZE)
     for reward in rewards:
         pool.add(np.full(SIZE, reward, np.float32), 0.5, reward, np.full(SIZE, reward + 1, np.float32), reward % 2 == 0)
@@ -63,7 +63,7 @@ def test_without_an_expert_all_is_live() -> None:
 
 
 def test_a_restored_pool_goes_on() -> None:
-    """What a pool gives, and what gives way next, is the same after its state was taken up by another."""
+    """Anything that a pool gives, and what gives way next, is the same after its state was taken up by another."""
     pool, other = filled(3, [1, 2, 3, 4]), Pool(3, SIZE)
     other.restore(pool.state())
     for each in (pool, other):

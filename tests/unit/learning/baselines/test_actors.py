@@ -1,4 +1,4 @@
-"""What is exported of a rival decides as Stable-Baselines3 itself does."""
+"""Anything that is exported of a rival decides as Stable-Baselines3 itself does."""
 
 from __future__ import annotations
 

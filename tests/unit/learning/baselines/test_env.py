@@ -1,4 +1,4 @@
-"""What Stable-Baselines3 plays goes through the instances, and can be gone back to."""
+"""Anything that Stable-Baselines3 plays goes through the instances, and can be gone back to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def play(env: BaselineEnv, *actions: float) -> np.ndarray[tuple[int, ...], np.dt
 
 
 def test_an_episode_is_gone_back_to_by_its_actions(clusters: Clusters) -> None:
-    """What is seen in the middle of one is seen again, and as many steps are certain to come."""
+    """Anything that is seen in the middle of one is seen again, and as many steps are certain to come."""
     env = BaselineEnv(clusters)
     env.episode = 1
     env.reset()
@@ -55,8 +55,8 @@ def test_episodes_are_noted_when_they_end(clusters: Clusters) -> None:
 
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo"])
-def test_weights_without_end_are_told_of(algo: str, tmp_path: Path) -> None:
-    """Who gave too high a rate reads that, and no traceback."""
+def test_weights_without_end_are_informed_of(algo: str, tmp_path: Path) -> None:
+    """A user who gave too high a rate reads that, and no traceback."""
     given = {} if algo == "ppo" else {"warm_up": 1}
     run = small_run(algo, write_instance(tmp_path / "toy", 4), **given)
     learner = BaselineLearner(run, Clusters(run, read_all(run)))

@@ -111,7 +111,7 @@ def test_the_same_seed_draws_the_same_episodes() -> None:
 
 
 def test_instances_with_other_numbers_of_clusters_are_rejected() -> None:
-    """What was learned of three clusters says nothing of sixteen; the instance is named."""
+    """Anything that was learned of three clusters says nothing of sixteen; the instance is named."""
     env = ClusterEnv([*drawn("network", 1, seed=0), *drawn("placement", 1, seed=0)])
     with pytest.raises(RejectedError, match="16 clusters") as failure:
         env.reset(seed=1)

@@ -73,7 +73,7 @@ def test_rewards_are_as_they_are_set() -> None:
 
 
 def test_nothing_is_better_than_the_first_of_the_list_to_the_policy_of_seaway() -> None:
-    """Nodes are listed by what they would lose, which is what that policy goes by."""
+    """Nodes are sorted by the value that they would lose, as in that policy."""
     (instance,) = drawn("placement", 1, seed=4)
     env, seaway = NodeEnv([instance]), Seaway(instance.mix)
     env.reset(seed=0)

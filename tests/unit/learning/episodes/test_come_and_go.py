@@ -32,7 +32,10 @@ def timed(instance: Instance, span_s: int) -> Instance:
 
 @pytest.mark.parametrize("kind", ["placement", "network", "any"])
 def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
-    """Who places all that fits, in the first cluster, comes to the same figures: counts, use, waits and the curve."""
+    """A user who places all that fits, in the first cluster, comes to the same figures.
+
+    Counts, use, waits and the curve.
+    """
     for plain in drawn(kind, 2, seed=6):
         instance = timed(plain, 500)
         episode = Episode(instance, EpisodeOptions(departures=True))
@@ -48,8 +51,8 @@ def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
             np.testing.assert_array_equal(getattr(own.curve, name), getattr(other.curve, name))
 
 
-def test_who_waits_is_offered_again_once_something_has_ended() -> None:
-    """The fifth of five halves comes back when the first has ended, and has waited that long then."""
+def test_a_waiting_user_is_offered_again_once_something_has_ended() -> None:
+    """The fifth of five halves returns when the first has ended, and has waited that long then."""
     episode = begun(halves(5, expected_duration_s=7), departures=True)
     for c in (0, 0, 1, 1):
         episode.place_in_cluster(c)
@@ -59,7 +62,7 @@ def test_who_waits_is_offered_again_once_something_has_ended() -> None:
     assert episode.fits
 
 
-def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -> None:
+def test_a_waiting_user_though_it_fits_returns_at_each_end_and_for_a_last_time() -> None:
     """No one waits for ever: once nothing runs that will end, waiting refuses."""
     episode = begun(halves(3, expected_duration_s=7), departures=True)
     assert not episode.wait()
@@ -74,7 +77,7 @@ def test_who_waits_though_it_fits_comes_back_at_each_end_and_for_a_last_time() -
     assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
 
 
-def test_who_may_wait_in_the_last_pass_is_told_as_it_is() -> None:
+def test_who_may_wait_in_the_last_pass_is_reported_as_it_is() -> None:
     """Before anybody is placed waiting refuses; behind one that is still to end it does not: that end comes."""
     episode = begun(halves(3, expected_duration_s=7), departures=True)
     for _ in range(3):
@@ -91,7 +94,7 @@ def test_who_may_wait_in_the_last_pass_is_told_as_it_is() -> None:
     assert episode.outcome("").counts.placed == 1
 
 
-def test_a_reset_turns_the_clock_back() -> None:
+def test_a_reset_rounds_the_clock_back() -> None:
     """A second play gives the same, jobs that ended included."""
     (plain,) = drawn("placement", 1, seed=3)
     episode = Episode(timed(plain, 300), EpisodeOptions(departures=True))

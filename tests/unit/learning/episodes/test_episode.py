@@ -62,13 +62,13 @@ def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
 
 
 def test_jobs_are_offered_as_often_as_the_options_say() -> None:
-    """With one offer a job that waits is refused at once; with three it comes back twice."""
+    """With one offer a job that waits is refused at once; with three it returns twice."""
     assert play(begun(halves(5), offers=1)) == 5
     assert play(begun(halves(5), offers=3)) == 7
 
 
 def test_a_job_that_waited_can_still_be_placed() -> None:
-    """What was put back although it fitted is placed at its second offer, and counts as placed."""
+    """Anything that was put back although it fitted is placed at its second offer, and counts as placed."""
     episode = begun(halves(1))
     assert not episode.wait()
     assert episode.place_in_cluster(1)
@@ -113,8 +113,8 @@ def test_a_job_that_fitted_when_it_waited_failed_if_it_never_runs() -> None:
     assert (counts.placed, counts.refused, counts.failed) == (4, 0, 1)
 
 
-def test_where_a_job_fits_is_said_by_cluster_and_by_node() -> None:
-    """A cluster fits where one of its nodes does; its first that does is told."""
+def test_where_a_job_fits_is_reported_by_cluster_and_by_node() -> None:
+    """A cluster fits where one of its nodes does; its first that does is reported."""
     parts = fleet(cluster(node(), node(gpu()), node(gpu())), cluster(node()))
     episode = begun(Instance("parts", parts, (job(gpus=1),)))
     assert episode.legal_clusters().tolist() == [True, False]
@@ -162,8 +162,8 @@ def test_a_reset_is_exact_and_what_was_remembered_is_forgotten() -> None:
         if name not in ("head", "log"):
             np.testing.assert_array_equal(table, old, err_msg=name)
     again = decide(episode.snapshot, episode.queue, policy)
-    anew = Snapshot(instance.fleet)
-    plan = decide(anew, JobQueue(anew, instance.jobs), make_policy("fgd", PolicyOptions(mix=instance.mix)))
+    fresh = Snapshot(instance.fleet)
+    plan = decide(fresh, JobQueue(fresh, instance.jobs), make_policy("fgd", PolicyOptions(mix=instance.mix)))
     np.testing.assert_array_equal(again.decisions, plan.decisions)
 
 
@@ -197,7 +197,7 @@ def test_plugins_are_shown_the_decision_at_hand() -> None:
 
 
 def test_an_episode_that_is_over_takes_no_decision() -> None:
-    """Whoever goes on by mistake is told."""
+    """Anyone who goes on by mistake is reported."""
     episode = begun(halves(1))
     episode.place_in_cluster(0)
     assert episode.done

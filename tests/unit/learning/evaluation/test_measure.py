@@ -68,7 +68,7 @@ def test_only_what_draws_lots_is_tried_with_every_seed() -> None:
 
 
 def test_what_was_trained_on_an_instance_is_known_by_its_content() -> None:
-    """A run is told by digests, whatever the folder is called; of a heuristic there is nothing to tell."""
+    """A run is reported by digests, whatever the folder is called; of a heuristic there is nothing to tell."""
     mine, other = instance("mine"), instance("other", cores=600)
     trained = Contestant("run", "cluster", Fake(), trained_on=Seen(frozenset([digest_of(instance("copy"))])))
     work = tasks([trained, Contestant("fake", "node", Fake())], [mine, other], [0])

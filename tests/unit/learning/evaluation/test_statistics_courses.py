@@ -33,7 +33,7 @@ def test_without_episodes_there_is_no_curve(tmp_path: Path) -> None:
     assert course_of([tmp_path / "absent.csv"]) is None
 
 
-def test_a_curve_is_smoothed_by_what_came_before() -> None:
+def test_a_curve_is_smoothed_by_cause_came_before() -> None:
     """Each value is the mean of itself and those before it, of 20 in all at most."""
     values = np.arange(300, dtype=np.float64)
     found = smoothed(values)

@@ -58,7 +58,7 @@ def test_a_ratio_to_the_best_packing_is_of_all_instances_or_of_none() -> None:
     assert summarise(rows[:1])[0].figures["ratio"].mean == 0.5
 
 
-def test_levels_are_told_apart() -> None:
+def test_levels_are_distinguished() -> None:
     """One policy at two levels is two lines."""
     rows = [Row("bestfit", level, "a", 0, placed=placed) for level, placed in (("node", 3), ("cluster", 4))]
     assert [(line.policy, line.level) for line in summarise(rows)] == [("bestfit", "cluster"), ("bestfit", "node")]

@@ -53,7 +53,7 @@ def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
     assert counts.placed == 2
 
 
-def test_decisions_are_timed_and_use_is_told_by_cluster() -> None:
+def test_decisions_are_timed_and_use_is_reported_by_cluster() -> None:
     """Median and 99th percentile in microseconds; the cluster that was chosen is full."""
     outcome = played(1)
     assert outcome.speed.p50_us is not None
@@ -63,7 +63,7 @@ def test_decisions_are_timed_and_use_is_told_by_cluster() -> None:
     assert outcome.used[3].tolist() == [0, 1]
 
 
-def test_decisions_of_a_heuristic_in_place_of_a_trained_policy_are_told() -> None:
+def test_decisions_of_a_heuristic_in_place_of_a_trained_policy_are_reported() -> None:
     """Figures that are not all the policy's own say so, with reasons."""
     watch = FallBacks()
     assert watch.reported() == ""

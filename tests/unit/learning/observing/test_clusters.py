@@ -33,7 +33,10 @@ def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None
 
 
 def test_of_what_is_free_only_nodes_that_fit_count() -> None:
-    """What is free elsewhere is of no use to the job; where it fits nowhere nothing is; without a job all is free."""
+    """Anything that is free elsewhere is of no use to the job.
+
+    Where it fits nowhere nothing is; without a job all is free.
+    """
     snapshot = Snapshot(fleet(cluster(node(gpu()), node()), cluster(node())))
     on_gpu, anywhere = JobQueue(snapshot, [job(gpus=1), job(cpu_milli=1)]).rows[:, 0]
     all_of, none_of = [1, 1, 1, 1], [0, 0, 0, 0]
@@ -85,7 +88,7 @@ def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
     assert shown[8:].tolist() == pytest.approx([0.1, 0, 0, 0])
 
 
-def test_a_job_asks_for_as_much_as_there_is_at_the_most() -> None:
+def test_a_job_requests_for_as_much_as_there_is_at_the_most() -> None:
     """So that figures stay within the space that an environment declares; a percentage is of a mean device."""
     two = Snapshot(fleet(cluster(node(gpu())), cluster(node(gpu()))))
     lines = JobQueue(two, [job(cpu_milli=10**9), job(gpus=1, gpu_memory_percent=50, gpu_milli=250)]).rows[:, 0]
@@ -124,7 +127,7 @@ def test_who_names_no_gateway_crosses_no_link() -> None:
 
 
 def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
-    """What a job took of a link is gone for the next."""
+    """Anything that a job took of a link is gone for the next."""
     near = fleet(cluster(node(), gateway="gw"), links=[Link("user", "gw", MS, bandwidth_mbps=2_000)])
     jobs = tuple(job(f"job-{at}", gateway="user", min_bandwidth_mbps=1_000) for at in range(2))
     episode = Episode(Instance("near", near, jobs))
@@ -133,8 +136,8 @@ def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
     assert observe_network(episode.snapshot, episode.line)[7] == 0.5
 
 
-def test_links_that_were_measured_anew_are_shown_anew() -> None:
-    """What was worked out of the old ones is not used again."""
+def test_links_that_were_measured_again_are_shown_again() -> None:
+    """Anything that was worked out of the old ones is not used again."""
     snapshot = linked()
     line = int(JobQueue(snapshot, [job(gateway="user", max_latency_ns=MS)]).rows[0, 0])
     observe_network(snapshot, line)

@@ -107,7 +107,7 @@ def test_a_job_has_each_device_once() -> None:
 
 
 def test_jobs_without_cores_go_first() -> None:
-    """A device whose cores are all given out takes no one else: who asks for no cores is put there before."""
+    """A device without free cores accepts no other job; jobs without cores are placed there before."""
     jobs = [small(gpu_milli=600), small(gpu_milli=400), small(gpu_milli=0)]
     packing = best_packing(named(jobs, fleet(ten_gb())), seconds=1)
     assert packing.count == 3
@@ -153,8 +153,8 @@ class Counted(PackingState):
         return super().put(order)
 
 
-def test_told_on_the_way() -> None:
-    """Who listens hears of more and more jobs, and of the end."""
+def test_reported_on_the_way() -> None:
+    """A user who listens observes of more and more jobs, and of the end."""
     jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
     steps: list[Step] = []
     packing = best_packing(named(jobs, fleet(ten_gb(2), ten_gb(1))), 1, listener=steps.append)
@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_no_packing() -> None:
 
 
 def test_jobs_of_several_replicas_are_rejected() -> None:
-    """Who asks for a packing of jobs with several replicas is told which job that is."""
+    """A user who asks for a packing of jobs with several replicas is reported which job that is."""
     with pytest.raises(RejectedError, match="job-0"):
         best_packing(named([job(replicas=2)], fleet(node())), seconds=1)
 

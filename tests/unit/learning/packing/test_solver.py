@@ -58,7 +58,7 @@ def test_the_largest_sum_is_found_and_proven() -> None:
 
 
 @needs_ortools
-def test_lower_limits_are_kept() -> None:
+def test_lower_limits_are_stored() -> None:
     """A sum that has to reach something does, though more would fit without."""
     programme = knapsack()
     programme.limit([(1, 1)], 4, least=2)
@@ -75,15 +75,15 @@ def test_without_a_solution_there_are_no_values() -> None:
 
 
 @needs_ortools
-def test_errors_come_back() -> None:
-    """What the solver raises is raised here."""
+def test_errors_return() -> None:
+    """Anything that the solver raises is raised here."""
     programme = knapsack()
     programme.goal = [7]
     with pytest.raises(IndexError):
         solve(programme, EFFORT)
 
 
-def test_without_ortools_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ortools_it_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where OR-Tools is missing, one line names the extra."""
     monkeypatch.setitem(sys.modules, "ortools", None)
     with pytest.raises(RejectedError, match=r"pip install 'seaway\[learn\]'"):
@@ -91,7 +91,7 @@ def test_without_ortools_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 @needs_ortools
-def test_a_solver_that_dies_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_solver_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A process that is killed, as for want of memory, fails the one solution that it was asked for."""
     (tmp_path / "dies.py").write_text("import os; os.kill(os.getpid(), 9)", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

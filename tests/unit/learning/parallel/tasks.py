@@ -1,4 +1,4 @@
-"""What workers of the tests do; in a file of its own, so that they find it."""
+"""Anything that workers of the tests do; in a file of its own, so that they find it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def refuse(name: str) -> None:
     raise RejectedError(f"{name} will not do", where="--name")
 
 
-def who_waits(role_and_pipe: tuple[str, Path]) -> int:
-    """Write the number of this process into a pipe and wait for ever; or return the number that stands there."""
+def a_waiting_user(role_and_pipe: tuple[str, Path]) -> int:
+    """Write the number of this process into a pipe and wait for ever; or return the number that is present."""
     role, pipe = role_and_pipe
     if role == "reads":
         return int(pipe.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.parallel import LOCAL, OverRay, Processes, Serial, Spread, Tell, choose_spread, in_order
-from tests.unit.learning.parallel.tasks import die, drawn, first_try_dies, refuse, who_waits
+from tests.unit.learning.parallel.tasks import a_waiting_user, die, drawn, first_try_dies, refuse
 
 Make = Callable[[Tell], Spread]
 
@@ -33,7 +33,7 @@ def two_machines() -> Iterator[str]:
 
 @pytest.fixture(params=["processes", pytest.param("ray", marks=pytest.mark.slow)])
 def make(request: pytest.FixtureRequest) -> Make:
-    """What makes a spread that tells of its workers."""
+    """Anything that makes a spread that tells of its workers."""
     if request.param == "processes":
         return lambda tell: Processes(2, tell)
     address = request.getfixturevalue("two_machines")
@@ -41,7 +41,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def test_spread_or_not_the_results_are_the_same(make: Make) -> None:
-    """The same seeds give the same numbers, whoever works on them and whoever is ready first."""
+    """The same seeds give the same numbers, anyone who works on them and anyone who is ready first."""
     seeds = [7, 1, 12, 7, 5]
     here = list(in_order(Serial().map(drawn, seeds)))
     assert list(in_order(make(pytest.fail).map(drawn, seeds))) == here
@@ -57,7 +57,7 @@ def test_ray_needs_no_cluster() -> None:
 
 
 def test_what_a_dead_worker_had_is_tried_again(make: Make, tmp_path: Path) -> None:
-    """Where a worker is killed, that is told, and another one does what it had."""
+    """Where a worker is killed, that is reported, and another one does what it had."""
     reported: list[str] = []
     paths = [tmp_path / name for name in "ab"]
     paths[1].touch()
@@ -67,25 +67,25 @@ def test_what_a_dead_worker_had_is_tried_again(make: Make, tmp_path: Path) -> No
 
 
 def test_what_kills_two_workers_is_given_up(make: Make, tmp_path: Path) -> None:
-    """What kills the second worker too ends it all, with an error that says which it was."""
+    """Anything that kills the second worker too ends it all, with an error that says which it was."""
     reported: list[str] = []
     with pytest.raises(UnavailableError, match="at 1 of 1, and so did one before it"):
         list(make(reported.append).map(die, [tmp_path]))
     assert len(reported) == 1
 
 
-def test_errors_come_back_as_they_were(make: Make) -> None:
-    """What a task raises is raised where the work was given, with all that it says."""
+def test_errors_return_as_they_were(make: Make) -> None:
+    """Anything that a task raises is raised where the work was given, with all that it says."""
     with pytest.raises(RejectedError, match="this will not do") as caught:
         list(make(pytest.fail).map(refuse, ["this"]))
     assert caught.value.where == "--name"
 
 
-def test_nobody_works_on_when_nobody_asks(tmp_path: Path) -> None:
-    """Who stops asking ends the processes, those that are at work too."""
+def test_no_one_works_on_when_no_one_requests(tmp_path: Path) -> None:
+    """A user who stops asking ends the processes, those that are at work too."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    results = Processes(2, pytest.fail).map(who_waits, [("reads", pipe), ("waits", pipe)])
+    results = Processes(2, pytest.fail).map(a_waiting_user, [("reads", pipe), ("waits", pipe)])
     _, process = next(results)
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):
@@ -104,12 +104,12 @@ def test_one_worker_needs_no_process() -> None:
 
 
 def test_no_worker_does_nothing() -> None:
-    """Who asks for no worker at all is told that there must be one."""
+    """A user who asks for no worker at all is reported that there must be one."""
     with pytest.raises(RejectedError, match="0 is not at least 1"):
         choose_spread(0, None, pytest.fail)
 
 
-def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_it_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Ray is not installed, the error says which extra brings it."""
     monkeypatch.setattr("seaway.learning.parallel.find_spec", lambda _: None)
     with pytest.raises(RejectedError, match=r"seaway\[ray\]"):

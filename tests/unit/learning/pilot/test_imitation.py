@@ -1,4 +1,4 @@
-"""What `pilot` learns from packings."""
+"""Anything that `pilot` learns from packings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def agreement(weights: PilotWeights, taught: list[Lesson]) -> tuple[float, float
 
 
 def test_a_packing_teaches_each_job_that_fits_when_it_comes() -> None:
-    """Who is left out waits; who is in takes the packing's node, if shown; and the fleet fills as it is packed."""
+    """A user who is left out waits.
+
+    Who is in takes the packing's node, if shown; and the fleet fills as it is packed.
+    """
     (instance,) = drawn("network", 1, seed=3)
     packing = best_packing(instance, 1.0)
     taught = lessons(instance, packing)
@@ -90,7 +93,7 @@ def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_lear
     from seaway.learning.pilot.train import PilotLearner
 
     class Observation(NullListener):
-        """Hears what is being done."""
+        """Observes what is being done."""
 
         def __init__(self) -> None:
             self.texts: list[str] = []

@@ -97,7 +97,7 @@ def test_scores_follow_nodes_into_another_order() -> None:
 
 
 def test_small_jobs_and_empty_fleets_never_wait() -> None:
-    """However much the network wishes to, the smaller half of jobs, and any job on a free fleet, is placed."""
+    """However much the network options to, the smaller half of jobs, and any job on a free fleet, is placed."""
     weights = any_weights()
     weights.wait_skip[-1] = 1000.0
     nodes, job = figures(3)
@@ -107,8 +107,8 @@ def test_small_jobs_and_empty_fleets_never_wait() -> None:
         assert (run_network(weights, nodes, job, 3, scores) > 0) == waits
 
 
-def test_board_begins_anew_each_time_and_waiting_is_offered_once_more(instance: Instance) -> None:
-    """The same weights play the same episode again; who never waits plays as if no one might."""
+def test_board_begins_again_each_time_and_waiting_is_offered_once_more(instance: Instance) -> None:
+    """Equal weights play equal episodes; without waiting, a policy plays as if waiting were not allowed."""
     weights = any_weights()
     environment = BatchEnvironment(instance)
     assert environment.play(weights, waiting=True) == environment.play(weights, waiting=True)
@@ -169,8 +169,8 @@ def test_an_instance_on_which_all_do_alike_says_nothing() -> None:
     assert utilities(gains[:, :1]).tolist() == [0.0, 0.0]
 
 
-def test_vector_of_changing_weights_comes_back() -> None:
-    """What evolution changes is taken out of the network and put back without loss; the rest stays."""
+def test_vector_of_changing_weights_returns() -> None:
+    """Anything that evolution changes is taken out of the network and put back without loss; the rest stays."""
     weights = any_weights()
     again = changed(first_weights(16, 2, 3)._replace(**weights._asdict()), changing(weights))
     assert all(np.allclose(*pair, atol=1e-6) for pair in zip(weights, again, strict=True))

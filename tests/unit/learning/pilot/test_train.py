@@ -40,7 +40,7 @@ def test_a_learner_that_goes_on_is_the_one_that_never_stopped() -> None:
 
 
 def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
-    """It is said after the generation in which they were lost, and not when the policy is written at the end."""
+    """It is reported after the generation in which they were lost, and not when the policy is written at the end."""
     from seaway.learning.pilot.train import PilotLearner
 
     learner = PilotLearner(PilotSettings(pairs=1, batch=1), drawn("network", 1, seed=2), seed=4)

@@ -21,7 +21,7 @@ DIGEST = "0123456789ab" + 52 * "c"
 
 
 class Time:
-    """A monotonic clock that goes on when it is told to."""
+    """A monotonic clock that goes on when it is asked to."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -49,7 +49,7 @@ class Model:
         return self.answer(inputs)
 
     def run_within(self, inputs: Mapping[str, Float32], seconds: float) -> Mapping[str, Float32]:
-        """Answer; be stopped where that is told of."""
+        """Answer; be stopped where that is informed of."""
         self.seconds = seconds
         return self.run(inputs)
 
@@ -81,7 +81,7 @@ class Judged:
 
     @property
     def fallbacks(self) -> dict[Reason, int]:
-        """How often something else decided, by reason."""
+        """The way how often something else decided, by reason."""
         return {reason: count for each in self.counts.counted().values() for reason, count in each.fallbacks.items()}
 
 

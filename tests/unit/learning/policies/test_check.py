@@ -16,12 +16,12 @@ from tests.fakes.policies import cluster_policy, node_policy, policy_file
 
 
 def test_sound_policies_pass() -> None:
-    """What may be used here passes, and nothing is said."""
+    """Anything that may be used here passes, and nothing is reported."""
     try_in_subprocess(pack(cluster_policy()))
 
 
-def test_the_reason_comes_back() -> None:
-    """What is refused there is refused here, with the same words."""
+def test_the_reason_returns() -> None:
+    """Anything that is refused there is refused here, with the same words."""
     with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
         try_in_subprocess(pack(cluster_policy())[:-1])
 

@@ -1,4 +1,4 @@
-"""Policy files: what is written comes back, and what was changed does not."""
+"""Policy files: what is written returns, and what was changed does not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def members_of(file: PolicyFile) -> Members:
 
 
 @pytest.mark.parametrize("file", [cluster_policy(network=True), node_policy()], ids=["cluster", "node"])
-def test_what_is_written_comes_back(file: PolicyFile, tmp_path: Path) -> None:
+def test_what_is_written_returns(file: PolicyFile, tmp_path: Path) -> None:
     """A file says and decides what the policy does that was written, and is the same bytes each time."""
     path = tmp_path / "new" / "tiny.policy"
     write_policy(path, file)
@@ -48,13 +48,13 @@ def test_what_is_written_comes_back(file: PolicyFile, tmp_path: Path) -> None:
 
 
 def test_other_weights_have_another_digest() -> None:
-    """Two policies that say the same of themselves and decide differently are told apart."""
+    """Two policies that say the same of themselves and decide differently are distinguished."""
     assert cluster_policy(seed=1).digest != cluster_policy(seed=2).digest
 
 
 @pytest.mark.parametrize("retained", [0, 1, 30, 0.5, 0.99])
 def test_truncated_files_are_refused(retained: float) -> None:
-    """A file that ends too early is told apart from a whole one."""
+    """A file that ends too early is distinguished from a whole one."""
     whole = pack(cluster_policy())
     with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
         read_policy(whole[: int(retained * len(whole)) if retained < 1 else int(retained)])
@@ -80,7 +80,7 @@ def test_archives_of_something_else_are_refused(members: Members, says: str) -> 
 
 
 def test_archives_are_not_unpacked() -> None:
-    """A compressed archive, which could hold more than there is memory, is refused by what it says of itself."""
+    """A compressed archive, which could exceed the memory, is refused because of its directory."""
     bomb = zipped({**members_of(cluster_policy()), MODEL: b"\0" * (8 << 20)}, compression=zipfile.ZIP_DEFLATED)
     assert len(bomb) < 100_000
     with pytest.raises(RejectedError, match="compressed or encrypted"):
@@ -101,7 +101,7 @@ def test_names_that_stand_twice_are_refused() -> None:
 
 
 def test_huge_files_are_not_read(tmp_path: Path) -> None:
-    """What is larger than a policy file can be is refused by its size."""
+    """Anything that is larger than a policy file can be is refused by its size."""
     path = tmp_path / "huge.policy"
     with path.open("wb") as huge:
         huge.truncate(LARGEST_FILE + 1)
@@ -129,7 +129,7 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
     ],
 )
 def test_manifests_that_do_not_hold_are_refused(changes: dict[str, Any], says: str) -> None:
-    """What a file says of itself has to make sense, and to be so."""
+    """Anything that a file says of itself has to make sense, and to be so."""
     file = cluster_policy()
     reported = PolicyFile(replace(file.manifest, **changes), file.model, file.trials)
     with pytest.raises(RejectedError, match=says):

@@ -133,7 +133,10 @@ def test_scores_of_other_nodes_are_the_heuristics() -> None:
 
 
 def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_aside() -> None:
-    """What took longer than the budget does not count; after some in a row the policy is not asked for a while."""
+    """Anything that took longer than the budget does not count.
+
+    After some in a row the policy is not asked for a while.
+    """
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=5, failure_threshold=2, cooldown_s=30))
     quick = judged.model.answer
 
@@ -187,7 +190,7 @@ def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
 
 
 def test_without_a_budget_nothing_is_stopped() -> None:
-    """What is decided depends on no clock then."""
+    """Anything that is decided depends on no clock then."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=0))
     assert where(decided(judged)) == ["b1"]
     assert judged.model.seconds == 0
@@ -206,13 +209,13 @@ def test_a_good_answer_in_between_is_no_strike() -> None:
 
 
 def test_an_explanation_says_that_the_heuristic_would_decide() -> None:
-    """Who asks why is told that the policy would not decide, and for what reason."""
+    """A user who asks why is reported that the policy would not decide, and for what reason."""
     reported = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
     assert summary(reported).endswith("; seaway decides instead of apprentice: its answer is not a number")
 
 
 def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
-    """Every fall-back is counted, and only the first of its kind in ten minutes is logged."""
+    """Every fallback is counted, and only the first of its kind in ten minutes is logged."""
     time = Time()
     counts = Counts(time)
     with caplog.at_level(logging.WARNING):
@@ -233,5 +236,5 @@ def test_a_policy_that_was_trained_on_other_figures_is_refused() -> None:
 
 
 def test_the_edition_is_the_model() -> None:
-    """Two policies of one name are told apart by their models."""
+    """Two policies of one name are distinguished by their models."""
     assert Judged(prefers(0)).profile.title == "apprentice@0123456789ab"

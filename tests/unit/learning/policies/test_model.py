@@ -1,4 +1,4 @@
-"""Which models are refused, and why."""
+"""The models are refused, and why."""
 
 # ruff: noqa: ANN401  # messages that protobuf makes have no types
 
@@ -130,14 +130,14 @@ SPOILT: list[tuple[Spoil, str]] = [
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILT, ids=range(len(SPOILT)))
 def test_models_that_policies_may_not_be_are_refused(spoil: Spoil, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a policy does not need a model may not have; it is refused with the reason, and never loaded."""
+    """Anything that a policy does not need a model may not have; it is refused with the reason, and never loaded."""
     monkeypatch.setattr(check, "Session", None)
     with pytest.raises(RejectedError, match=says):
         check_policy(spoiled(spoil))
 
 
 def test_parts_that_are_not_known_are_refused() -> None:
-    """What this reader does not know the runtime might: nothing gets there that was not looked at."""
+    """Anything that this reader does not know the runtime might: nothing gets there that was not looked at."""
     file = cluster_policy()
     with pytest.raises(RejectedError, match="parts that no policy needs"):
         check_policy(policy_file(file.manifest, file.model + b"\x32\x01x", file.trials))
@@ -199,7 +199,7 @@ def test_a_run_that_is_stopped_stops_no_other() -> None:
 
 
 def test_a_run_that_fails_in_time_was_not_stopped() -> None:
-    """What the model says is wrong stays what is said."""
+    """Anything that the model says is wrong stays what is reported."""
     with pytest.raises(RejectedError, match="the model fails") as caught:
         Session(node_policy()).run_within({}, 30)
     assert not isinstance(caught.value, StoppedError)
@@ -229,7 +229,7 @@ def test_inputs_of_another_shape_are_refused() -> None:
             session.run(wrong)
 
 
-def test_answers_may_be_off_by_what_processors_differ() -> None:
+def test_answers_may_be_off_by_cause_processors_differ() -> None:
     """A trial passes with the last digits different, and not with another answer or other outputs."""
     trial = Trial({}, {"action": np.array([[0.5]], np.float32)})
     assert trial.reproduced_by({"action": np.array([[0.5002]], np.float32)})
@@ -240,7 +240,7 @@ def test_answers_may_be_off_by_what_processors_differ() -> None:
 
 
 def test_figures_are_those_that_policies_are_shown() -> None:
-    """What files are checked by without the engine agrees with what the engine shows."""
+    """Anything that files are checked by without the engine agrees with what the engine shows."""
     assert {Level.CLUSTER: clusters.VERSION, Level.NODE: nodes.VERSION} == FEATURES
     assert (nodes.FIGURES, nodes.JOB_FIGURES) == (NODE_FIGURES, JOB_FIGURES)
     for network in (False, True):

@@ -1,4 +1,4 @@
-"""What takes too long is told to stop, by one thread for all."""
+"""Anything that takes too long is asked to stop, by one thread for all."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SHORT_S = 0.02
 
 
 class Run:
-    """Notes that it was told to stop."""
+    """Notes that it was asked to stop."""
 
     def __init__(self) -> None:
         self.reported = threading.Event()
 
     @property
     def terminate(self) -> bool:
-        """Whether it was told to stop."""
+        """A check whether it was asked to stop."""
         return self.reported.is_set()
 
     @terminate.setter
@@ -46,7 +46,7 @@ class Clock:
         return monotonic()
 
 
-def test_what_takes_too_long_is_told_to_stop_and_nothing_else_is() -> None:
+def test_what_takes_too_long_is_asked_to_stop_and_nothing_else_is() -> None:
     """Each run has its own end, in whichever order they came, and one without an end in sight goes on."""
     watchdog = Watchdog()
     endless, late, soon = Run(), Run(), Run()
@@ -56,7 +56,7 @@ def test_what_takes_too_long_is_told_to_stop_and_nothing_else_is() -> None:
     assert not endless.terminate
 
 
-def test_a_run_that_ended_in_time_is_never_told_to_stop() -> None:
+def test_a_run_that_ended_in_time_is_never_reported_to_stop() -> None:
     """Nothing is left of it: a later run is stopped, and it is not."""
     watchdog = Watchdog()
     ended, failed, after = Run(), Run(), Run()
@@ -71,7 +71,7 @@ def test_a_run_that_ended_in_time_is_never_told_to_stop() -> None:
 
 
 def test_runs_of_several_threads_are_watched_over_at_once() -> None:
-    """Whoever begins first, each thread's run is stopped at its time."""
+    """Anyone who begins first, each thread's run is stopped at its time."""
     watchdog = Watchdog()
     reported: list[bool] = []
 

@@ -42,7 +42,7 @@ def line(key: Ed25519PrivateKey, name: str = "") -> str:
 
 
 @pytest.mark.parametrize("form", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
-def test_signed_policies_are_taken_from_who_is_trusted(form: PrivateFormat) -> None:
+def test_signed_policies_of_trusted_keys_are_accepted(form: PrivateFormat) -> None:
     """A signature by a trusted key passes, whichever way the key is kept; no other does, and none at all neither."""
     plain = cluster_policy()
     signed = read_policy(pack(sign(plain, pem(KEY, form))))
@@ -78,13 +78,13 @@ def test_signatures_that_do_not_hold_are_refused() -> None:
     ],
 )
 def test_signatures_that_are_none_are_refused(signature: bytes) -> None:
-    """What stands where a signature stands must be one."""
+    """Anything that stands where a signature stands must be one."""
     with pytest.raises(RejectedError, match=r"signature\.json"):
         read_policy(pack(replace(cluster_policy(), signature=signature)))
 
 
 def test_keys_that_cannot_sign_are_refused() -> None:
-    """A key with a passphrase, of another kind, or none is told apart from one that signs."""
+    """A key with a passphrase, of another kind, or none is distinguished from one that signs."""
     curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for key, says in (
         (pem(KEY, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")), "passphrase"),
@@ -98,7 +98,7 @@ def test_keys_that_cannot_sign_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["ssh-rsa AAAA", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-ed25519 !!!", "nonsense"])
 def test_lines_that_are_no_keys_are_refused(text: str) -> None:
-    """A line that is not a key is told with its number, as it would let policies in or keep them out by mistake."""
+    """A line that is not a key is reported with its number, as it would let policies in or keep them out by mistake."""
     with pytest.raises(RejectedError, match="line 2: is not a key"):
         read_trusted(f"{line(KEY)}\n{text}\n")
     with pytest.raises(RejectedError, match="has no key in it"):

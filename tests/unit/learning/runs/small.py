@@ -47,7 +47,7 @@ def small_run(algo: str, *folders: Path, **given: object) -> Run:
 
 
 class Notes(NullListener):
-    """A listener that notes what it is told, and ends the run after some episode."""
+    """A listener that notes what it is reported, and ends the run after some episode."""
 
     def __init__(self, until: int = 0) -> None:
         self.until = until
@@ -58,7 +58,7 @@ class Notes(NullListener):
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]  # what a class has as a value, this works out
-        """Whether that episode is over."""
+        """A check whether that episode is over."""
         return bool(self.until) and len(self.rows) >= self.until
 
     def begins(self, plan: Plan) -> None:

@@ -35,7 +35,7 @@ def test_plain_ddpg_has_neither_attention_nor_expert() -> None:
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_names_of_settings_are_of_one_part_only(algo: str) -> None:
-    """A name that two parts had could not be told apart."""
+    """A name that two parts had could not be distinguished."""
     record = record_of(new_run(algo, ["x"], [], {}))
     names = [name for part in ("learner", "episode", "settings") for name in record[part]]
     assert len(names) == len(set(names))
@@ -43,7 +43,7 @@ def test_names_of_settings_are_of_one_part_only(algo: str) -> None:
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_a_run_is_the_same_after_it_was_written_down(algo: str) -> None:
-    """What JSON makes of it is read back as it was."""
+    """Anything that JSON makes of it is read back as it was."""
     own = {"width": 8} if algo == "pilot" else {"hidden": "4-5", "offers": 1}
     run = new_run(algo, ["x", "y"], ["any"], {"seed": 3, **own})
     assert run_of(json.loads(json.dumps(record_of(run)))) == run
@@ -51,7 +51,7 @@ def test_a_run_is_the_same_after_it_was_written_down(algo: str) -> None:
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_every_figure_that_can_be_set_has_a_range_and_begins_within(algo: str) -> None:
-    """What makes no sense is refused where it is typed, and not found out by a run that ends in the middle."""
+    """Anything that makes no sense is refused where it is typed, and not found out by a run that ends in the middle."""
     run = new_run(algo, ["x"], [], {})
     for part in (getattr(run, each) for each in PARTS):
         kinds = get_type_hints(type(part))
@@ -91,7 +91,7 @@ def test_the_pilot_is_not_begun_with_figures_that_it_cannot_learn_by(given: dict
     ],
 )
 def test_a_run_that_could_not_learn_is_not_begun(algo: str, given: dict[str, object], says: str) -> None:
-    """What never learns, or ends in torch, is said where the settings are given, by the name of one that was."""
+    """Settings that cannot learn are rejected where they are given, with the name of a given one."""
     with pytest.raises(RejectedError) as error:
         new_run(algo, ["x"], [], given)
     assert str(error.value).startswith(says)
@@ -117,7 +117,7 @@ def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, ob
         ("pilot", {"packings": 2, "packing_s": 1.0}, set()),
     ],
 )
-def test_settings_that_nothing_asks_for_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:
+def test_settings_that_nothing_requests_for_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:
     """Of those that were given, with the others as they are."""
     assert unused(new_run(algo, ["x"], [], given).learner, given).keys() == idle
 
@@ -143,14 +143,14 @@ def test_a_setting_that_is_gone_is_named() -> None:
     ],
 )
 def test_what_cannot_be_is_rejected(algo: str, instances: list[str], given: dict[str, object], says: str) -> None:
-    """Each mistake is said with the option that has it."""
+    """Each mistake is reported with the option that has it."""
     with pytest.raises(RejectedError) as error:
         new_run(algo, instances, [], given)
     assert str(error.value).startswith(says)
 
 
 def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
-    """How long it goes may change; what it learns by may not, and all of that is told."""
+    """The way how long it goes may change; what it learns by may not, and all of that is reported."""
     before = new_run("eade-ddpg", ["x"], [], {"episodes": 5})
     assert going_on(before, {"episodes": 9, "batch": 256}).settings.episodes == 9
     with pytest.raises(RejectedError) as error:
@@ -160,7 +160,7 @@ def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
 
 
 def test_the_command_says_all_that_is_not_as_usual() -> None:
-    """Who types it gets the same run."""
+    """A user who types it gets the same run."""
     run = new_run("td3", ["a b", "c"], ["any"], {"hidden": "4-5", "seed": 3})
     words = shlex.split(command_of(run, Path("runs/x")))
     assert words == [

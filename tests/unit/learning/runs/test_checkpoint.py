@@ -50,7 +50,7 @@ def test_a_kill_while_it_is_written_leaves_the_old_one(tmp_path: Path, monkeypat
 
 
 class Bomb:
-    """What a pickle can do: it calls any function when it is read."""
+    """Anything that a pickle can do: it calls any function when it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class Bomb:
 
 
 def test_a_file_that_would_run_something_is_refused(tmp_path: Path) -> None:
-    """Nothing that stands in a checkpoint is called, whether torch wrote it or not."""
+    """Nothing that is in a checkpoint is called, whether torch wrote it or not."""
     trace = tmp_path / "ran"
     with (tmp_path / "plain.pt").open("wb") as file:
         pickle.dump({"x": Bomb(trace)}, file)

@@ -33,7 +33,7 @@ def steps(folder: Path, name: str) -> list[int]:
     return [each.step for each in read.Scalars(name)]
 
 
-def test_curves_have_what_is_known_of_each_episode(tmp_path: Path) -> None:
+def test_curves_have_the_known_state_of_each_episode(tmp_path: Path) -> None:
     """Evaluations stand where there was one."""
     write(tmp_path, 0, 1, 2, 3, 4)
     assert steps(tmp_path, "episode/placed") == steps(tmp_path, "learning/critic_loss") == [1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""What a policy file says of the run that it is of."""
+"""Anything that a policy file says of the run that it is of."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_curve_has_the_evaluations_of_a_run_in_order() -> None:
     assert curve_of([]) == ()
 
 
-def test_of_very_many_evaluations_some_stand_in_the_file_with_the_first_and_the_last() -> None:
+def test_of_very_many_evaluations_some_are_in_the_file_with_the_first_and_the_last() -> None:
     """A file stays small, however long the run was; what is left is spread evenly."""
     episodes = [each.episode for each in curve_of([line(at, "1") for at in range(1, 1001)])]
     assert (len(episodes), episodes[0], episodes[-1]) == (MAX_POINTS, 1, 1000)

@@ -1,4 +1,4 @@
-"""Settings are read as they are meant, or it is said what is wrong with them."""
+"""Settings are read as they are meant, or it is reported what is wrong with them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Knobs:
 
 
 def test_text_is_read_by_the_type_of_the_setting() -> None:
-    """What is typed becomes numbers, truth, text, and sizes with dashes between them."""
+    """Anything that is typed becomes numbers, truth, text, and sizes with dashes between them."""
     typed = {"batch": "1_000", "discount": "1e-1", "hidden": "128-64", "loud": "yes", "word": "12"}
     assert changed(Knobs(), typed, str) == Knobs(1000, 0.1, 0.1, (128, 64), True, "12")
 
 
 def test_values_as_json_has_them_are_taken() -> None:
-    """What was written down as JSON is what it was."""
+    """Anything that was written down as JSON is what it was."""
     assert changed(Knobs(), {"batch": 3, "discount": 1, "hidden": [4, 5]}, str) == Knobs(3, 1.0, hidden=(4, 5))
 
 
@@ -60,7 +60,7 @@ def test_a_value_that_makes_no_sense_is_rejected(name: str, value: object, says:
     assert str(error.value) == f"--{name}: {says}"
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     """No one has to try once for each mistake."""
     with pytest.raises(RejectedError) as error:
         changed(Knobs(), {"batch": "x", "discount": "y"}, str)
@@ -79,8 +79,8 @@ def test_what_is_no_pair_is_rejected(texts: list[str]) -> None:
         read_pairs(texts, "--set")
 
 
-def test_an_unknown_name_is_told_with_the_one_that_was_meant() -> None:
-    """Who mistypes a name reads the right one, and who guesses reads all."""
+def test_an_unknown_name_is_reported_with_the_one_that_was_meant() -> None:
+    """A user who mistypes a name reads the right one, and who guesses reads all."""
     assert "did you mean 'batch'?" in str(unknown("bach", ["batch", "hidden"], "it", ""))
     assert "available: batch, hidden" in str(unknown("zzz", ["batch", "hidden"], "it", ""))
 

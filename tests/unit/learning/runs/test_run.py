@@ -53,7 +53,7 @@ def _without_policy_files(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two states are the same, to the bit."""
+    """A check whether two states are the same, to the bit."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -74,7 +74,7 @@ def learned(path: Path) -> list[dict[str, str]]:
 
 
 def test_there_is_a_small_run_of_each_algorithm() -> None:
-    """What holds for one has to hold for all."""
+    """Anything that holds for one has to hold for all."""
     assert set(ALGOS) == set(SETTINGS)
 
 
@@ -144,7 +144,7 @@ def test_a_run_keeps_what_it_hangs_on_and_what_it_learned(toy: Path, tmp_path: P
 @pytest.mark.usefixtures("policy_files")
 @pytest.mark.parametrize("algo", [name for name in SETTINGS if name != "pilot"])
 def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path: Path) -> None:
-    """What is exported is what was evaluated: its trials answer as the best weights do."""
+    """Anything that is exported is what was evaluated: its trials answer as the best weights do."""
     run = small_run(algo, toy)
     reached = train(run, tmp_path / "run")
     learner = make_learner(run, read_all(run))
@@ -158,7 +158,7 @@ def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path:
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "td3"])
-def test_weights_that_are_no_numbers_are_said_to_have_diverged(algo: str, toy: Path) -> None:
+def test_weights_that_are_no_numbers_are_reported_to_have_diverged(algo: str, toy: Path) -> None:
     """Where they first decide something, be it in an evaluation, and with what helps."""
     run = small_run(algo, toy)
     learner = make_learner(run, read_all(run))
@@ -214,8 +214,8 @@ def test_a_stop_before_weights_come_again_that_a_kill_left_is_no_mistake(toy: Pa
     assert (reached.unfinished, reached.policy) == (True, None)
 
 
-def test_a_run_that_is_stopped_while_it_prepares_begins_anew(toy: Path, tmp_path: Path) -> None:
-    """Half of the lessons are never kept as if they were all: who goes on is where the uninterrupted run would be."""
+def test_a_run_that_is_stopped_while_it_prepares_begins_again(toy: Path, tmp_path: Path) -> None:
+    """A partial set of lessons is never stored: a resumed run equals the uninterrupted one."""
     run = small_run("pilot", toy, packings=1, packing_s=0.1)
     reached = train(run, tmp_path / "stopped", Hasty())
     assert (reached.episodes, reached.unfinished) == (0, True)
@@ -258,16 +258,16 @@ def test_one_process_at_a_time_trains_in_a_folder(toy: Path, tmp_path: Path) -> 
 
 
 def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Path) -> None:
-    """Who is slower finds the run that has begun while it read its instances, and leaves that as it is."""
+    """A user who is slower finds the run that has begun while it read its instances, and leaves that as it is."""
     folder, first = RunFolder(tmp_path / "run"), small_run("ppo", toy)
 
-    class Rival(NullListener):
+    class Baseline(NullListener):
         def doing(self, text: str) -> None:
             with folder.locked():
                 folder.write_config(first, {})
 
     with pytest.raises(RejectedError, match="has a run already"):
-        train(small_run("td3", toy), folder.path, Rival())
+        train(small_run("td3", toy), folder.path, Baseline())
     assert folder.read_config()[0] == first
 
 
@@ -296,7 +296,7 @@ def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) ->
 def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
     left: str, toy: Path, tmp_path: Path
 ) -> None:
-    """A run starts over only where nothing is lost by it; what is there is named, and stays as it is."""
+    """A run starts over only where nothing is lost by it; the present state is named, and stays as it is."""
     run = small_run("ddpg", toy)
     train(run, tmp_path / "run", Notes(until=2))
     (tmp_path / "run" / "best.policy").touch()
@@ -321,7 +321,7 @@ def test_a_checkpoint_without_a_configuration_is_not_written_over(toy: Path, tmp
         train(run, tmp_path / "run")
 
 
-def test_a_run_with_a_configuration_alone_begins_anew(toy: Path, tmp_path: Path) -> None:
+def test_a_run_with_a_configuration_alone_begins_again(toy: Path, tmp_path: Path) -> None:
     """It was ended before its first episode was over, and nothing is lost."""
     RunFolder(tmp_path).write_config(
         small_run("ddpg", toy, episodes=1), {"toy": digest_of(*read_all(small_run("ddpg", toy)))}
@@ -330,7 +330,7 @@ def test_a_run_with_a_configuration_alone_begins_anew(toy: Path, tmp_path: Path)
     assert resume(tmp_path, {}).episodes == 1
 
 
-def test_the_first_episode_is_kept_whatever_happens_after_it(toy: Path, tmp_path: Path) -> None:
+def test_the_first_episode_is_stored_whatever_happens_after_it(toy: Path, tmp_path: Path) -> None:
     """However rare checkpoints are: a kill in the second leaves a run that can go on."""
     with pytest.raises(Kill):
         train(small_run("ddpg", toy), tmp_path / "run", Killer(2))
@@ -399,7 +399,7 @@ def test_damaged_weights_of_the_best_are_found_before_more_is_played(toy: Path, 
 
 
 def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -> None:
-    """Cut off, or of another run: it is said, and nothing is played."""
+    """Cut off, or of another run: it is reported, and nothing is played."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
     train(small_run("td3", toy), tmp_path / "other", Notes(until=2))
     path = tmp_path / "run" / "checkpoint.pt"
@@ -412,7 +412,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -
 
 
 def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_path: Path) -> None:
-    """A kill between the two files leaves later weights than the figures are of: that is said."""
+    """A kill between the two files leaves later weights than the figures are of: that is reported."""
     train(small_run("ddpg", toy), tmp_path / "run")
     best = tmp_path / "run" / "best.pt"
     checkpoint.write(best, {**checkpoint.read(best), "episode": 77})

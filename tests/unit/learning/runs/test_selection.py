@@ -28,7 +28,7 @@ def test_patience_counts_evaluations_without_a_better_one() -> None:
     assert tired == [False, False, False, False, True]
 
 
-def test_without_patience_set_nobody_gets_tired() -> None:
+def test_without_patience_set_no_one_gets_tired() -> None:
     """0 plays all episodes."""
     selection = Selection(patience=0)
     for episode in range(50):

@@ -1,4 +1,4 @@
-"""Episodes stand in the table once each, whatever happened in between."""
+"""Episodes are in the table once each, whatever happened in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(path: Path, done: int, *episodes: int) -> None:
 
 
 def test_a_line_says_what_an_episode_came_to(tmp_path: Path) -> None:
-    """What was evaluated stands with the episode after which it was, and nowhere else."""
+    """Anything that was evaluated stands with the episode after which it was, and nowhere else."""
     write(tmp_path / "episodes.csv", 0, 1, 2)
     first, second = read_rows(tmp_path / "episodes.csv")
     assert (first["episode"], first["placed"], first["reward"], first["best"]) == ("1", "7", "-12.5000", "0")

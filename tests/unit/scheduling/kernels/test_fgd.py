@@ -20,10 +20,10 @@ from seaway.scheduling.policies.job_mix import typical_jobs
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import fleet, gpu, job, node
-from tests.unit.scheduling.asking import cycle_for
 from tests.unit.scheduling.kernels import fgd_twin
 from tests.unit.scheduling.kernels.fgd_twin import Demand, Machine
 from tests.unit.scheduling.kernels.trace_form import Shape, fleet_of, trace_job, trace_jobs, trace_nodes
+from tests.unit.scheduling.requesting import cycle_for
 
 
 def machine(snapshot: Snapshot, n: int) -> Machine:

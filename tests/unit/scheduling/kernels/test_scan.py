@@ -21,7 +21,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, job
 from tests.property.strategies import REQUESTS, jobs, nodes
-from tests.unit.scheduling.asking import cycle_for, refusals
+from tests.unit.scheduling.requesting import cycle_for, refusals
 
 EXAMPLES = settings().max_examples // 10
 POLICIES: list[tuple[str, Level]] = [

@@ -69,7 +69,7 @@ def test_priority_then_submission_then_id() -> None:
     assert sorted(keys, key=lambda name: keys[name]) == ["c", "b", "d", "a", "e"]
 
 
-def test_tenants_take_turns_by_name() -> None:
+def test_tenants_take_rounds_by_name() -> None:
     """The next tenant is the one after the last, also when that one has no jobs left."""
     discipline = Priority()
     order = []

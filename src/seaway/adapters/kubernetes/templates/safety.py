@@ -101,8 +101,8 @@ _FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _FOR_DEVICES = "is set by Seaway: request devices in the job's resources"
 
 POINTER = "seaway.io/pod-template"
-RESTARTS = "seaway.io/comes-back"
-SINGLE_CLUSTER = "seaway.io/together"
+RESTARTS = "seaway.io/restarts"
+SINGLE_CLUSTER = "seaway.io/single-cluster"
 ANNOTATIONS = frozenset({POINTER, RESTARTS, SINGLE_CLUSTER})
 """Annotations of a template for Seaway: the JSON pointer to its pod template, and its traits."""
 

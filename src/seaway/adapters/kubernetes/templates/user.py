@@ -2,9 +2,9 @@
 
 A file has one or more manifests, and exactly one of them is the workload. Seaway finds its pod template by kind, or by
 the annotation ``seaway.io/pod-template`` with a JSON pointer. Seaway adds nodes, devices, resources and its labels
-there. Two more annotations state whether ended containers are restarted (``seaway.io/comes-back``), and whether all
-replicas must be in one cluster (``seaway.io/together``). Seaway does not change other fields. The file is filled in
-once for each part of a deployment.
+there. Two more annotations state whether ended containers are restarted (``seaway.io/restarts``), and whether all
+replicas must be in one cluster (``seaway.io/single-cluster``). Seaway does not change other fields. The file is filled
+in once for each part of a deployment.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
     says = found.manifests[workload]
-    comes_back, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _STAYS), _flag(says, SINGLE_CLUSTER)
+    restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _STAYS), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
-    return Template(name, purpose[:200], found.render, requires, needs, together, comes_back, writes=writes)
+    return Template(name, purpose[:200], found.render, requires, needs, together, restarts, writes=writes)
 
 
 # ---------------------------------------------------------------- checking

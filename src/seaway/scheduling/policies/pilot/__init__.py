@@ -1,1 +1,1 @@
-"""The kernel and the features of the learned policy `pilot`."""
+"""Kernel and features of the learned policy `pilot`."""

@@ -1,8 +1,7 @@
-"""Input of the learned policy `pilot`: a shortlist of feasible nodes, and features of each.
+"""Input of the learned policy `pilot`: a shortlist of feasible nodes, and their features.
 
-The shortlist has the nodes with the smallest loss by Seaway's own policy, and only the first of equal nodes. All listed
-nodes fit; nodes that do not fit cannot be chosen. Features are ratios, about -2 to 2, and do not depend on the number
-or order of nodes.
+The shortlist has the feasible nodes with the smallest loss by Seaway's own policy, and only the first of equal nodes.
+Other nodes cannot be chosen. Features are ratios, about -2 to 2, and do not depend on the number or order of nodes.
 """
 
 from __future__ import annotations
@@ -83,77 +82,77 @@ VERSION: Final = 1
 """Version of the features. It increases when their meaning changes, and policies for other versions are rejected."""
 
 SHORTLIST_SIZE: Final = 16
-"""The longest shortlist."""
+"""Maximum length of a shortlist."""
 
-# Figures of a node, shape (M, FIGURES). All are as they would be with the job on the node.
+# Features of nodes, shape (M, FIGURES), after the placement of the job on the node.
 NODE_LOST: Final = 0
-"""Drop of what the node is worth to the job mix and the price of its kind, in devices; see `kernels.seaway`."""
+"""Loss of the node's value to the job mix and the price of its kind, in devices; see `policies.seaway.kernel`."""
 NODE_BEHIND: Final = 1
-"""The same less the least drop on the shortlist."""
+"""The same minus the smallest loss of the shortlist."""
 NODE_PRICE: Final = 2
 """Scarcity of the node's kind, 0-1."""
 NODE_DEVICE_MEMORY_LEFT: Final = 3
-"""Share of its memory left on the device that the job would get; the mean of several."""
+"""Free share of the memory of the job's device; the mean of several devices."""
 NODE_DEVICE_CORE_LEFT: Final = 4
 NODE_UNEVEN: Final = 5
-"""Difference of the two."""
+"""Difference of the free shares of memory and cores."""
 NODE_REMNANT: Final = 6
-"""Free resources in both, less their value to the mix: free, but of little use."""
+"""Resources free in both memory and cores, minus their value to the mix."""
 NODE_OPENED: Final = 7
-"""Share of the job's devices that were idle before."""
+"""Share of the job's devices that were idle before the placement."""
 NODE_IDLE_LEFT: Final = 8
-"""Devices of the node that stay idle, in eighths of a device count of 8."""
+"""Number of devices of the node that stay idle, divided by 8."""
 NODE_MEMORY_SHARE: Final = 9
-"""GPU memory left of all of the node's."""
+"""Free share of the node's GPU memory."""
 NODE_CORE_SHARE: Final = 10
 NODE_CPU_SHARE: Final = 11
 NODE_HOST_MEMORY_SHARE: Final = 12
 NODE_CPU_SERVES: Final = 13
-"""Share of what its devices are then worth that the node's CPU can serve."""
+"""Share of the value of the node's devices that its CPU can serve."""
 NODE_HOST_MEMORY_SERVES: Final = 14
 NODE_SIZE: Final = 15
-"""Devices of the node, in eighths."""
+"""Number of devices of the node, divided by 8."""
 NODE_CLUSTER_FREE: Final = 16
-"""Share of GPU cores that are free in the node's cluster, before the job."""
+"""Free share of the GPU cores of the node's cluster before the placement."""
 NODE_LINK_LEFT: Final = 17
-"""Bandwidth left on the link from the job's user, in Gbit/s, at most 2; 2 for a job that needs none."""
+"""Free bandwidth of the link from the job's user, Gbit/s, at most 2; 2 for a job without bandwidth."""
 NODE_LINK_TAKEN: Final = 18
-"""Share of the bandwidth still free on that link that the job takes."""
+"""Share of the free bandwidth of that link that the job reserves."""
 NODE_LINK_CROWDED: Final = 19
-"""Free GPU cores of the cluster, in devices, per Gbit/s left on that link, a tenth; at most 2."""
+"""Free GPU cores of the cluster, in devices, per Gbit/s of free bandwidth of that link, divided by 10; at most 2."""
 FIGURES: Final = 20
 
-# Figures of the job and the fleet, shape (JOB_FIGURES,).
+# Features of the job and the fleet, shape (JOB_FIGURES,).
 JOB_GPUS: Final = 0
 JOB_MEMORY: Final = 1
-"""GPU memory asked for of each device, share of the device that it would get on the first node listed."""
+"""Requested GPU memory of each device, as a share of a device of the first node of the shortlist."""
 JOB_CORE: Final = 2
 JOB_WORK: Final = 3
-"""The larger of the two, times devices."""
+"""The larger of the requested shares of memory and cores, times the number of devices."""
 JOB_RANK: Final = 4
-"""Share of the mix's GPU jobs that ask for less work."""
+"""Share of the mix's GPU jobs with less work."""
 JOB_CPU: Final = 5
-"""CPU asked for, in means of what jobs of the mix ask for, a quarter; at most 2."""
+"""Requested CPU relative to the mean of the mix, divided by 4; at most 2."""
 JOB_HOST_MEMORY: Final = 6
 FLEET_GPU_MEMORY_FREE: Final = 7
-"""Share of all that is free."""
+"""Free share of the fleet's GPU memory."""
 FLEET_GPU_CORE_FREE: Final = 8
 FLEET_CPU_FREE: Final = 9
 FLEET_MEMORY_FREE: Final = 10
 MIX_WORK: Final = 11
-"""Mean work of the mix's GPU jobs, in devices."""
+"""Mean work of the mix's GPU jobs, in devices; at most 2."""
 JOB_LEAST_LOST: Final = 12
-"""The least drop on the shortlist."""
+"""Smallest loss of the shortlist."""
 JOB_CHOICE: Final = 13
-"""Share of the longest shortlist that is used."""
+"""Length of the shortlist relative to its maximum."""
 JOB_NETWORK: Final = 14
-"""1 for a job with bounds on its link."""
+"""1 for a job with network bounds."""
 JOB_BANDWIDTH: Final = 15
-"""Gbit/s that it asks for."""
+"""Requested bandwidth, Gbit/s; at most 2."""
 JOB_FIGURES: Final = 16
 
 MAX_FIGURE: Final = 2.0
-"""No figure is above."""
+"""Maximum of a feature."""
 
 
 class FeatureParams(NamedTuple):
@@ -167,9 +166,9 @@ class FeatureParams(NamedTuple):
         Work of the mix's GPU jobs, ascending, shape (W,): the larger of the requested shares of a typical device's
         memory and cores, times devices.
     means
-        Mean requested CPU milli and MiB of the mix, at least 1, and mean work, shape (3,).
+        Mean requested CPU (thousandths of a core) and memory (MiB) of the mix, at least 1, and mean work, shape (3,).
     device
-        Memory in MiB and cores of a typical device, at least 1, shape (2,).
+        Memory (MiB) and cores (thousandths) of a typical device, at least 1, shape (2,).
     """
 
     seaway: SeawayParams
@@ -189,17 +188,17 @@ def build_shortlist(
     nodes: Int64,
     lost: Int64,
 ) -> int:
-    """Write the shortlist for demand `k` and return how long it is.
+    """Write the shortlist for demand `k` and return its length.
 
     Parameters
     ----------
     fits
-        What `fit_row` gives for it; None to ask the rules of fit.
+        Result of `refreshed_fit_row` for the demand; None to compute it.
     allowed
-        1 where a node may be listed if it fits, shape (N,).
+        1 for each node that may be listed if it fits, shape (N,).
     nodes, lost
-        Written to: nodes by falling score, the lower rank first among equals, and their scores, in `FINE` parts of a
-        thousandth of a device; shape (MOST,).
+        Nodes by descending score, then by index, and their scores in steps of 1 / `FINE` thousandths of a device, shape
+        (SHORTLIST_SIZE,); output.
     """
     follow(params, fleet)
     slot = slot_of(params.cache, k)
@@ -229,7 +228,7 @@ def build_shortlist(
 
 @compiled
 def is_duplicate(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int) -> bool:
-    """Tell whether a node of the same score as place `at` of the list is like node `n`, in the same cluster."""
+    """Report whether a listed node with the same score as entry `at` equals node `n`, in the same cluster."""
     score = lost[at]
     while at >= 0 and lost[at] == score:
         other = nodes[at]
@@ -242,7 +241,7 @@ def is_duplicate(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int)
 
 @compiled
 def share(part: float, whole: float) -> float:
-    """Return a share, 0 of nothing."""
+    """Return `part` as a share of `whole`; 0 if `whole` is 0."""
     return part / whole if whole > 0 else 0.0
 
 
@@ -250,7 +249,7 @@ def share(part: float, whole: float) -> float:
 def best_device(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, worth: float, idle: int
 ) -> int:
-    """Find the device of node `n` on which a slice of demand `k` keeps most value; -1 without one."""
+    """Return the device of node `n` with the highest remaining value for a slice of demand `k`; -1 for none."""
     best, at, last = -np.inf, -1, -1
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         if not alike(fleet, d, last, DEVICE_CELL) and device_fits(fleet, demands, k, d):
@@ -265,7 +264,10 @@ def best_device(
 def write_device_features(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
 ) -> tuple[float, int]:
-    """Write the figures of the devices that demand `k` would get on node `n`; return worth and idle ones afterwards."""
+    """Write the features of the devices of demand `k` on node `n`.
+
+    Return their value, and the number of idle devices.
+    """
     worth, idle = worth_now(params, fleet, n)
     gpus = demands.amounts[k, DEMAND_GPUS]
     table = params.worth[params.size[n]]
@@ -302,7 +304,7 @@ def write_device_features(
 
 @compiled
 def write_link_features(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, line: Float32) -> None:
-    """Write the figures of the link from the user of demand `k` to cluster `c`."""
+    """Write the features of the link from the user of demand `k` to cluster `c`."""
     source, target = demands.amounts[k, DEMAND_GATEWAY], fleet.clusters[CLUSTER_GATEWAY, c]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
     line[NODE_LINK_LEFT], line[NODE_LINK_TAKEN], line[NODE_LINK_CROWDED] = MAX_FIGURE, 0.0, 0.0
@@ -320,7 +322,7 @@ def write_link_features(fleet: FleetArrays, demands: DemandArrays, k: int, c: in
 def write_node_features(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
 ) -> None:
-    """Write the figures of node `n`, which fits demand `k`, but for those that compare it with others."""
+    """Write the features of node `n`, which fits demand `k`, except those relative to other nodes."""
     nodes, amounts = fleet.nodes, demands.amounts
     size, c = params.size[n], nodes[NODE_CLUSTER, n]
     worth, _ = write_device_features(params, fleet, demands, k, n, line)
@@ -352,12 +354,12 @@ def write_node_features(
 def write_job_features(
     params: FeatureParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, count: int, line: Float32
 ) -> None:
-    """Write the figures of demand `k` and of the fleet, but for `JOB_LEAST_LOST`.
+    """Write the features of demand `k` and of the fleet, except `JOB_LEAST_LOST`.
 
     Parameters
     ----------
     first
-        The first node listed; -1 without one.
+        First node of the shortlist; -1 for none.
     """
     amounts = demands.amounts
     gpus = amounts[k, DEMAND_GPUS]
@@ -392,7 +394,7 @@ def write_job_features(
 
 @compiled
 def write_fleet_features(fleet: FleetArrays, line: Float32) -> None:
-    """Write which shares of the fleet are free."""
+    """Write the free shares of the fleet's resources."""
     free, there = np.zeros(4), np.zeros(4)
     for c in range(fleet.clusters.shape[1]):
         free[0] += fleet.clusters[CLUSTER_GPU_MEMORY_FREE, c]
@@ -419,7 +421,7 @@ def write_features(
     figures: Float32,
     job: Float32,
 ) -> None:
-    """Write all figures of a shortlist with `count` nodes: shapes (MOST, FIGURES) and (JOB_FIGURES,)."""
+    """Write all features of a shortlist with `count` nodes: shapes (SHORTLIST_SIZE, FIGURES) and (JOB_FIGURES,)."""
     step = 1.0 / (FINE * WHOLE_MILLI)
     for at in range(count):
         line = figures[at]
@@ -443,17 +445,17 @@ def observe_nodes(
     figures: Float32,
     job: Float32,
 ) -> int:
-    """List nodes for demand `k` and write their figures; for callers in Python.
+    """Write the shortlist for demand `k` and its features, for callers in Python.
 
     Parameters
     ----------
     known
-        What fitted before.
+        Cache of feasible nodes.
 
     Returns
     -------
     int
-        How many nodes are listed.
+        Length of the shortlist.
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     at, by = borrowed(nodes), borrowed(lost)

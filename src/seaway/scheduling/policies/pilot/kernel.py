@@ -1,7 +1,7 @@
-"""The learned policy `pilot` in machine code: its network, and whole episodes, for training.
+"""Compiled form of the learned policy `pilot` for training: its network and whole episodes.
 
-In the engine the same network runs from its policy file. Here a decision costs some 30 microseconds, so that an hour of
-training sees ten million of them.
+The engine runs the same network from its policy file. Here a decision takes about 30 microseconds, so that an hour of
+training has ten million decisions.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MAX_FREE: Final = 0.75
 """Maximum free share of the fleet's GPU cores for a deferral."""
 
 STEEP: Final = 10.0
-"""Steepness of the transition of a deferral at each of the two limits."""
+"""Slope of the bound on the score of waiting, at each of the two limits."""
 
 
 class PilotWeights(NamedTuple):
-    """The network: H wide, A heads of attention. See `seaway.learning.pilot.network` for what it computes.
+    """Weights of the network, with width H and A attention heads. `seaway.learning.pilot.network` defines the network.
 
     Attributes
     ----------
@@ -51,15 +51,15 @@ class PilotWeights(NamedTuple):
     hidden, bias_hidden
         Second layer, shapes (H, H) and (H,).
     attend
-        What each head looks for, shape (H, A).
+        Attention vector of each head, shape (H, A).
     own, pooled, bias_out
-        Third layer: of the node itself and of what the heads found, shapes (H, H), (A * H, H) and (H,).
+        Third layer, for the node itself and for the output of the heads, shapes (H, H), (A * H, H) and (H,).
     last, skip
         Score, shapes (H,) and (FIGURES,).
     wait_job, wait_pooled, bias_wait
-        First layer of the wish to wait, shapes (JOB_FIGURES, H), (A * H, H) and (H,).
+        First layer of the score of waiting, shapes (JOB_FIGURES, H), (A * H, H) and (H,).
     wait_last, wait_skip
-        The wish to wait, shapes (H,) and (JOB_FIGURES + 1,); the last is a constant.
+        Score of waiting, shapes (H,) and (JOB_FIGURES + 1,); the last entry is a constant.
     """
 
     node_in: Float32
@@ -92,14 +92,14 @@ def add_product(vector: Float32, size: int, matrix: Float32, out: Float32) -> No
 
 @compiled
 def rectify(vector: Float32) -> None:
-    """Set what is below 0 to 0."""
+    """Set negative entries to 0."""
     for j in range(vector.shape[0]):
         vector[j] = max(vector[j], np.float32(0.0))
 
 
 @compiled
 def pool(hidden: Float32, count: int, attend: Float32, pooled: Float32) -> None:
-    """Write what each head of attention finds among `count` nodes: means weighed by a softmax."""
+    """Compute the output of each attention head over `count` nodes: means weighted by a softmax."""
     width = hidden.shape[1]
     weights = np.empty(count, np.float32)
     for head in range(attend.shape[1]):
@@ -122,7 +122,7 @@ def pool(hidden: Float32, count: int, attend: Float32, pooled: Float32) -> None:
 
 @compiled
 def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: int, scores: Float32) -> float:
-    """Score the first `count` nodes and return the wish to wait: above 0, the job waits."""
+    """Compute the scores of the first `count` nodes. Return the score of waiting: above 0, the job waits."""
     width, heads = weights.hidden.shape[0], weights.attend.shape[1]
     hidden, pooled = np.empty((count, width), np.float32), np.zeros(heads * width, np.float32)
     first, line = np.empty(width, np.float32), np.empty(width, np.float32)
@@ -162,14 +162,14 @@ def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: in
 
 @compiled
 def clamp_wait_score(score: float, job: Float32) -> float:
-    """Bound the score of waiting: never above 0 for the smaller half of jobs, nor while most of the fleet is free."""
+    """Limit the score of waiting: at most 0 for the smaller half of jobs, and while most of the fleet is free."""
     size = STEEP * (job[JOB_RANK] - MIN_RANK)
     return min(score, size, STEEP * (MAX_FREE - job[FLEET_GPU_CORE_FREE]))
 
 
 @compiled
 def mark_allowed(fleet: FleetArrays, allowed: UInt8) -> None:
-    """Mark the nodes of clusters that the job at hand may use."""
+    """Mark the nodes of clusters that the current job may use."""
     for n in range(allowed.shape[0]):
         allowed[n] = fleet.clusters_open[CLUSTERS_USABLE, fleet.nodes[NODE_CLUSTER, n]]
 
@@ -187,29 +187,29 @@ def run_episode(
     placed: Int64,
     waited: UInt8,
 ) -> int:
-    """Play one episode: offer every job once, and those that waited once more at the end.
+    """Run one episode: offer each job once, and those that waited once more at the end.
 
     Parameters
     ----------
     fleet
-        With nothing on it; written to.
+        Fleet without allocations; updated.
     jobs
-        Shape (J, JOB_ROWS), of one replica each.
+        Jobs with one replica each, shape (J, JOB_ROWS).
     offers
-        1: no job may wait.
+        Number of offers of each job; with 1, no job may wait.
     line
-        Shape (PLAN_ROWS,); scratch.
+        Row of a plan, shape (PLAN_ROWS,); scratch memory.
     slices
-        At least as many lines as the job with most devices has; scratch.
+        Slices, with a row for each device of the largest request; scratch memory.
     placed
-        Written to: the node of each job, -1 for none, shape (J,).
+        Node of each job, -1 for none, shape (J,); output.
     waited
-        Written to: 1 for each job that waited although it fitted, shape (J,), with zeros in it.
+        1 for each job that waited although it fitted, shape (J,); output, initially 0.
 
     Returns
     -------
     int
-        How many were placed.
+        Number of placed jobs.
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     lent_line, lent_slices = borrowed(line), borrowed(slices)

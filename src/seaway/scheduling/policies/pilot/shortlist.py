@@ -1,4 +1,4 @@
-"""Scores of all nodes from the output for a shortlist."""
+"""Conversion of the network's output for a shortlist to scores of all nodes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from seaway.scheduling.kernels.compile import compiled
 
 @compiled
 def score_listed(given: Float32, nodes: Int64, steps: float, farthest: float, scores: Int64) -> tuple[float, float]:
-    """Score the nodes of a shortlist from 1; other nodes have 0.
+    """Write the scores of the nodes of a shortlist, from 1. Other nodes keep 0.
 
     Parameters
     ----------
     given
-        Output for each, shape (M,).
+        Output for each node of the shortlist, shape (M,).
     nodes
-        Their indices, shape (M,).
+        Indices of these nodes, shape (M,).
     steps
         Steps of a score per unit of output.
     farthest
-        Difference below the best output that scores 1.
+        Maximum difference from the best output; larger differences have the same score.
     scores
         Zeros, shape (N,); written if all outputs are finite.
 
     Returns
     -------
     tuple of float
-        The best output, and the sum, which is finite exactly if all outputs are.
+        The best output, and the sum, which is finite if and only if all outputs are.
     """
     best, total = -np.inf, 0.0
     for each in given:

@@ -1,1 +1,1 @@
-"""The default policy `seaway`: place where the value of the remaining capacity drops least."""
+"""Default policy `seaway`: place where the value of the remaining capacity drops least."""

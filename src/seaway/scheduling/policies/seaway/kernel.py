@@ -1,13 +1,13 @@
-"""Seaway's own policy: place where the value of the remaining resources drops least.
+"""Kernel of Seaway's own policy: place where the value of the remaining resources drops least.
 
-The value of a node is the use that the job mix could still make of it:
+The value of a node is the expected use of its free resources by the job mix:
 
     value = S psi(CPU, memory; S) + H(CPU, idle devices),   S = sum over devices of D(memory, cores)
 
-D is the expected earnings of a device with so much free from the next jobs. psi is the share of it that the node's
-CPU and memory can serve. H is the value of the jobs of several devices that it could host. The score of a placement
-is the value afterwards less the value before, less a price for kinds of node that jobs with narrow rules will need.
-Tables come from `seaway.scheduling.policies.seaway.node_value`.
+D is the expected earnings of a device from the next jobs, given its free memory and cores. psi is the share of S that
+the node's CPU and memory can serve. H is the value of jobs with several devices that the node can host. The score of a
+placement is the value after it minus the value before it, minus a price for kinds of nodes that jobs with restrictive
+rules will need. Tables come from `seaway.scheduling.policies.seaway.node_value`.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ FINE = 16
 """Steps of a score in one thousandth of a device."""
 
 NEAR_SHIFT = 8
-"""Scores that differ by less than 2**8 steps, 16 thousandths of a device, count as equal."""
+"""Scores are rounded down to multiples of 2**8 steps, which is 16 thousandths of a device."""
 
 NEAR_STEPS = 128
-"""Steps of the plain path's score in one of the compiled one, for a job that likes to be near: room for how near."""
+"""Factor between the scores of the plain and the compiled path for jobs with a user gateway, to add the proximity."""
 
 BASE = 1 << 40
-"""Added to scores that are remembered, so that none is negative."""
+"""Offset of cached scores, so that none is negative."""
 
 
 class NodeValues(NamedTuple):
-    """Present values of nodes, independent of the demand.
+    """Current values of nodes, independent of the demand.
 
     Attributes
     ----------
     value
         Value of each node, thousandths of a device, shape (N,).
     worth, idle
-        Results of `worth_now` for each, shape (N,).
+        Results of `worth_now` for each node, shape (N,).
     log_position
-        Their position in the fleet's log, shape (1,); -1 for none.
+        Position of the values in the fleet's log, shape (1,); -1 if they are not computed.
     """
 
     value: Float64
@@ -79,44 +79,44 @@ class NodeValues(NamedTuple):
 
 
 def node_values(nodes: int) -> NodeValues:
-    """Make what is yet to be worked out for so many nodes."""
+    """Return empty values for a number of nodes."""
     return NodeValues(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes, np.int64), np.full(1, -1, np.int64))
 
 
 class SeawayParams(NamedTuple):
-    """Tables of what nodes are worth to the job mix.
+    """Tables of the value of nodes to the job mix.
 
     Attributes
     ----------
     kind
-        Which rules of the mix allow each node, shape (N,), int32.
+        Kind of each node, by the jobs of the mix that it allows, shape (N,), int32.
     size
-        Which size of device each node has, shape (N,), int32.
+        Size of the devices of each node, as an index, shape (N,), int32.
     worth
-        D in thousandths of an idle device, by size of device and cell, shape (sizes, CELLS * CELLS).
+        D by size of device and cell, thousandths of an idle device, shape (sizes, CELLS * CELLS).
     served
-        psi for CPU and for memory, by size: share of the worth that is served, shape
-        (2 * sizes, steps); the last step stands for enough.
+        psi for CPU and for memory, by size: served share of the value, shape (2 * sizes, steps); the last step is for
+        sufficient resources.
     served_step
-        Steps of `served` per CPU milli, and per MiB, for each thousandth of worth, shape (2, sizes).
+        Steps of `served` per thousandth of a CPU core, and per MiB, for each thousandth of value, shape (2, sizes).
     cpu_steps
-        CPU that jobs of several devices ask for, rising, shape (T,), int64.
+        CPU requests of jobs with several devices, ascending, shape (T,), int64.
     hosting
-        H by kind and CPU steps met, and number of idle devices, shape (kinds * (T + 1), most + 1).
+        H by kind and number of CPU steps reached, and by number of idle devices, shape (kinds * (T + 1), most + 1).
     group
-        Sets of kinds that some jobs of the mix are bound to, shape (sets, kinds), uint8.
+        Sets of kinds to which some jobs of the mix are restricted, shape (sets, kinds), uint8.
     group_work
-        Share of the mix's GPU work that only the set can serve, shape (sets,).
+        Share of the mix's GPU work that only each set can serve, shape (sets,).
     price
-        Price of each kind, thousandths per thousandth asked for, shape (kinds,); written to.
+        Price of each kind per thousandth of a device, thousandths, shape (kinds,); updated.
     free
-        Free cores of each kind, shape (kinds,); scratch.
+        Free cores of each kind, shape (kinds,); scratch memory.
     priced
-        How many changes the fleet had logged when prices were last worked out, shape (1,), int64.
+        Position of the prices in the fleet's log, shape (1,), int64.
     node_values
-        What nodes are worth as they stand; written to.
+        Current values of nodes; updated.
     cache
-        Scores worked out before.
+        Cache of scores.
     """
 
     kind: Int32
@@ -137,7 +137,7 @@ class SeawayParams(NamedTuple):
 
 @compiled
 def served_share(table: Float64, at: float) -> float:
-    """Read a share off a table with steps of equal width."""
+    """Return a share from a table with equal steps, interpolated."""
     last = table.shape[0] - 1
     if at >= last:
         return table[last]
@@ -147,7 +147,7 @@ def served_share(table: Float64, at: float) -> float:
 
 @compiled
 def node_value(params: SeawayParams, n: int, cpu: int, memory: int, worth: float, idle: int) -> float:
-    """Value of node `n` with `cpu` and `memory` free, devices worth `worth` and `idle` of them idle."""
+    """Return the value of node `n` with `cpu` and `memory` free, value of devices `worth` and `idle` idle devices."""
     line = params.kind[n] * (params.cpu_steps.shape[0] + 1) + steps_reached(params.cpu_steps, cpu)
     hosted = params.hosting[line, min(idle, params.hosting.shape[1] - 1)]
     if worth <= 0.0:
@@ -160,7 +160,7 @@ def node_value(params: SeawayParams, n: int, cpu: int, memory: int, worth: float
 
 @compiled
 def cell_cost(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> tuple[int, int]:
-    """Return the hundredths of memory and cores of device `d` that a slice of demand `k` takes, rounded up."""
+    """Return the hundredths of memory and cores of device `d` that a slice of demand `k` uses, rounded up."""
     amounts = demands.amounts
     whole = CELLS - 1
     core = -(-core_needed(fleet, demands, k, d) * whole // max(fleet.devices[DEVICE_CORE, d], 1))
@@ -172,13 +172,13 @@ def cell_cost(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> tupl
 
 @compiled
 def cell_after(cell: int, memory: int, core: int) -> int:
-    """Cell of a device in `cell` once `memory` and `core` hundredths are taken."""
+    """Return the cell of a device in `cell` after `memory` and `core` hundredths are used."""
     return max(cell // CELLS - memory, 0) * CELLS + max(cell % CELLS - core, 0)
 
 
 @compiled
 def worth_now(params: SeawayParams, fleet: FleetArrays, n: int) -> tuple[float, int]:
-    """Add up what the devices of node `n` are worth, and count those that are idle."""
+    """Return the sum of the values of the devices of node `n`, and the number of idle ones."""
     size = params.size[n]
     worth, idle = 0.0, 0
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
@@ -189,7 +189,7 @@ def worth_now(params: SeawayParams, fleet: FleetArrays, n: int) -> tuple[float, 
 
 @compiled
 def fine_score(before: float, after: float) -> int:
-    """Score a change of value in whole steps."""
+    """Return the score of a change of value, in whole steps."""
     return BASE + int((after - before) * FINE)
 
 
@@ -204,12 +204,12 @@ def value_on_device(
     worth: float,
     idle: int,
 ) -> float:
-    """Value of node `n` once a slice of demand `k` lies on device `d`.
+    """Return the value of node `n` after the placement of a slice of demand `k` on device `d`.
 
     Parameters
     ----------
     worth, idle
-        What `worth_now` gives for the node as it is.
+        Results of `worth_now` for the node.
     """
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
     memory = fleet.nodes[NODE_MEMORY_FREE, n] - demands.amounts[k, DEMAND_MEMORY]
@@ -224,7 +224,7 @@ def value_on_device(
 def value_of_several(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, worth: float, idle: int
 ) -> float:
-    """Value of node `n` once demand `k` lies on several devices: those that fit with least left."""
+    """Return the value of a node after the placement of a demand on several devices: fitting ones with least free."""
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
     memory = fleet.nodes[NODE_MEMORY_FREE, n] - demands.amounts[k, DEMAND_MEMORY]
     table = params.worth[params.size[n]]
@@ -242,7 +242,7 @@ def value_of_several(
 
 @compiled
 def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Score node `n`, which fits demand `k`, without the price of its kind; `follow` goes before."""
+    """Return the score of node `n`, which fits demand `k`, without the price of its kind. Call `follow` before."""
     before, worth, idle = params.node_values.value[n], params.node_values.worth[n], params.node_values.idle[n]
     gpus = demands.amounts[k, DEMAND_GPUS]
     if gpus == 0:
@@ -262,7 +262,7 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
 
 @compiled
 def follow(params: SeawayParams, fleet: FleetArrays) -> None:
-    """Bring prices, and what nodes are worth as they stand, up to date with the fleet's log."""
+    """Update the prices and the values of nodes from the fleet's log."""
     reprice(params, fleet)
     seen, head = params.node_values.log_position[0], fleet.head[0]
     if seen < 0 or head - seen > fleet.log.shape[0]:
@@ -276,7 +276,7 @@ def follow(params: SeawayParams, fleet: FleetArrays) -> None:
 
 @compiled
 def update_node_value(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
-    """Work out what node `n` is worth as it stands."""
+    """Compute the current value of node `n`."""
     worth, idle = worth_now(params, fleet, n)
     cpu, memory = fleet.nodes[NODE_CPU_FREE, n], fleet.nodes[NODE_MEMORY_FREE, n]
     params.node_values.value[n] = node_value(params, n, cpu, memory, worth, idle)
@@ -286,7 +286,7 @@ def update_node_value(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
 
 @compiled
 def reprice(params: SeawayParams, fleet: FleetArrays) -> None:
-    """Compute the price of each kind from its present scarcity, if anything has changed.
+    """Compute the price of each kind from its current scarcity, if the fleet has changed.
 
     The scarcity of a set of kinds is the share of the work that only it can serve, divided by its share of the free
     devices. The price of a kind is that of its scarcest set.
@@ -315,10 +315,10 @@ def reprice(params: SeawayParams, fleet: FleetArrays) -> None:
 
 @compiled
 def priced_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, score: int) -> int:
-    """Return a remembered score less the price of the kind of node `n`, with near scores made equal.
+    """Return a cached score minus the price of the kind of node `n`, in coarse steps.
 
-    It counts steps of 16 thousandths of a device; the value of a node hardly ever rises, so that it is
-    below 0 as a rule.
+    The steps are 16 thousandths of a device. The result is usually negative, because a placement rarely increases the
+    value of a node.
     """
     asked = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
     if demands.amounts[k, DEMAND_GPU_CORE] > 0:
@@ -352,9 +352,9 @@ def _search(
 
 @compiled
 def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, clusters: UInt8, best: int) -> int:
-    """Find, among the nodes with the score `best`, the first of the cluster that is nearest to the user.
+    """Return the first node with the score `best` in the cluster closest to the user.
 
-    Who set bounds said what is good enough, and leaves better links to those who need them.
+    Proximity does not count for jobs with network bounds, which leave better links to other jobs.
     """
     row = params.cache.rows[slot_of(params.cache, k)]
     nearness = demands.cluster_ok[demands.amounts[k, DEMAND_NEAR]]
@@ -369,7 +369,7 @@ def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: 
 
 @compiled
 def device_value_key(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
-    """Rank device `d` for a slice of demand `k`: the highest value afterwards first."""
+    """Return the key of device `d` for a slice of demand `k`: the highest remaining value first."""
     if demands.amounts[k, DEMAND_GPUS] > 1:
         return device_left(fleet, demands, k, d)
     n = fleet.devices[DEVICE_NODE, d]
@@ -386,9 +386,9 @@ def _device_key(
 
 @compiled
 def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int) -> Int64:
-    """Score every node for demand `k`, shape (N,); far below all others where it does not fit.
+    """Return the score of each node for demand `k`, shape (N,); far below all others if it does not fit.
 
-    Of nodes that are worth the same, those nearer to the user have up to 100 of `NEAR_STEPS` more.
+    Among nodes of equal score, those closer to the user have up to 100 of `NEAR_STEPS` more.
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     follow(lent_params, lent)
@@ -407,7 +407,7 @@ def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays
 def value_of_devices(
     params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, end: int
 ) -> Int64:
-    """Rank the devices from `first` up to `end` for demand `k`, shape (end - first,); the lowest wins."""
+    """Return the keys of devices `first` to `end` - 1 for demand `k`, shape (end - first,); the lowest wins."""
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     keys = np.empty(end - first, np.int64)
     for d in range(first, end):

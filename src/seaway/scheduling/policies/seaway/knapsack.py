@@ -1,4 +1,4 @@
-"""Knapsacks: the best filling of a device, and what it earns from jobs that come one by one."""
+"""Knapsack problems: the best filling of a device, and its earnings from jobs that arrive one by one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from seaway.scheduling.kernels.compile import compiled
 
 @compiled
 def fill_values(sizes: Int64, values: Float64, capacity: int) -> tuple[Float64, Int64]:
-    """Work out the best filling of every capacity up to `capacity`, any size any number of times.
+    """Compute the best filling of each capacity up to `capacity`, with any number of items of each size.
 
     Parameters
     ----------
     sizes
         Positive sizes, shape (I,).
     values
-        What one of each is worth, at least 0, shape (I,).
+        Value of an item of each size, at least 0, shape (I,).
 
     Returns
     -------
     tuple of arrays
-        The worth of the best filling, shape (capacity + 1,), and the size that was put in last,
-        -1 where the capacity is no better used than one unit less of it.
+        Value of the best filling, shape (capacity + 1,), and the size added last, -1 if the last unit of the capacity
+        is not used.
     """
     worth = np.zeros(capacity + 1)
     last = np.full(capacity + 1, -1, np.int64)
@@ -38,7 +38,7 @@ def fill_values(sizes: Int64, values: Float64, capacity: int) -> tuple[Float64, 
 
 @compiled
 def filling(sizes: Int64, last: Int64, capacity: int) -> Int64:
-    """Read the best filling of `capacity` from `fill_values`: how many of each size, shape (I,)."""
+    """Return the number of items of each size in the best filling from `fill_values`, shape (I,)."""
     counts = np.zeros(sizes.shape[0], np.int64)
     room = capacity
     while room > 0:
@@ -59,7 +59,7 @@ def online_knapsack_values(
     Parameters
     ----------
     asked
-        Units of the first and of the second resource that each kind of job takes, shape (I, 2).
+        Units of the first and of the second resource that each kind of job requests, shape (I, 2).
     prices
         Price of a job of each kind, shape (I,).
     shares

@@ -1,7 +1,7 @@
-"""Value of a node to a job mix: the tables of Seaway's own policy.
+"""Tables of Seaway's own policy: the value of nodes to a job mix.
 
-Free resources of a device are worth its expected earnings from the next jobs, each accepted or rejected, at consistent
-prices. `docs/adr/0006-what-a-node-is-worth.md` has the formulae and results.
+The value of the free resources of a device is its expected earnings from the next jobs, each accepted or rejected, at
+consistent prices. `docs/adr/0006-what-a-node-is-worth.md` has the formulae and results.
 
 References
 ----------
@@ -40,47 +40,47 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 FULL = CELLS - 1
 WHOLE = 1000.0
-"""Worth of an idle device."""
+"""Value of an idle device."""
 
 MAX_TYPES = 96
-"""Kinds of job that tables are made from; of more, an even sample."""
+"""Maximum number of kinds of jobs in the tables. More kinds are sampled evenly."""
 
 OFFERS = 40
-"""Jobs of the mix that a device's worth looks ahead to. 24 to 48 do about as well; above, mixes in which
-every size is as frequent as any other suffer."""
+"""Number of future jobs in the value of a device. Values from 24 to 48 are about equally good. Larger ones are worse
+for mixes in which all sizes are equally frequent.
+"""
 
 AGREEMENTS = 10
 """Number of alternating computations of values and prices."""
 
 COARSE = 2
-"""Resolution, in hundredths, of the tables with separate memory and cores."""
+"""Resolution of the tables with separate memory and cores, hundredths of a device."""
 
 STEPS = 512
-"""Steps of the tables of how much of a worth is served."""
+"""Number of steps of the tables of served shares."""
 
 ENOUGH = 16.0
-"""Multiple of the mean need up to which those tables reach; beyond, all is served."""
+"""Range of those tables as a multiple of the mean need. Beyond it, the served share is 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class MixFigures:
-    """The kinds of GPU job of a mix, against one fleet.
+    """Kinds of GPU jobs of a mix, with the nodes of a fleet that fit them.
 
     Attributes
     ----------
     share
         Share of the mix's GPU jobs, shape (T,); sums to 1.
     gpus, cpu, memory
-        What they ask for, shape (T,).
+        Requested devices, CPU (thousandths of a core) and memory (MiB), shape (T,).
     size
-        Which size of device each node has, shape (N,).
+        Size of the devices of each node, as an index, shape (N,).
     cell_memory, cell_core
-        Hundredths of a device of each size that they ask for, shape (sizes, T); more than 100 where
-        the device is too small.
+        Requested hundredths of a device of each size, shape (sizes, T); above 100 if the device is too small.
     kind
-        Which rules allow each node, shape (N,).
+        Kind of each node, by the jobs that it allows, shape (N,).
     allowed
-        Which kinds of node each may use by its rules and its bounds on the network, shape (kinds, T).
+        1 if the rules and network bounds of a job allow a kind of node, shape (kinds, T).
     """
 
     share: Float64
@@ -95,7 +95,7 @@ class MixFigures:
 
 
 def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
-    """Sort out the mix and the fleet; nodes are judged by their first device."""
+    """Return the kinds of jobs and nodes. Nodes are classified by their first device."""
     typical = _sample(typical_jobs([job for job in jobs if job.demand.request.gpus], share=1.0))
     lines = [snapshot.demands.index(each.demand) for each in typical]
     demands = snapshot.demands.arrays
@@ -128,20 +128,20 @@ def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
 
 
 def _reachable(demands: DemandArrays, amounts: Int64) -> UInt8:
-    """Mark the clusters whose links are good enough for each demand, shape (C, T)."""
+    """Return 1 for each cluster whose link meets the bounds of each demand, shape (C, T)."""
     network = amounts[:, DEMAND_NETWORK]
     good = demands.cluster_ok[np.maximum(network, 0)].T
     return np.where(network < 0, 1, good).astype(np.uint8)
 
 
 def _sample(typical: list[TypicalJob]) -> list[TypicalJob]:
-    """Keep an even sample of too many kinds of job, most frequent first."""
+    """Return at most `MAX_TYPES` kinds of jobs, sampled evenly, most frequent first."""
     step = -(-len(typical) // MAX_TYPES)
     return typical[:: max(step, 1)]
 
 
 def _hundredths(amounts: Int64, column: int, totals: Int64) -> Int64:
-    """Return what is asked of a device in hundredths of each total, shape (sizes, T), rounded up."""
+    """Return the requests in hundredths of each total, shape (sizes, T), rounded up."""
     asked = -(-amounts[None, :, column] * FULL // totals[:, None])
     if column == DEMAND_GPU_MEMORY:
         asked = np.where(amounts[None, :, column] > 0, asked, amounts[None, :, DEMAND_GPU_PERCENT])
@@ -149,7 +149,7 @@ def _hundredths(amounts: Int64, column: int, totals: Int64) -> Int64:
 
 
 def device_worths(figures: MixFigures) -> Float64:
-    """Table what is free on a device is worth, shape (sizes, CELLS * CELLS), at most about 1,000."""
+    """Return the value of the free resources of a device, shape (sizes, CELLS * CELLS), at most about 1,000."""
     tables = [
         _worth_of_size(figures, memory, core)
         for memory, core in zip(figures.cell_memory, figures.cell_core, strict=True)
@@ -158,7 +158,7 @@ def device_worths(figures: MixFigures) -> Float64:
 
 
 def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
-    """Table the worth of each cell for one size of device."""
+    """Return the value of each cell for one size of device."""
     fits = (memory <= FULL) & (core <= FULL) & (memory + core > 0)
     if not fits.any():
         even: Float64 = np.minimum(*np.indices((CELLS, CELLS))).reshape(-1) * (WHOLE / FULL)
@@ -176,25 +176,25 @@ def _worth_of_size(figures: MixFigures, memory: Int64, core: Int64) -> Float64:
 
 
 def consistent_worth(asked: Int64, shares: Float64, rows: int, columns: int) -> Float64:
-    """Work out what is free on a device is worth, at prices that agree with it.
+    """Compute the value of the free resources of a device, at consistent prices.
 
-    A device is worth what it earns from the next `OFFERS` jobs of the mix, each of which it may take or
-    leave (the table may; the policy never declines). A job's price is what the worth of an idle device
-    drops by when it comes; the two are worked out in turn.
+    The value of a device is its earnings from the next `OFFERS` jobs of the mix, each of which is accepted or rejected.
+    (This applies to the table only; the policy rejects no job.) The price of a job is the drop of an idle device's
+    value when the job is placed. Values and prices are computed in turn.
 
     Parameters
     ----------
     asked
-        Units of the first and of the second resource that each kind of job takes, shape (I, 2).
+        Units of the first and of the second resource that each kind of job requests, shape (I, 2).
     shares
-        How often each comes, shape (I,); sums to 1.
+        Frequency of each kind, shape (I,); sums to 1.
     rows, columns
         Units of an idle device, plus 1.
 
     Returns
     -------
     Float64
-        Shape (rows * columns,), `WHOLE` when idle.
+        Value by free units, shape (rows * columns,); `WHOLE` for an idle device.
     """
     largest = np.maximum(asked[:, 0] / max(rows - 1, 1), asked[:, 1] / max(columns - 1, 1))
     used = [axis for axis, units in enumerate((rows, columns)) if units > 1]
@@ -211,17 +211,17 @@ def consistent_worth(asked: Int64, shares: Float64, rows: int, columns: int) -> 
 
 
 def served_tables(figures: MixFigures) -> tuple[Float64, Float64]:
-    """Table how much of a worth the CPU and the memory of its node can serve.
+    """Return tables of the share of a node's value that its CPU and its memory can serve.
 
-    Jobs of the mix need CPU in different measure. If a share of what comes, drawn evenly between
-    none and all, is like kind i, then r times what it needs serves E min(r / share, 1) = r (1 - ln r)
-    of it.
+    The jobs of the mix need different amounts of CPU. Let the share of future jobs of kind i be distributed uniformly
+    between 0 and 1. Then r times the CPU that these jobs alone would need serves E min(r / share, 1) = r (1 - ln r) of
+    the value.
 
     Returns
     -------
     tuple of arrays
-        The tables, shape (2 * sizes, STEPS), CPU and memory in turn, and their steps per CPU milli and
-        MiB for each thousandth of worth, shape (2, sizes).
+        Tables, shape (2 * sizes, STEPS), CPU and memory in turn; and their steps per thousandth of a CPU core and per
+        MiB for each thousandth of value, shape (2, sizes).
     """
     sizes = len(figures.cell_memory)
     tables, steps = np.ones((2 * sizes, STEPS)), np.zeros((2, sizes))
@@ -243,17 +243,17 @@ def served_tables(figures: MixFigures) -> tuple[Float64, Float64]:
 
 
 def hosting_table(figures: MixFigures, most: int) -> tuple[Int64, Float64]:
-    """Table what jobs of several devices that a node could host would bring, each kind by itself.
+    """Return a table of the value of jobs with several devices that a node can host, each kind separately.
 
     Parameters
     ----------
     most
-        Devices of the largest node.
+        Maximum number of devices of a node.
 
     Returns
     -------
     tuple of arrays
-        The steps of CPU, shape (S,), and the table by kind and steps met, and number of idle devices,
+        Steps of CPU, shape (S,), and the table by kind and number of steps reached, and by number of idle devices,
         shape (kinds * (S + 1), most + 1).
     """
     work = np.minimum(np.maximum(figures.cell_memory, figures.cell_core).min(axis=0, initial=FULL), FULL)
@@ -271,13 +271,13 @@ def hosting_table(figures: MixFigures, most: int) -> tuple[Int64, Float64]:
 
 
 def bound_groups(figures: MixFigures) -> tuple[UInt8, Float64]:
-    """Find the sets of kinds that some jobs of the mix are bound to, and unions of two of them.
+    """Return the sets of kinds of nodes to which some jobs of the mix are restricted, and unions of two of them.
 
     Returns
     -------
     tuple of arrays
-        Which kinds are in each set, shape (sets, kinds), and the share of the mix's GPU work that only
-        the set can serve, shape (sets,).
+        Kinds in each set, shape (sets, kinds), and the share of the mix's GPU work that only this set can serve, shape
+        (sets,).
     """
     kinds, usable = figures.allowed.shape[0], figures.allowed.any(axis=1)
     own = np.unique(figures.allowed.T, axis=0)

@@ -1,4 +1,4 @@
-"""Seaway's own score: place where the value of what is left drops least."""
+"""Plugin of Seaway's own policy."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 class Seaway:
-    """Scores a node by how little of its value to the job mix a replica would cost.
+    """Score by the loss of the node's value to the job mix, least first.
 
     Parameters
     ----------
     mix
-        Jobs of the past.
+        Past jobs.
 
     Attributes
     ----------
     tables
-        Returns the tables of a snapshot, the same ones each time until its fleet changes.
+        Cache of the tables of a snapshot, until its fleet changes.
 
     References
     ----------
@@ -48,18 +48,18 @@ class Seaway:
         self._worths = FleetCache(self._work_out)
 
     def score(self, cycle: Cycle) -> Scores:
-        """Score every node, shape (N,), by the value it keeps, in 16 thousandths of a device."""
+        """Return the score of each node by its remaining value, shape (N,), in steps of 16 thousandths of a device."""
         snapshot = cycle.snapshot
         return value_column(self.tables(snapshot), snapshot.arrays, snapshot.demands.arrays, cycle.demand_index)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Rank devices: one alone by the remaining value, several by free resources, least first."""
+        """Return keys of devices: by remaining value for one device, by free resources for several, least first."""
         arrays, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
         first, end = arrays.nodes[NODE_DEVICE_FIRST, node], arrays.nodes[NODE_DEVICE_END, node]
         return value_of_devices(self.tables(cycle.snapshot), arrays, demands, cycle.demand_index, first, end)
 
     def params(self, snapshot: Snapshot) -> SeawayParams:
-        """Return the policy for the compiled path, with room of its own for what is written."""
+        """Return the policy for the compiled path, with its own mutable arrays."""
         worths = self._worths(snapshot)
         return worths._replace(
             price=np.zeros_like(worths.price),
@@ -70,7 +70,7 @@ class Seaway:
         )
 
     def _work_out(self, snapshot: Snapshot) -> SeawayParams:
-        """Table what the nodes of a fleet are worth to the mix, without room for what is written."""
+        """Return the tables of a fleet, with empty mutable arrays."""
         figures = mix_figures(snapshot, self._mix)
         nodes = snapshot.arrays.nodes
         most = int((nodes[NODE_DEVICE_END] - nodes[NODE_DEVICE_FIRST]).max(initial=0))

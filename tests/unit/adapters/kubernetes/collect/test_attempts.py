@@ -78,7 +78,7 @@ def test_who_makes_no_pod_for_long_refuses(cluster: Cluster) -> None:
     assert cluster.reported == [KEY, KEY]
 
 
-def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> None:
+def test_a_pod_ends_that_and_when_it_goes_it_begins_again(cluster: Cluster) -> None:
     """A pod shows that the controller works; when it is deleted the timeout begins again."""
     assert cluster.wait(200) == LATE
     cluster.attempts.put_pod(None, cluster.pod())
@@ -89,7 +89,7 @@ def test_a_pod_ends_that_and_when_it_goes_it_begins_anew(cluster: Cluster) -> No
     assert cluster.wait(4) == (WorkloadPhase.FAILED, NO_POD)
 
 
-def test_what_is_suspended_is_told_and_waits(cluster: Cluster) -> None:
+def test_what_is_suspended_is_reported_and_waits(cluster: Cluster) -> None:
     """A suspended workload waits for Kueue's quota, which may take longer than any failure."""
     cluster.workload(gate=SUSPENDED)
     assert cluster.wait(1000) == (WorkloadPhase.STARTING, SUSPENDED)

@@ -37,7 +37,7 @@ def broken(view: ClusterView) -> int:
     return view.collector_state().problems["broken"]
 
 
-def test_a_workload_that_cannot_be_read_is_said_once_and_counted(
+def test_a_workload_that_cannot_be_read_is_reported_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It keeps its last state, as it still exists and must be removed some day; other kinds may share its name."""
@@ -78,7 +78,7 @@ def test_what_cannot_be_read_and_is_gone_counts_no_more(view: ClusterView) -> No
         (workload(attempt="first"), "'first' are not a job and attempt"),
     ],
 )
-def test_broken_marks_are_said_once_and_counted(
+def test_broken_marks_are_reported_once_and_counted(
     view: ClusterView, caplog: pytest.LogCaptureFixture, spoilt: WorkloadObject, said: str
 ) -> None:
     """Without labels a workload has no owner or no replicas: others are not affected, and a warning is logged."""

@@ -40,7 +40,7 @@ def test_a_claim_concerns_the_pods_that_use_it() -> None:
     assert claims.names == {"ns/made"}
 
 
-def test_a_claim_that_says_nothing_new_concerns_nobody() -> None:
+def test_a_claim_that_says_nothing_new_concerns_no_one() -> None:
     """A repeated list causes no changes."""
     claims = Claims()
     claims.used_by("ns/p", pod("gpu"))

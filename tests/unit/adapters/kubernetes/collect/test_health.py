@@ -38,7 +38,7 @@ def health(clock: Clock) -> Health:
     return made
 
 
-def test_what_can_be_spared_never_makes_what_was_heard_before_old(health: Health, clock: Clock) -> None:
+def test_what_can_be_spared_never_makes_what_was_observed_before_old(health: Health, clock: Clock) -> None:
     """A required kind that fails makes the view stale after the patience; an optional one never does."""
     health.succeeded("rays")
     health.failed("rays", "its webhook is down", optional=True)
@@ -133,7 +133,7 @@ def test_a_question_ages_no_view_while_watches_tell(health: Health, clock: Clock
 
 
 @pytest.mark.parametrize(("stale_after_s", "patience_s"), [(1.5, 1), (15, 10), (600, 10)])
-def test_patience_ends_before_a_silent_cluster_gets_no_new_work(stale_after_s: float, patience_s: float) -> None:
+def test_patience_ends_before_a_unreachable_cluster_gets_no_new_work(stale_after_s: float, patience_s: float) -> None:
     """The reason is known when the cluster gets no new jobs; a longer time until then does not extend the patience."""
     limits = Limits.within(stale_after_s, pod_start_timeout_s=7)
     assert limits.unreachable_timeout_s == pytest.approx(patience_s)

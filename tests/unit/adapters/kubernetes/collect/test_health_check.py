@@ -71,7 +71,7 @@ def test_a_ring_counts_once_and_never_before_the_time_that_a_server_asked_for() 
     asyncio.run(wait())
 
 
-def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
+def test_a_server_that_does_not_know_who_requests_is_unreachable(tmp_path: Path) -> None:
     """Open watches may outlast a rejected token, yet nothing can be written: the cluster counts as not reporting."""
     with ApiServer("alpha", controllers=()) as server:
         server.kubeconfig(tmp_path / "alpha")
@@ -81,7 +81,7 @@ def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
             bell = WakeSignal()
             rung = bell.subscribe()
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, bell))
+            requesting = asyncio.create_task(ping(api, health, Random(1), 0.02, bell))
             async with asyncio.timeout(WAIT_S):
                 while not health.complete:
                     await asyncio.sleep(0.01)
@@ -92,7 +92,7 @@ def test_a_server_that_does_not_know_who_asks_is_silent(tmp_path: Path) -> None:
                 await asyncio.to_thread(server.kubeconfig, tmp_path / "alpha")
                 await rung.wait()
             assert not health.failing_s
-            asking.cancel()
+            requesting.cancel()
             await api.close()
 
         asyncio.run(ask())
@@ -112,7 +112,7 @@ class Gated(Credentials):
         return super().load()
 
 
-def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as_whom(tmp_path: Path) -> None:
+def test_a_server_is_unreachable_from_when_it_was_asked_and_not_before_it_is_known_as_whom(tmp_path: Path) -> None:
     """A slow program of a kubeconfig does not count as an outage of its servers."""
     now_s = [100.0]
     with ApiServer("alpha", controllers=()) as server:
@@ -123,7 +123,7 @@ def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as
 
         async def ask() -> None:
             api = Api("alpha", credentials)
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
+            requesting = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             assert await asyncio.to_thread(credentials.begun.wait, WAIT_S)
             now_s[0] += 20
             assert health.age_s == 0
@@ -133,7 +133,7 @@ def test_a_server_is_silent_from_when_it_was_asked_and_not_before_it_is_known_as
                     await asyncio.sleep(0.01)
             now_s[0] += 2
             assert health.age_s == 2
-            asking.cancel()
+            requesting.cancel()
             await api.close()
 
         asyncio.run(ask())
@@ -148,11 +148,11 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
 
         async def ask() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
+            requesting = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             async with asyncio.timeout(WAIT_S):
                 while refused.hits < 3:
                     await asyncio.sleep(0.01)
-            asking.cancel()
+            requesting.cancel()
             await api.close()
 
         asyncio.run(ask())
@@ -161,7 +161,7 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "silent"),
+    ("path", "code", "unreachable"),
     [
         ("/readyz", 500, False),
         ("/livez", 500, True),
@@ -171,7 +171,7 @@ def test_a_server_that_refuses_to_say_how_it_is_answers(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_not(
-    path: str, code: int, silent: bool, tmp_path: Path
+    path: str, code: int, unreachable: bool, tmp_path: Path
 ) -> None:
     """A server that is draining still serves; an error page of a proxy does not count as an answer."""
     with ApiServer("alpha", controllers=()) as server:
@@ -181,12 +181,12 @@ def test_a_server_that_is_about_to_end_answers_and_one_that_is_not_reached_does_
 
         async def ask() -> None:
             api = Api("alpha", Credentials(tmp_path / "alpha", "alpha"))
-            asking = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
+            requesting = asyncio.create_task(ping(api, health, Random(1), 0.02, WakeSignal()))
             async with asyncio.timeout(WAIT_S):
                 while not (health.complete or health.failing_s):
                     await asyncio.sleep(0.01)
-            asking.cancel()
+            requesting.cancel()
             await api.close()
 
         asyncio.run(ask())
-        assert bool(health.unreachable_reason(0)) is silent
+        assert bool(health.unreachable_reason(0)) is unreachable

@@ -15,7 +15,7 @@ from seaway.adapters.kubernetes.collect.informers import EventObject, EventSink
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.domain.deployment import WorkloadPhase
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, decoded, timers, view
 
@@ -56,7 +56,7 @@ def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, t
     assert said(view) == [(WorkloadPhase.STARTING, NO_POD_YET)]
 
 
-def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) -> None:
+def test_an_event_that_is_observed_before_its_workload_counts(view: ClusterView) -> None:
     """Events and workloads are independent; an event that is missing in a later list is dropped."""
     denied = EventSink(view)
     asyncio.run(denied.replace([event("a"), event("b")]))
@@ -74,7 +74,7 @@ def test_an_event_that_is_heard_before_its_workload_counts(view: ClusterView) ->
     [
         event(reason="BackoffLimitExceeded"),
         event(reason="SuccessfulCreate"),
-        event(about="somebody-elses-job"),
+        event(about="other-job"),
         event(about=f"sw-{JOB}-2-abcdefgh"),
     ],
     ids=["another reason", "no warning", "of another user", "of another attempt"],
@@ -101,7 +101,7 @@ def test_a_view_does_without_events_that_it_may_not_see(tmp_path: Path, caplog: 
         fault = server.faults.error(403, "*/events*")
         server.kubeconfig(tmp_path / "alpha")
         with caplog.at_level(logging.WARNING):
-            backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+            backends = KubernetesBackends(tmp_path, OPTIONS, seed=1)
             under = Under(server, backends.clusters()[0], backends.close, server)
             wait(under.received, "the first list")
             wait(lambda: fault.hits > 2, "that it is tried again")

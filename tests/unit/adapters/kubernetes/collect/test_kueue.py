@@ -55,7 +55,7 @@ def suspended() -> WorkloadObject:
 
 
 @pytest.mark.parametrize(
-    ("reason", "hopeless"),
+    ("reason", "infeasible"),
     [
         ("Pending", False),
         ("Inadmissible", True),
@@ -70,9 +70,9 @@ def suspended() -> WorkloadObject:
         ("Suspended", True),
     ],
 )
-def test_why_there_is_no_quota(reason: str, hopeless: bool) -> None:
+def test_why_there_is_no_quota(reason: str, infeasible: bool) -> None:
     """Kueue's reason is reported; infeasible is what no end of other jobs changes. The first three are old reasons."""
-    assert read_gate(queued(quota(reason, "no  quota"))) == Gate(f"{LET_IN}: no quota", hopeless)
+    assert read_gate(queued(quota(reason, "no  quota"))) == Gate(f"{LET_IN}: no quota", infeasible)
 
 
 def evicted(reason: str = "Preempted", message: str = "") -> dict[str, str]:
@@ -107,7 +107,7 @@ def test_checks_are_waited_for() -> None:
     ],
     ids=["new", "not looked at", "finished", "let in"],
 )
-def test_others_are_not_held_back(conditions: tuple[dict[str, str], ...]) -> None:
+def test_others_are_not_deferred(conditions: tuple[dict[str, str], ...]) -> None:
     """An admitted, finished or new Workload has no reason."""
     assert read_gate(queued(*conditions)) is None
 
@@ -136,7 +136,7 @@ def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> Non
     assert said(view) == [(WorkloadPhase.FAILED, "Kueue took it out: Preempted")]
 
 
-def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
+def test_a_waiting_user_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:
     """A wait for quota has no timeout; after admission nothing is reported."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
@@ -148,7 +148,7 @@ def test_who_waits_for_quota_waits_and_says_so(view: ClusterView, timers: Timers
     assert said(view) == [(WorkloadPhase.STARTING, SUSPENDED)]
 
 
-def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
+def test_what_is_infeasible_is_refused_after_a_while(view: ClusterView, timers: Timers) -> None:
     """Devices are reserved for it, so it fails; a fix in time, or a pod, prevents that."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())
@@ -167,7 +167,7 @@ def test_what_is_hopeless_is_refused_after_a_while(view: ClusterView, timers: Ti
     assert said(view) == [(WorkloadPhase.STARTING, "")]
 
 
-def test_figures_are_not_told_anew(view: ClusterView) -> None:
+def test_figures_are_not_reported_again(view: ClusterView) -> None:
     """The missing amount changes with every other job, so it is not reported again."""
     kueue = KueueSink(view)
     view.put_workload(JOBS, suspended())

@@ -81,7 +81,7 @@ def test_what_is_not_listed_twice_stays(nodes: Nodes) -> None:
     assert devices(nodes) == {"m1": 1, "m2": 2, "other": 1}
 
 
-def test_it_is_said_once_and_over_when_one_node_is_gone(
+def test_it_is_reported_once_and_over_when_one_node_is_gone(
     nodes: Nodes, problems: Problems, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The problem lasts while both list the devices, whatever else changes."""

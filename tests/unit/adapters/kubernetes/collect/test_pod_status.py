@@ -54,7 +54,7 @@ def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: WorkloadPha
     ("restart", "phase"),
     [("Never", WorkloadPhase.RUNNING), ("OnFailure", WorkloadPhase.STARTING), ("Always", WorkloadPhase.STARTING)],
 )
-def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> None:
+def test_a_helper_that_failed_is_reported(restart: str, phase: WorkloadPhase) -> None:
     """Without a restart the replica continues without it; with one it will recover. Both report the reason."""
     helper = [{**ended(code=3)[0], "name": "helper"}]
     written = {"metadata": {"name": "p"}, "spec": {"nodeName": "node-1", "restartPolicy": restart}}
@@ -76,7 +76,7 @@ def test_a_helper_that_failed_is_told(restart: str, phase: WorkloadPhase) -> Non
         ({}, "its pod failed without a reason"),
     ],
 )
-def test_a_failure_of_what_ran_is_told_in_plain_words(status: dict[str, Any], reason: str) -> None:
+def test_a_failure_of_what_ran_is_reported_in_plain_words(status: dict[str, Any], reason: str) -> None:
     """The end of its container explains more than Kubernetes' reason."""
     verdict = pod_state(pod(phase="Failed", **status))
     assert (verdict.reason, verdict.cause) == (reason, Cause.WORKLOAD)
@@ -202,7 +202,7 @@ def test_room_that_is_being_made_is_waited_for() -> None:
     assert verdict.reason == f"waits for preemption on node-1: {message}"
 
 
-def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None:
+def test_a_gated_pod_and_one_that_no_one_looked_at_yet_are_not_refused() -> None:
     """Admission by a queue of the cluster, or a slow scheduler, has no timeout."""
     gated = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     assert pod_state(pod(node="", phase="Pending", conditions=gated)).wait is Wait.NONE
@@ -224,7 +224,7 @@ def test_a_gated_pod_and_one_that_nobody_looked_at_yet_are_not_refused() -> None
         ),
     ],
 )
-def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str, Any]], reason: str) -> None:
+def test_what_keeps_a_container_from_starting_is_reported(containers: list[dict[str, Any]], reason: str) -> None:
     """Such a replica is still starting: its cluster retries."""
     verdict = pod_state(pod(phase="Pending", containerStatuses=containers))
     assert verdict.phase is WorkloadPhase.STARTING
@@ -242,7 +242,7 @@ def test_what_keeps_a_container_from_starting_is_told(containers: list[dict[str,
         ("ContainerCreating", Wait.NONE),
     ],
 )
-def test_what_cannot_start_waits_for_somebody_or_for_nothing(reason: str, wait: Wait) -> None:
+def test_what_cannot_start_waits_for_a_user_or_for_nothing(reason: str, wait: Wait) -> None:
     """A container that a kubelet never starts does not recover; a crashing one is restarted."""
     assert pod_state(pod(phase="Pending", containerStatuses=waits(reason))).wait is wait
 

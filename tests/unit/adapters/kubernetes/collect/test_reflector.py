@@ -216,7 +216,7 @@ def test_a_page_that_came_too_late_is_no_loss(
     followed.close()
 
 
-def test_changes_are_told_in_their_order(followed: Followed) -> None:
+def test_changes_are_reported_in_their_order(followed: Followed) -> None:
     """Changes are passed on in their order, and none twice."""
     followed.settle()
     expected = [("all", "")]
@@ -232,7 +232,7 @@ def test_changes_are_told_in_their_order(followed: Followed) -> None:
     assert followed.sink.reported == expected
 
 
-def test_a_change_is_told_within_a_second(followed: Followed) -> None:
+def test_a_change_is_reported_within_a_second(followed: Followed) -> None:
     """A change reaches the sink within a moment, not after a polling interval."""
     followed.settle()
     began_s = time.monotonic()
@@ -299,7 +299,7 @@ def test_bookmarks_move_the_version(followed: Followed) -> None:
     assert followed.api.asked.count("list") == 1
 
 
-def test_a_version_that_is_too_old_has_everything_listed_anew(followed: Followed) -> None:
+def test_a_version_that_is_too_old_has_everything_listed_again(followed: Followed) -> None:
     """When the server's history is too short, all is listed again, and deletions are found by that."""
     followed.settle()
     followed.server.put(thing("one"))
@@ -316,7 +316,7 @@ def test_a_version_that_is_too_old_has_everything_listed_anew(followed: Followed
     assert followed.api.asked.count("list") == 2
 
 
-def test_a_server_that_falls_silent_is_given_up(
+def test_a_server_that_falls_unreachable_is_given_up(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch without a byte for too long is opened again, and missed changes are passed on."""
@@ -330,7 +330,7 @@ def test_a_server_that_falls_silent_is_given_up(
     assert followed.health.unreachable_reason(0)
     server.faults.end(hung)
     wait(lambda: "meanwhile" in followed.sink.there, "what came meanwhile")
-    wait(lambda: not followed.health.unreachable_reason(0), "that it is heard again")
+    wait(lambda: not followed.health.unreachable_reason(0), "reports")
     assert followed.api.asked.count("list") == 1
     followed.close()
 
@@ -349,7 +349,7 @@ def test_tries_come_later_every_time(code: int, server: ApiServer, tmp_path: Pat
     followed.close()
 
 
-def test_whoever_says_when_to_come_again_is_heeded(server: ApiServer, tmp_path: Path) -> None:
+def test_anyone_says_when_to_come_again_is_heeded(server: ApiServer, tmp_path: Path) -> None:
     """A server that answers 429 with Retry-After gets no request before."""
     fault = server.faults.throttle(2, "/api/v1/configmaps", times=1)
     began_s = time.monotonic()
@@ -360,7 +360,7 @@ def test_whoever_says_when_to_come_again_is_heeded(server: ApiServer, tmp_path: 
     followed.close()
 
 
-def test_a_broken_object_is_told_and_others_go_on(server: ApiServer, tmp_path: Path) -> None:
+def test_a_broken_object_is_reported_and_others_go_on(server: ApiServer, tmp_path: Path) -> None:
     """An object that cannot be decoded is named, listed or watched, and others are passed on."""
 
     def pod(name: str, containers: object) -> dict[str, Any]:
@@ -419,7 +419,7 @@ def test_a_kind_that_goes_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         followed.close()
 
 
-def test_a_token_that_is_not_taken_any_more_is_read_anew(followed: Followed) -> None:
+def test_a_token_that_is_not_taken_any_more_is_read_again(followed: Followed) -> None:
     """A new token in the kubeconfig is used after the first rejection."""
     followed.settle()
     followed.server.new_token(only=True)
@@ -427,7 +427,7 @@ def test_a_token_that_is_not_taken_any_more_is_read_anew(followed: Followed) -> 
     followed.server.faults.cut_watches()
     followed.server.put(thing("new"))
     wait(lambda: "new" in followed.sink.there, "the change")
-    wait(lambda: not followed.health.failing_s, "that it is heard again")
+    wait(lambda: not followed.health.failing_s, "reports")
 
 
 def test_a_mistake_of_ours_does_not_end_it(followed: Followed) -> None:

@@ -69,14 +69,14 @@ def test_it_ends_however_long_something_comes(monkeypatch: pytest.MonkeyPatch) -
         read(Slow())
 
 
-def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_have_their_rounds_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other clusters' watches run on the same event loop."""
     monkeypatch.setattr(at_once, "TIME_SLICE_S", 0.0)
-    turns: list[int] = []
+    rounds: list[int] = []
 
     async def count() -> None:
         while True:
-            turns.append(1)
+            rounds.append(1)
             await asyncio.sleep(0)
 
     async def both() -> None:
@@ -85,4 +85,4 @@ def test_others_have_their_turns_while_it_is_decoded(monkeypatch: pytest.MonkeyP
         counting.cancel()
 
     asyncio.run(both())
-    assert len(turns) >= ITEMS
+    assert len(rounds) >= ITEMS

@@ -21,13 +21,13 @@ QUOTA = 'pods "sw-x-7xk2p" is forbidden: exceeded quota: team, requested: pods=1
 PAUSES = RejectionTimeouts(final_s=5, other_s=300)
 
 
-class Book:
+class Ledger:
     """Denials with timers that a test fires, and the reported keys."""
 
     def __init__(self) -> None:
         self.due: list[tuple[float, Callable[[], None]]] = []
         self.reported: list[tuple[str, int]] = []
-        self.denials = Rejections("alpha", lambda *timer: self.due.append(timer), self.reported.append, PAUSES)
+        self.rejections = Rejections("alpha", lambda *timer: self.due.append(timer), self.reported.append, PAUSES)
 
     def pass_by(self) -> None:
         """Fire all timers."""
@@ -37,9 +37,9 @@ class Book:
 
 
 @pytest.fixture
-def link_table() -> Book:
-    """Return an empty set of denials."""
-    return Book()
+def link_table() -> Ledger:
+    """Return an empty set of rejections."""
+    return Ledger()
 
 
 def copy(*pods: str, phase: WorkloadPhase = WorkloadPhase.STARTING) -> Workload:
@@ -55,7 +55,7 @@ def copy(*pods: str, phase: WorkloadPhase = WorkloadPhase.STARTING) -> Workload:
         ("web-sw-01k9zj5q8e0ab-3-abcdefgh", KEY),
         ("sw-01k9zj5q8e0ab-abcdefgh", None),
         ("sw-short-3-abcdefgh", None),
-        ("somebody-elses", None),
+        ("other", None),
     ],
 )
 def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) -> None:
@@ -76,7 +76,7 @@ def test_an_object_is_known_by_its_name(name: str, key: tuple[str, int] | None) 
         ("something that no one has seen yet", False),
     ],
 )
-def test_what_may_pass_is_told_from_what_was_decided(said: str, decided: bool) -> None:
+def test_what_may_pass_is_reported_from_what_was_decided(said: str, decided: bool) -> None:
     """A conflict or a webhook without an answer may pass; unknown messages get the same time."""
     assert is_final(said) is decided
 
@@ -96,55 +96,55 @@ def test_a_reason_has_no_names_that_change(said: str) -> None:
     )
 
 
-def test_a_denial_is_said_at_once_and_fails_the_copy_when_it_lasts(link_table: Book) -> None:
+def test_a_denial_is_reported_at_once_and_fails_the_copy_when_it_lasts(link_table: Ledger) -> None:
     """A denial is reported immediately, and fails the workload when it lasts, so that another cluster is tried."""
-    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
-    said = link_table.denials.apply(KEY, copy("", "ns/p"))
+    link_table.rejections.reject(KEY, "event a", pods_rejected(QUOTA))
+    said = link_table.rejections.apply(KEY, copy("", "ns/p"))
     assert said is not None
     assert (said.phase, "exceeded quota" in said.reason) == (WorkloadPhase.STARTING, True)
     assert [seconds for seconds, _ in link_table.due] == [5]
     link_table.pass_by()
     assert link_table.reported == [KEY, KEY]
-    said = link_table.denials.apply(KEY, copy("", "ns/p"))
+    said = link_table.rejections.apply(KEY, copy("", "ns/p"))
     assert said is not None
     assert (said.phase, said.cause) == (WorkloadPhase.FAILED, Cause.REJECTED)
 
 
-def test_what_may_pass_is_given_time_until_somebody_decides(link_table: Book) -> None:
+def test_what_may_pass_is_given_time_until_a_user_decides(link_table: Ledger) -> None:
     """After a decision the shorter timeout counts."""
-    link_table.denials.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
+    link_table.rejections.reject(KEY, "event a", pods_rejected("failed calling webhook: context deadline exceeded"))
     assert [seconds for seconds, _ in link_table.due] == [300]
-    link_table.denials.reject(KEY, "event b", pods_rejected(QUOTA))
+    link_table.rejections.reject(KEY, "event b", pods_rejected(QUOTA))
     assert [seconds for seconds, _ in link_table.due] == [300, 5]
-    said = link_table.denials.apply(KEY, copy(""))
+    said = link_table.rejections.apply(KEY, copy(""))
     assert said is not None
     assert "exceeded quota" in said.reason
 
 
-def test_once_all_pods_are_there_nothing_is_denied_any_more(link_table: Book) -> None:
+def test_once_all_pods_are_there_nothing_is_denied_any_more(link_table: Ledger) -> None:
     """Events stay for an hour: they no longer count then, even if a pod is deleted later."""
-    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
+    link_table.rejections.reject(KEY, "event a", pods_rejected(QUOTA))
     there = copy("ns/p", phase=WorkloadPhase.RUNNING)
-    assert link_table.denials.apply(KEY, there) == there
+    assert link_table.rejections.apply(KEY, there) == there
     link_table.pass_by()
-    assert link_table.denials.apply(KEY, copy("")) == copy("")
+    assert link_table.rejections.apply(KEY, copy("")) == copy("")
 
 
-def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(link_table: Book) -> None:
+def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(link_table: Ledger) -> None:
     """Karmada created nothing, so the member has no object to report until the write is allowed or withdrawn."""
-    link_table.denials.reject(
+    link_table.rejections.reject(
         KEY, "binding a", Rejection("its Job cannot be made there", is_final=True, rejects_objects=True)
     )
-    assert link_table.denials.without_objects == {KEY}
-    said = link_table.denials.apply(KEY, None)
+    assert link_table.rejections.without_objects == {KEY}
+    said = link_table.rejections.apply(KEY, None)
     assert said is not None
     assert (said.phase, said.replicas, said.reason) == (WorkloadPhase.STARTING, (), "its Job cannot be made there")
-    link_table.denials.allow("binding a")
-    assert link_table.denials.apply(KEY, None) is None
-    assert link_table.denials.without_objects == set()
+    link_table.rejections.allow("binding a")
+    assert link_table.rejections.apply(KEY, None) is None
+    assert link_table.rejections.without_objects == set()
 
 
-def test_pods_that_are_denied_make_no_copy_of_what_is_gone(link_table: Book) -> None:
+def test_pods_that_are_denied_make_no_copy_of_what_is_gone(link_table: Ledger) -> None:
     """Events outlive their objects."""
-    link_table.denials.reject(KEY, "event a", pods_rejected(QUOTA))
-    assert link_table.denials.apply(KEY, None) is None
+    link_table.rejections.reject(KEY, "event a", pods_rejected(QUOTA))
+    assert link_table.rejections.apply(KEY, None) is None

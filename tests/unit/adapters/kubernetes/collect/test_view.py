@@ -106,7 +106,7 @@ UNSCHEDULABLE = [
 ]
 
 
-def test_only_what_changed_is_told(view: ClusterView) -> None:
+def test_only_what_changed_is_reported(view: ClusterView) -> None:
     """After a full read, a cursor returns later changes, and the inventory only if a node changed."""
     view.put_pod(pod("a"))
     first = view.changes("", 0)
@@ -153,7 +153,7 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     assert view.changes(gone.cursor, 0).cursor == gone.cursor
 
 
-def test_after_another_list_all_that_there_is_is_told(view: ClusterView, timers: Timers) -> None:
+def test_after_another_list_all_that_there_is_is_reported(view: ClusterView, timers: Timers) -> None:
     """An object between two lists is in neither: all is reported, so that its absence is noticed."""
     jobs, cron = "/apis/batch/v1/jobs", "/apis/batch/v1/cronjobs"
     asyncio.run(view.replace_workloads(jobs, []))
@@ -284,19 +284,19 @@ def test_what_cannot_be_read_counts_no_more(view: ClusterView, caplog: pytest.Lo
     assert len(view.changes("", 0).inventory.nodes) == 1  # type: ignore[union-attr]  # complete
 
 
-def test_who_asks_while_everything_is_listed_is_told_when_it_is() -> None:
+def test_who_requests_while_everything_is_listed_is_reported_when_it_is() -> None:
     """A read waits for the first list while nothing fails: a retry would be later."""
     health = Health(("/nodes", "/pods"))
     view = ClusterView(Cluster("alpha"), health, Timers().later)
     reported: list[int] = []
-    asking = threading.Thread(target=lambda: reported.append(len(view.changes("", WAIT_S).unmanaged_pods)))
-    asking.start()
+    requesting = threading.Thread(target=lambda: reported.append(len(view.changes("", WAIT_S).unmanaged_pods)))
+    requesting.start()
     asyncio.run(view.replace_nodes([node("n1")]))
     health.succeeded("/nodes")
     asyncio.run(view.replace_pods([pod("a"), pod("b")]))
     assert not reported
     health.succeeded("/pods")
-    asking.join(WAIT_S)
+    requesting.join(WAIT_S)
     assert reported == [2]
 
 
@@ -320,7 +320,7 @@ def test_a_cluster_that_fails_for_too_long_is_not_believed() -> None:
     view.changes(cursor, 0)
 
 
-def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) -> None:
+def test_anyone_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) -> None:
     """A waiting call returns when something changes, and when the cluster is removed."""
     cursor = view.changes("", 0).cursor
     reported: list[int] = []
@@ -330,13 +330,13 @@ def test_whoever_waits_is_woken_by_a_change_and_by_the_end(view: ClusterView) ->
         reported.append(len(found.unmanaged_pods))
         reported.append(len(view.changes(found.cursor, WAIT_S).unmanaged_pods))
 
-    asking = threading.Thread(target=ask)
-    asking.start()
+    requesting = threading.Thread(target=ask)
+    requesting.start()
     view.put_pod(pod("a"))
     while not reported:
         time.sleep(0.001)
     view.close()
-    asking.join(WAIT_S)
+    requesting.join(WAIT_S)
     assert reported == [1, 0]
 
 

@@ -24,7 +24,7 @@ MARKS = {"seaway.io/job": JOB, "seaway.io/attempt": "1", "app.kubernetes.io/mana
 ASCEND = '[{"id":"Ascend910B3-0","count":4,"devmem":65536,"devcore":20,"type":"Ascend910B3","health":true}]'
 HAMI = f'[{{"id":"{A}","count":10,"devmem":40960,"devcore":100,"type":"NVIDIA A100","health":true}}]'
 
-Told = Callable[[ClusterView], None]
+Reported = Callable[[ClusterView], None]
 
 
 def node(name: str, annotations: Mapping[str, str] | None = None, nvidia_gpus: int = 0, tapes: int = 0) -> NodeObject:
@@ -100,7 +100,7 @@ SLICE = resource_slice("s1", "dra", CARD)
 ASCENDING = {"hami.io/vgpu-node": "npu", "hami.io/Ascend910B3-devices-allocated": "Ascend910B3-0,Ascend910B3,16384,5:;"}
 SHARING = {"hami.io/vgpu-node": "hami", "hami.io/vgpu-devices-allocated": f"{A},NVIDIA,500,5:;"}
 
-LAST: Sequence[Told] = (
+LAST: Sequence[Reported] = (
     lambda view: view.put_node(node("dra")),
     lambda view: view.put_slices((SLICE,)),
     lambda view: view.put_claim(CLAIM),
@@ -115,7 +115,7 @@ LAST: Sequence[Told] = (
 )
 """The final objects, each reported once."""
 
-BEFORE: Sequence[Told] = (
+BEFORE: Sequence[Reported] = (
     lambda view: view.put_node(node("plugin")),
     lambda view: view.put_node(counted("plugin", 1)),
     lambda view: view.put_node(node("npu")),
@@ -156,7 +156,7 @@ def held(reported: Changes) -> dict[str, list[str]]:
 
 
 @given(st.lists(st.sampled_from(BEFORE), max_size=8), st.permutations(LAST))
-def test_a_view_is_the_same_in_whatever_order_it_was_told(before: list[Told], last: list[Told]) -> None:
+def test_a_view_is_the_same_in_whatever_order_it_was_reported(before: list[Reported], last: list[Reported]) -> None:
     """Node, slice, claim and pod may come in any order, after earlier versions: the final view is the same."""
     view = new_view()
     for tell in before:
@@ -178,7 +178,7 @@ def test_a_view_is_the_same_in_whatever_order_it_was_told(before: list[Told], la
     assert state(found) == state(straight.changes("", 0))
 
 
-def test_what_is_read_again_is_told() -> None:
+def test_what_is_read_again_is_reported() -> None:
     """A cursor from before gets the pods whose devices are known only now."""
     view = new_view()
     view.put_node(node("dra"))
@@ -228,7 +228,7 @@ def test_a_pod_that_waited_for_a_device_gets_one_that_is_given_back() -> None:
     assert held(view.changes(first.cursor, 0)) == {"ns/old": [], "ns/new": ["alpha/plugin/gpu-0"]}
 
 
-def test_what_only_says_that_it_was_booked_is_not_believed() -> None:
+def test_what_only_says_that_it_was_reserved_is_not_believed() -> None:
     """Seaway's pods are in its namespace; any user may write annotations elsewhere."""
     view = new_view()
     view.put_node(counted("plugin", 2))

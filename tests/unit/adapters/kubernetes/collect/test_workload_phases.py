@@ -61,7 +61,7 @@ def test_a_workload_that_decides_is_over_when_its_pods_are_gone(end: WorkloadPha
     assert over.reason == ("its Ray job failed: no data" if end is WorkloadPhase.FAILED else "")
 
 
-def test_a_failure_is_told_with_the_first_pod_that_is_gone() -> None:
+def test_a_failure_is_reported_with_the_first_pod_that_is_gone() -> None:
     """The other pods still exist, and are still to be deleted."""
     made = copy(ray(WorkloadPhase.FAILED, "its Ray job failed"), [pod("p1")])
     assert (made.phase, made.reason) == (WorkloadPhase.FAILED, "its Ray job failed")
@@ -78,7 +78,7 @@ def test_pods_that_are_removed_as_their_job_failed_do_not_say_why() -> None:
     assert [each.phase for each in made.replicas] == [WorkloadPhase.FAILED, WorkloadPhase.RUNNING]
 
 
-def test_what_ended_well_did_so_whatever_became_of_a_pod() -> None:
+def test_what_succeeded_did_so_whatever_became_of_a_pod() -> None:
     """Ray tolerates a failed worker, and its job's success counts; for a failure the pod has the better reason."""
     dead = replace(pod("p2", PodState(WorkloadPhase.FAILED, "out of memory")), holds_resources=False)
     assert copy(ray(WorkloadPhase.SUCCEEDED), [pod("p1"), dead]).phase is WorkloadPhase.RUNNING
@@ -128,7 +128,7 @@ def test_a_pod_that_is_stuck_for_too_long_fails_the_copy_but_holds_what_it_holds
     assert made.replicas[0].phase is WorkloadPhase.STARTING
 
 
-def test_that_a_pod_waits_for_its_turn_is_told_only_when_that_lasts() -> None:
+def test_that_a_pod_waits_for_its_turn_is_reported_only_when_that_lasts() -> None:
     """Nearly every pod waits for some 0.1 s, so a short wait is not reported."""
     waits = pod("p1", PodState(WorkloadPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.SCHEDULER))
     assert copy([workload(replicas=(0,))], [waits]).reason == ""
@@ -136,7 +136,7 @@ def test_that_a_pod_waits_for_its_turn_is_told_only_when_that_lasts() -> None:
     assert copy([workload(replicas=(0,))], [waits], frozenset({"p1"})).phase is WorkloadPhase.STARTING
 
 
-def test_pods_are_told_apart_by_their_index_where_they_have_one() -> None:
+def test_pods_are_distinguished_by_their_index_where_they_have_one() -> None:
     """The index counts within the part."""
     second = replace(pod("p1"), index=1, replicas=(4, 7))
     made = copy([workload(replicas=(4, 7))], [second])
@@ -162,16 +162,16 @@ def test_a_pod_that_leaves_gives_its_seat_to_the_one_made_for_it() -> None:
     assert copy([workload(replicas=(0,))], [leaving]).replicas[0].node == "node-p1"
 
 
-ENDED_WELL = replace(workload(replicas=(0, 1)), uid="w", ended=DONE)
+SUCCEEDED = replace(workload(replicas=(0, 1)), uid="w", ended=DONE)
 FAILED = PodState(WorkloadPhase.FAILED, "its pods are gone: backoff limit", Cause.INFRASTRUCTURE)
-ENDED_BADLY = replace(ENDED_WELL, ended=FAILED, rejection="backoff limit")
+ENDED_BADLY = replace(SUCCEEDED, ended=FAILED, rejection="backoff limit")
 
 
-def test_a_workload_that_ended_well_speaks_for_pods_that_are_gone() -> None:
+def test_a_workload_that_succeeded_speaks_for_pods_that_are_gone() -> None:
     """Finished pods may be deleted with their node before they are observed; a remaining pod counts."""
-    assert copy([ENDED_WELL], []).phase is WorkloadPhase.SUCCEEDED
-    assert copy([ENDED_WELL], [replace(pod("p1", DONE), index=0)]).phase is WorkloadPhase.SUCCEEDED
-    assert copy([ENDED_WELL], [replace(pod("p1"), index=0)]).phase is WorkloadPhase.RUNNING
+    assert copy([SUCCEEDED], []).phase is WorkloadPhase.SUCCEEDED
+    assert copy([SUCCEEDED], [replace(pod("p1", DONE), index=0)]).phase is WorkloadPhase.SUCCEEDED
+    assert copy([SUCCEEDED], [replace(pod("p1"), index=0)]).phase is WorkloadPhase.RUNNING
 
 
 def test_a_workload_that_failed_speaks_for_lost_pods_once_that_has_lasted() -> None:

@@ -178,7 +178,7 @@ def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> Non
     assert read.ended is None
 
 
-def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
+def test_an_end_that_was_missed_is_reported(view: ClusterView) -> None:
     """The Job reports a pod that succeeded and was deleted unnoticed."""
     running: dict[str, Any] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
     view.put_workload(JOBS, job(type="Suspended", status="False"))
@@ -191,7 +191,7 @@ def test_an_end_that_was_missed_is_told(view: ClusterView) -> None:
     assert [each.phase for each in view.changes(first.cursor, 0).workloads] == [WorkloadPhase.SUCCEEDED]
 
 
-def test_a_failure_without_pods_is_told_after_a_while(timers: Timers, view: ClusterView) -> None:
+def test_a_failure_without_pods_is_reported_after_a_while(timers: Timers, view: ClusterView) -> None:
     """A Job and its pods are observed separately: its failure waits for the better reasons of its pods."""
     view.put_workload(JOBS, job(type="Failed", reason="BackoffLimitExceeded", message="too often"))
     first = view.changes("", 0)

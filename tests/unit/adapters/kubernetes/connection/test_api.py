@@ -171,7 +171,7 @@ def test_a_member_is_reached_through_the_proxy(
     assert server.asked[-1][1] == "/clusters/m1/proxy/api/v1/nodes"
 
 
-def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
+def test_a_token_file_is_read_again_when_the_server_knows_the_old_token_no_more(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A token file is read again when the server rejects the old token."""
@@ -187,7 +187,7 @@ def test_a_token_file_is_read_anew_when_the_server_knows_the_old_token_no_more(
     assert [headers["authorization"] for _, _, headers, _ in server.asked] == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-def test_of_a_long_answer_the_end_is_kept(
+def test_of_a_long_answer_the_end_is_stored(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """The last bytes of an answer are returned, also after a new log-in; a short answer is returned whole."""
@@ -224,7 +224,7 @@ def test_a_program_of_the_kubeconfig_gives_the_token(
     assert server.asked[-1][2]["authorization"] == "Bearer from-cloud"
 
 
-def test_a_program_that_fails_is_told_in_its_own_words(
+def test_a_program_that_fails_is_reported_in_its_own_words(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """The error has the program's own message."""
@@ -254,7 +254,7 @@ def test_a_program_that_hangs_is_ended_and_holds_up_no_other_cluster(
 
 
 @pytest.mark.usefixtures("standing")
-def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_silent(
+def test_a_program_that_hangs_before_its_token_ends_makes_no_cluster_unreachable(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed, and its last token is used until that expires."""
@@ -274,11 +274,11 @@ def test_a_program_ends_when_its_cluster_is_left(
     """A program is ended with its cluster."""
     began = tmp_path / "began"
     api = connect(kubeconfig(tmp_path, server.url, program(tmp_path, f"sleep 60 & echo $! > {began}; wait")))
-    asking = reactor.submit(api.get("/a"))
+    requesting = reactor.submit(api.get("/a"))
     wait(lambda: began.exists() and began.read_text(encoding="utf-8").endswith("\n"), "it runs")
     reactor.run(api.close(), 10)
     with pytest.raises(UnavailableError):
-        asking.result(10)
+        requesting.result(10)
     wait(lambda: not runs(int(began.read_text(encoding="utf-8"))), "it ended")
 
 
@@ -321,7 +321,7 @@ def test_a_program_is_not_run_for_every_call_that_does_not_help(
     assert times.read_text(encoding="utf-8").split() == ["x", "x"]
 
 
-def test_the_password_of_a_proxy_is_told_nobody(
+def test_the_password_of_a_proxy_is_reported_no_one(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """An error shows a proxy's answer, not its URL."""
@@ -343,7 +343,7 @@ def test_an_address_with_a_password_is_refused_without_showing_it(
     assert "geheim" not in str(caught.value)
 
 
-def test_nobody_is_told_to_stay_away_for_long(
+def test_no_one_is_asked_to_stay_away_for_long(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """Whatever Retry-After a server or a proxy sends, requests resume soon."""
@@ -422,7 +422,7 @@ def test_a_refusal_has_kubernetes_own_words(
     assert caught.value.reason == "AlreadyExists"
 
 
-def test_nobody_there_is_unavailable(reactor: EventLoopThread, connect: Connect, tmp_path: Path) -> None:
+def test_no_one_there_is_unavailable(reactor: EventLoopThread, connect: Connect, tmp_path: Path) -> None:
     """A server that does not answer is unavailable."""
     api = connect(kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "t"}))
     with pytest.raises(UnavailableError, match="east: cannot be reached"):
@@ -496,7 +496,7 @@ def test_a_proxy_of_the_kubeconfig_is_gone_through(
     assert [path for _, path, _, _ in server.asked] == [f"{far}/api/v1/nodes"]
 
 
-def test_a_token_that_no_header_can_have_is_told(
+def test_a_token_that_no_header_can_have_is_reported(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A token with a line break adds no header, and the error does not show it."""
@@ -542,7 +542,7 @@ def test_a_page_that_drips_ends_in_time(
         reactor.run(api.page("/proxy/metrics", 10**6), 10)
 
 
-def test_a_page_that_knows_nobody_has_it_asked_once_who_seaway_is(
+def test_a_page_that_knows_no_one_has_it_asked_once_who_seaway_is(
     server: Server, reactor: EventLoopThread, connect: Connect, tmp_path: Path
 ) -> None:
     """A server behind the proxy cannot make the credential program run again and again."""

@@ -58,7 +58,7 @@ async def made(credentials: Credentials) -> Api:
     return Api("alpha", credentials)
 
 
-def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThread, credentials: Slow) -> None:
+def test_who_was_about_to_ask_is_reported_that_no_one_answers(reactor: EventLoopThread, credentials: Slow) -> None:
     """A call between two steps when everything is closed is unavailable, and may be retried elsewhere."""
     api = reactor.run(made(credentials), WAIT_S)
     call = reactor.submit(api.get("/api/v1/nodes"))
@@ -69,7 +69,7 @@ def test_who_was_about_to_ask_is_told_that_nobody_answers(reactor: EventLoopThre
         call.result(WAIT_S)
 
 
-def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, credentials: Slow) -> None:
+def test_who_requests_afterwards_gets_no_connection(reactor: EventLoopThread, credentials: Slow) -> None:
     """No connection is opened after the close."""
     credentials.reported.set()
     api = reactor.run(made(credentials), WAIT_S)
@@ -80,7 +80,7 @@ def test_who_asks_afterwards_gets_no_connection(reactor: EventLoopThread, creden
     assert credentials.loads == 1
 
 
-def test_who_reads_on_is_told_that_nothing_comes_any_more(reactor: EventLoopThread, credentials: Slow) -> None:
+def test_who_reads_on_is_reported_that_nothing_comes_any_more(reactor: EventLoopThread, credentials: Slow) -> None:
     """A watch on closed connections ends, also with replaced credentials."""
     credentials.reported.set()
     api = reactor.run(made(credentials), WAIT_S)

@@ -55,7 +55,7 @@ def test_a_server_is_known_by_address_and_authority(tmp_path: Path) -> None:
     assert find(write(tmp_path / "none", "east").parent).contexts[-1].server == ""
 
 
-def test_what_is_said_of_a_context_is_known_by_its_content(tmp_path: Path) -> None:
+def test_what_is_reported_of_a_context_is_known_by_its_content(tmp_path: Path) -> None:
     """Another user or client certificate changes the fingerprint; another context does not."""
     (tmp_path / ".me.crt").write_bytes(b"first")
     config: dict[str, Any] = {

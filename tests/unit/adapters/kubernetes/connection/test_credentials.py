@@ -75,7 +75,7 @@ def in_s(seconds: float) -> str:
 @pytest.mark.parametrize(
     ("ends", "times"), [("", 1), ("2999-01-01T00:00:00Z", 1), ("2001-01-01T00:00:00Z", 3), ("30 s from now", 3)]
 )
-def test_a_token_of_a_program_is_asked_for_anew_before_it_ends(tmp_path: Path, ends: str, times: int) -> None:
+def test_a_token_of_a_program_is_asked_for_again_before_it_ends(tmp_path: Path, ends: str, times: int) -> None:
     """The program runs in time for requests on their way to arrive before the expiry."""
     ends = in_s(30) if ends.startswith("30") else ends
     status = {"token": "t"} | ({"expirationTimestamp": ends} if ends else {})
@@ -201,7 +201,7 @@ def test_a_proxy_without_a_scheme_speaks_http(environment: pytest.MonkeyPatch, t
         ("https://a:port", "http://b", "server's address is none"),
     ],
 )
-def test_an_address_that_is_none_is_told_without_its_password(
+def test_an_address_that_is_none_is_reported_without_its_password(
     server: str, proxy: str, says: str, environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Only HTTP proxies are supported, and an invalid address is reported as a rejection without its password."""

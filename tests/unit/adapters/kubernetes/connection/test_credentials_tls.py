@@ -53,7 +53,7 @@ def change(kubeconfig: Path, **said: str) -> Path:
     return kubeconfig
 
 
-def test_a_client_s_certificate_says_who_asks(server: ApiServer, reactor: EventLoopThread, tmp_path: Path) -> None:
+def test_a_client_s_certificate_says_who_requests(server: ApiServer, reactor: EventLoopThread, tmp_path: Path) -> None:
     """With a certificate in the kubeconfig no token is needed."""
     assert b"NodeList" in read_nodes(reactor, server.kubeconfig(tmp_path / "k"))
 
@@ -68,7 +68,7 @@ def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
         read_nodes(reactor, change(kubeconfig, tls_server_name="elsewhere.example"))
 
 
-def test_a_certificate_of_a_program_that_ended_is_asked_for_anew(
+def test_a_certificate_of_a_program_that_ended_is_asked_for_again(
     server: ApiServer, reactor: EventLoopThread, tmp_path: Path
 ) -> None:
     """A server may close the connection on an expired certificate without an answer."""

@@ -40,7 +40,9 @@ def say(version: str = V1, **status: str) -> str:
 
 
 @pytest.mark.parametrize("version", [V1, BETA])
-def test_a_program_is_told_who_asks_and_of_the_cluster_if_it_wants_to_know(tmp_path: Path, version: str) -> None:
+def test_a_program_is_reported_who_requests_and_of_the_cluster_if_it_wants_to_know(
+    tmp_path: Path, version: str
+) -> None:
     """It runs in the kubeconfig's folder with its arguments and variables, without a terminal; files come as data."""
     (tmp_path / "ca.crt").write_bytes(b"some authority")
     text = f'echo "$KUBERNETES_EXEC_INFO" > info; echo "$@ $REGION" > rest; cat > stdin; {say(version, token="t")}'
@@ -104,7 +106,7 @@ def test_what_a_program_says_is_taken_as_if_the_kubeconfig_said_it(tmp_path: Pat
         ("", {"env": ["REGION"]}, "env is not a list"),
     ],
 )
-def test_what_will_not_do_is_told(text: str, more: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_what_will_not_do_is_reported(text: str, more: dict[str, Any], says: str, tmp_path: Path) -> None:
     """The error has the program's own message, or the install hint of the kubeconfig."""
     with pytest.raises(RejectedError, match=says):
         ExecPlugins().run(program(tmp_path, text) | more, {}, tmp_path)

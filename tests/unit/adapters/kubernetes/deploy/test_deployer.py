@@ -19,7 +19,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Run
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 from tests.fakes.kubernetes.server import CONTROLLERS
@@ -47,7 +47,7 @@ def under(server: ApiServer, tmp_path: Path) -> Iterator[BackendUnderTest]:
 def join(server: ApiServer, folder: Path) -> KubernetesBackends:
     """Begin to follow a server."""
     server.kubeconfig(folder / "alpha")
-    return KubernetesBackends(folder, WISHES, seed=1)
+    return KubernetesBackends(folder, OPTIONS, seed=1)
 
 
 def answer(cluster: object, command: Command) -> Answer:
@@ -101,7 +101,7 @@ def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest
     """A write whose answer is lost may have succeeded: a removal checks, and fails while the server does not answer."""
     deployment = deploy(under)
     late = server.faults.drop(WRITES, "PATCH")
-    silent = server.faults.hang("*/jobs", "GET")
+    unreachable = server.faults.hang("*/jobs", "GET")
     with pytest.raises(UnavailableError):
         answer(under.backend, deployment)
     server.faults.end(late)
@@ -109,7 +109,7 @@ def test_what_was_perhaps_written_is_removed_where_it_is(under: BackendUnderTest
     with pytest.raises(UnavailableError):
         answer(under.backend, removal(deployment))
     server.faults.end(dead)
-    server.faults.end(silent)
+    server.faults.end(unreachable)
     wait(lambda: tried(under.backend, removal(deployment)), "the removal done")
 
 

@@ -20,7 +20,7 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendUnderTest, deploy, removal
-from tests.conformance.test_kubernetes_backends import WISHES, Under, furnish, wait
+from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, NAMESPACES
 
@@ -61,7 +61,7 @@ def under(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Join it, with immediate retries of forbidden requests."""
     monkeypatch.setattr(writing, "FORBIDDEN_RETRY_S", 0.0)
     server.kubeconfig(tmp_path / "alpha")
-    backends = KubernetesBackends(tmp_path, replace(WISHES, templates={**BUILT_IN, **OWN_ONES}), seed=1)
+    backends = KubernetesBackends(tmp_path, replace(OPTIONS, templates={**BUILT_IN, **OWN_ONES}), seed=1)
     yield Under(server, backends.clusters()[0], backends.close, server).made()
     backends.close()
 
@@ -89,11 +89,11 @@ def test_what_may_pass_is_tried_again(code: int, under: BackendUnderTest, server
     assert answer(under, deploy(under)).done
 
 
-def test_a_cluster_that_was_not_heard_yet_is_named_once(server: ApiServer, tmp_path: Path) -> None:
+def test_a_cluster_that_was_not_observed_yet_is_named_once(server: ApiServer, tmp_path: Path) -> None:
     """The cluster's name and the error appear once in the message."""
     server.faults.error(503)
     server.kubeconfig(tmp_path / "alpha")
-    backends = KubernetesBackends(tmp_path, WISHES, seed=1)
+    backends = KubernetesBackends(tmp_path, OPTIONS, seed=1)
 
     def why() -> str:
         (sent,) = backends.clusters()[0].send([Removal("job", 1, "alpha")])
@@ -156,7 +156,7 @@ def test_a_server_that_is_not_ready_to_judge_decides_nothing(said: str) -> None:
     assert not error_of(403, b'{"message": "jobs.batch is forbidden: exceeded quota: team"}').transient
 
 
-def test_what_is_not_allowed_is_believed_when_it_is_said_twice(under: BackendUnderTest, server: ApiServer) -> None:
+def test_what_is_not_allowed_is_believed_when_it_is_reported_twice(under: BackendUnderTest, server: ApiServer) -> None:
     """A new server may not know the rights yet; a second answer counts as a decision."""
     server.faults.error(403, WRITES, "PATCH", times=1)
     assert answer(under, deploy(under)).done

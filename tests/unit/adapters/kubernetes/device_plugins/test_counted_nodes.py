@@ -144,7 +144,7 @@ def test_an_absurd_number_of_cards_is_no_card(amount: str) -> None:
     assert ProblemKind.BROKEN in kinds(view)
 
 
-def test_a_label_that_is_no_number_is_told() -> None:
+def test_a_label_that_is_no_number_is_reported() -> None:
     """The card is still counted, and the problem is reported."""
     view = read_node("alpha", node(allocatable={GPU: "2"}, labels={**LABELS, "nvidia.com/gpu.memory": "much"}))
     assert [device.memory_mib for device in view.node.devices] == [0, 0]

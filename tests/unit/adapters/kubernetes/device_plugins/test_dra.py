@@ -170,7 +170,7 @@ def test_hamis_driver_shares_cards() -> None:
     assert [trouble.kind for trouble in broken.problems] == [ProblemKind.BROKEN]
 
 
-def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_turns() -> None:
+def test_a_card_that_claims_share_without_hamis_driver_is_shared_by_rounds() -> None:
     """Nothing limits a claim to its share, unlike HAMi's driver; a card for one claim is whole."""
     both = {"allowMultipleAllocations": True}
     [shared], [ours], [whole] = (
@@ -233,7 +233,7 @@ def test_slices_win_over_counting() -> None:
     assert kinds(view) == [ProblemKind.UNCERTAIN]
 
 
-def test_drivers_that_seaway_cannot_read_are_told() -> None:
+def test_drivers_that_seaway_cannot_read_are_reported() -> None:
     """Other drivers, for example of network cards, are ignored."""
     view = read(resource_slice([listed("npu-0")], "ascend.project-hami.io"), resource_slice([listed("x")], "dra.net"))
     assert view.node.devices == ()

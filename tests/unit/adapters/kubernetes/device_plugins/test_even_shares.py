@@ -15,7 +15,7 @@ from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, job
 from tests.unit.adapters.kubernetes.device_plugins.samples import A100, A, claim, listed, node, pod, resource_slice
-from tests.unit.scheduling.asking import refusals, slices
+from tests.unit.scheduling.requesting import refusals, slices
 
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81559"}
 SMALL: dict[str, Any] = {"gpu_memory_mib": 4_000}
@@ -43,7 +43,7 @@ def snapshot(view: NodeView) -> Snapshot:
         ("nvidia.com/mig-1g.10gb", {"mig-1g.10gb.memory": "9856"}, (9_856, 142)),
     ],
 )
-def test_of_counted_devices_a_job_books_what_another_pod_would_hold(
+def test_of_counted_devices_a_job_ledgers_what_another_pod_would_hold(
     resource: str, labels: dict[str, str], each: tuple[int, int]
 ) -> None:
     """A job that requests less is allocated, and shown with, a whole card, share or instance."""
@@ -56,7 +56,7 @@ def test_of_counted_devices_a_job_books_what_another_pod_would_hold(
 
 
 @pytest.mark.parametrize("asked", [NONE, SMALL, {"gpu_milli": 500}, {"gpu_memory_percent": 20}])
-def test_of_a_card_of_a_driver_a_job_books_all_that_its_claim_holds(asked: dict[str, Any]) -> None:
+def test_of_a_card_of_a_driver_a_job_ledgers_all_that_its_claim_holds(asked: dict[str, Any]) -> None:
     """A claim uses all of a card that is not shared."""
     listing = resource_slice([listed("gpu-0", type="gpu", uuid=A, productName=A100)])
     view = read_node("alpha", node(), [listing])
@@ -66,7 +66,7 @@ def test_of_a_card_of_a_driver_a_job_books_all_that_its_claim_holds(asked: dict[
     assert taken == held.slice == DeviceSlice(A, 40_960, 1_000)
 
 
-def test_who_asks_for_more_than_a_card_is_refused_for_memory() -> None:
+def test_who_requests_for_more_than_a_card_is_refused_for_memory() -> None:
     """A whole card has no more than its memory."""
     asked = job(gpus=1, gpu_memory_mib=90_000)
     assert refusals(snapshot(counted("nvidia.com/gpu")), asked) == ["not enough free GPU memory on one device"]
@@ -87,7 +87,7 @@ def test_jobs_choose_by_how_a_card_is_shared_out(labels: dict[str, str], mode: s
     assert set(DeviceMode) - refused == {DeviceMode(mode)}
 
 
-def test_a_card_whose_size_nobody_says_goes_to_whoever_asks_for_none() -> None:
+def test_a_card_whose_size_no_one_says_goes_to_anyone_requests_for_none() -> None:
     """It is counted, without memory; all its cores are allocated."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "1"}))
     [taken] = slices(snapshot(view), job(gpus=1))

@@ -227,7 +227,7 @@ def test_a_register_wins_over_counting() -> None:
     assert {access.resources.plugin for access in view.accesses} == {DevicePlugin.HAMI}
 
 
-def test_a_register_that_was_left_behind_is_told() -> None:
+def test_a_register_that_was_left_behind_is_reported() -> None:
     """As many nvidia.com/gpu as cards, with shares in the register, show that another plugin runs now."""
     view = read_node("alpha", node({REGISTER: json.dumps(CARDS)}, {"nvidia.com/gpu": "3"}))
     assert kinds(view) == [ProblemKind.UNCERTAIN]

@@ -18,7 +18,7 @@ from seaway.adapters.kubernetes.device_plugins.vendors import nvidia_label_model
         ("NVIDIA-", "NVIDIA GPU"),
     ],
 )
-def test_the_maker_stands_in_front_once(said: str, model: str) -> None:
+def test_the_maker_replaces_front_once(said: str, model: str) -> None:
     """Old HAMi and Volcano put the vendor before names that begin with it."""
     assert nvidia_model(said) == model
 

@@ -44,7 +44,7 @@ def test_a_record_lists_devices_container_by_container() -> None:
     assert (view.node, view.alive, view.problems) == ("n1", True, ())
 
 
-def test_containers_that_a_record_leaves_out_do_not_hide_what_is_held() -> None:
+def test_containers_that_a_record_leaves_out_do_not_hide_allocations() -> None:
     """HAMi v2.10.0 writes no empty slots, so the one slot here is the app's and not the init container's."""
     done = {"initContainerStatuses": [{"name": "i0", "state": {"terminated": {"exitCode": 0}}}]}
     view = read_pod(pod(recorded(f"{A},NVIDIA,8000,30:;"), init=[INIT], status=done), hami())
@@ -81,7 +81,7 @@ def test_a_register_with_a_broken_card_tells_its_version_too() -> None:
     assert short(read_pod(pod(recorded(text), init=[INIT]), hami(cards)).held) == [(0, A, 8000, 300), (1, A, 4000, 500)]
 
 
-def test_where_nobody_tells_the_version_init_containers_add_too() -> None:
+def test_where_no_one_tells_the_version_init_containers_add_too() -> None:
     """Other vendors' registers are alike in v2.9 and v2.10: resources free by the sum are free for both."""
     register = {
         "hami.io/node-register-Ascend910B3": json.dumps([{**CARDS[0], "id": "n1-Ascend910B3-0", "devcore": 20}])
@@ -321,7 +321,7 @@ def test_counted_devices_are_held_by_the_containers_that_ask_for_them(
     assert [each.container for each in held] == holders
 
 
-def test_a_container_that_asks_for_more_than_there_can_be_fills_no_memory() -> None:
+def test_a_container_that_requests_for_more_than_there_can_be_fills_no_memory() -> None:
     """It takes no time either; the number is limited."""
     view = read_node("alpha", node(allocatable={"nvidia.com/gpu": "4"}))
     assert len(read_pod(pod(limits={"nvidia.com/gpu": "2000000000"}), view).held) == MAX_COUNTED

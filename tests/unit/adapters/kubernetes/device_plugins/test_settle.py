@@ -37,7 +37,7 @@ def names(with_template_traits: Mapping[str, Sequence[Held]]) -> dict[str, list[
     return {pod: [each.uuid for each in held] for pod, held in with_template_traits.items()}
 
 
-def test_a_pod_of_seaway_gets_what_was_booked_for_it() -> None:
+def test_a_pod_of_seaway_gets_what_was_reserved_for_it() -> None:
     """In any order of events, other pods get the rest, and give up an assumed device."""
     held = {"theirs": shares(1), "mine": shares(1)}
     assert names(assign_devices(view(2), held, {}, {"mine": [ONE]})) == {"theirs": [TWO], "mine": [ONE]}
@@ -45,7 +45,7 @@ def test_a_pod_of_seaway_gets_what_was_booked_for_it() -> None:
     assert names(moved) == {"theirs": [TWO], "mine": [ONE]}
 
 
-def test_nobody_moves_without_need() -> None:
+def test_no_one_moves_without_need() -> None:
     """A card for several pods may have room for both."""
     held = {"theirs": shares(1), "mine": shares(1)}
     assert names(assign_devices(view(2, replicas=2), held, {"theirs": [ONE]}, {"mine": [ONE]})) == {
@@ -56,10 +56,10 @@ def test_nobody_moves_without_need() -> None:
     assert names(twice) == {"p": [TWO, TWO]}
 
 
-def test_pods_that_share_a_template_share_what_was_booked() -> None:
+def test_pods_that_share_a_template_share_what_was_reserved() -> None:
     """Each gets some of it, none of it twice, and keeps those; devices of other nodes do not matter."""
-    booked = ["alpha/n0/gpu-0", ONE, TWO, THREE]
-    both = {"p": booked, "q": booked}
+    reserved = ["alpha/n0/gpu-0", ONE, TWO, THREE]
+    both = {"p": reserved, "q": reserved}
     first = assign_devices(view(3), {"p": shares(2)}, {}, both)
     assert names(first) == {"p": [ONE, TWO]}
     assert names(assign_devices(view(3), {"q": shares(1), "p": shares(2)}, names(first), both)) == {
@@ -68,7 +68,7 @@ def test_pods_that_share_a_template_share_what_was_booked() -> None:
     }
 
 
-def test_cards_and_instances_are_kept_apart() -> None:
+def test_cards_and_instances_are_stored_apart() -> None:
     """With mixed MIG, a share of one resource never gets a device of another, even if that was allocated."""
     small = "alpha/n1/mig-1g.5gb-0"
     held = {"mine": (*shares(1), *shares(1, MIG)), "theirs": shares(1, MIG)}
@@ -88,8 +88,8 @@ def test_no_device_has_more_holders_than_it_can_and_settling_again_changes_nothi
     there = view(3, 1, replicas)
     held = {pod: shares(whole) + shares(small, MIG) for pod, (whole, small, _, _) in pods.items()}
     before = {pod: each[2] for pod, each in pods.items()}
-    booked = {pod: each[3] for pod, each in pods.items()}
-    found = assign_devices(there, held, before, booked)
+    reserved = {pod: each[3] for pod, each in pods.items()}
+    found = assign_devices(there, held, before, reserved)
     used = Counter(uuid for each in names(found).values() for uuid in each if uuid)
     room = {uuid: device.share_limit for uuid, device in there.devices.items()}
     assert all(used[uuid] <= room[uuid] for uuid in used)
@@ -98,7 +98,7 @@ def test_no_device_has_more_holders_than_it_can_and_settling_again_changes_nothi
         assert len([each for each in wanted if each.uuid]) == min(len(wanted), number)
     assert (
         assign_devices(
-            there, held, {pod: [uuid for uuid in each if uuid] for pod, each in names(found).items()}, booked
+            there, held, {pod: [uuid for uuid in each if uuid] for pod, each in names(found).items()}, reserved
         )
         == found
     )

@@ -15,7 +15,7 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: ${name}
-  annotations: {seaway.io/together: "true", seaway.io/comes-back: "true"}
+  annotations: {seaway.io/single-cluster: "true", seaway.io/restarts: "true"}
 spec:
   parallelism: ${replicas}
   template:
@@ -26,7 +26,7 @@ spec:
 
 
 @pytest.mark.parametrize(
-    ("template", "together", "comes_back"),
+    ("template", "together", "returns"),
     [
         ("job", False, False),
         ("deployment", False, True),
@@ -38,18 +38,18 @@ spec:
         ("not-there", False, False),
     ],
 )
-def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together: bool, comes_back: bool) -> None:
+def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together: bool, returns: bool) -> None:
     """For every submitter, the scheduler gets the gang, and the control loop the restart policy."""
     (tmp_path / "own.yaml").write_text(OWN)
     with_template_traits = TemplateCatalog(tmp_path).with_template_traits(
         JobSpec("train", Demand(ResourceRequest()), 2, template=template)
     )
-    assert (with_template_traits.single_cluster, with_template_traits.restarts) == (together, comes_back)
+    assert (with_template_traits.single_cluster, with_template_traits.restarts) == (together, returns)
     seen = with_template_traits.job("x")
     assert (seen.gang, seen.single_cluster) == (together, together)
 
 
-def test_another_template_settles_anew() -> None:
+def test_another_template_settles_again() -> None:
     """The earlier template's properties are dropped; the user's own stay."""
     offer, gang = TemplateCatalog(), JobSpec("train", Demand(ResourceRequest()), 2, gang=True, template="raycluster")
     with_template_traits = offer.with_template_traits(gang)
@@ -59,7 +59,7 @@ def test_another_template_settles_anew() -> None:
     assert (again.gang, again.single_cluster, again.restarts) == (True, False, False)
 
 
-def test_what_karmada_would_undo_is_refused_at_the_door() -> None:
+def test_what_karmada_would_undo_is_refused_at_admission() -> None:
     """Workloads that change in their cluster, as with Kueue, cannot go through Karmada; all others can."""
     through, straight = TemplateCatalog(through_karmada=True), TemplateCatalog()
     run = Run(image="main:1", command=("main",))

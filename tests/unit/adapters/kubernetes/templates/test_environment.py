@@ -123,7 +123,7 @@ def test_each_such_variable_is_named() -> None:
 
 
 @every
-def test_what_harms_nobody_is_free(template: Template) -> None:
+def test_what_harms_no_one_is_free(template: Template) -> None:
     """Choosing among a job's own devices, driver libraries and preloads are allowed: jobs need them."""
     made = deployment(template.name, run=run(*FREE))
     assert problems(made.spec, options(), TEMPLATES) == []
@@ -134,7 +134,7 @@ MAIN = {"main", "pytorch", "ray-head", "ray-worker"}
 
 
 @every
-def test_who_books_no_device_sees_none(template: Template) -> None:
+def test_who_ledgers_no_device_sees_none(template: Template) -> None:
     """CUDA images request all devices, and a runtime may obey: without devices this is overridden."""
     figures = {"placed": [("node-0", ())], "request": ResourceRequest(100, 64)}
     found = [each for each in containers(template.name, run=run("MODE"), **figures) if each["of"] in MAIN]
@@ -144,7 +144,7 @@ def test_who_books_no_device_sees_none(template: Template) -> None:
 
 
 @every
-def test_who_booked_devices_is_told_them_by_their_plugin(template: Template) -> None:
+def test_who_reserved_devices_is_reported_them_by_their_plugin(template: Template) -> None:
     """With devices, the device plugin sets the variables: Seaway's would override them."""
     found = [each for each in containers(template.name, run=run("MODE")) if each["of"] in MAIN]
     assert found

@@ -41,7 +41,7 @@ def test_hami_gets_exactly_the_devices_and_amounts() -> None:
     assert limits(job) == {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "4000", "nvidia.com/gpucores": "31"}
 
 
-def test_cores_that_nobody_asked_for_are_sent_as_none() -> None:
+def test_cores_that_no_one_asked_for_are_sent_as_none() -> None:
     """A slice without cores requests 0, so that a webhook adds no default."""
     assert limits(first_job(options(), share("GPU-a", 4_000, 0)))["nvidia.com/gpucores"] == "0"
 

@@ -373,7 +373,7 @@ def test_volcano_starts_gangs_together(gang: bool, least: int) -> None:
     assert job["spec"]["queue"] == "q"
 
 
-def test_volcano_s_pods_go_to_who_knows_their_devices() -> None:
+def test_volcano_s_pods_go_to_a_user_who_knows_their_devices() -> None:
     """Pods with HAMi's devices use HAMi's scheduler; others Volcano's."""
     for terms, scheduler in ((sample.HAMI, "hami-scheduler"), (sample.VOLCANO, "volcano")):
         (job,) = many(render(deployment("volcanojob"), options(terms)), "Job")
@@ -422,7 +422,7 @@ def test_a_good_job_has_no_problems() -> None:
         assert problems(spec_of(name), options()) == []
 
 
-def test_problems_are_told_before_placing() -> None:
+def test_problems_are_reported_before_placing() -> None:
     """All problems of a job that do not depend on its place are reported together."""
     bad = spec_of(
         "torchrun",

@@ -203,23 +203,23 @@ def annotated(text: str, **said: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "together", "comes_back"),
+    ("said", "single_cluster", "restarting"),
     [
         ({}, False, True),
-        ({"comes_back": '"false"'}, False, False),
-        ({"comes_back": '"true"', "together": '"true"'}, True, True),
-        ({"together": '"false"'}, False, True),
+        ({"restarts": '"false"'}, False, False),
+        ({"restarts": '"true"', "single_cluster": '"true"'}, True, True),
+        ({"single_cluster": '"false"'}, False, True),
     ],
 )
-def test_a_template_says_what_it_is(said: dict[str, str], together: bool, comes_back: bool) -> None:
+def test_a_template_says_what_it_is(said: dict[str, str], single_cluster: bool, restarting: bool) -> None:
     """It can set whether pods restart, with a default by kind, and whether replicas stay in one cluster."""
     text = annotated(SERVE, **said)
     found = read_template("mine", text, Rules())
-    assert (found.single_cluster, found.restarts) == (together, comes_back)
-    assert not any(key in str(each.pinned()) for each in rendered(text) for key in ("comes-back", "io/together"))
+    assert (found.single_cluster, found.restarts) == (single_cluster, restarting)
+    assert not any(key in str(each.pinned()) for each in rendered(text) for key in ("io/restarts", "io/single-cluster"))
 
 
-def test_a_job_does_not_come_back_by_itself() -> None:
+def test_a_job_does_not_return_by_itself() -> None:
     """A kind whose pods end is finished when they have ended."""
     text = SERVE.replace("apps/v1", "batch/v1").replace("kind: Deployment", "kind: Job")
     assert not read_template("mine", text, Rules()).restarts
@@ -227,9 +227,9 @@ def test_a_job_does_not_come_back_by_itself() -> None:
 
 def test_what_a_template_says_is_yes_or_no() -> None:
     """Any value but a boolean is an error with its place."""
-    (complaint,) = complaints(annotated(SERVE, comes_back="always"))
+    (complaint,) = complaints(annotated(SERVE, restarts="always"))
     assert 'must be "true" or "false"' in complaint
-    assert "/metadata/annotations/seaway.io~1comes-back" in complaint
+    assert "/metadata/annotations/seaway.io~1restarts" in complaint
 
 
 def test_what_differs_from_part_to_part_needs_its_own_name() -> None:
@@ -414,7 +414,7 @@ def test_power_over_nodes_has_to_be_allowed(path: str, value: object, power: str
         ("spec.externalIPs", ["10.0.0.1"]),
     ],
 )
-def test_some_things_nobody_may_set(path: str, value: object) -> None:
+def test_some_things_no_one_may_set(path: str, value: object) -> None:
     """Place, devices, labels and namespace are Seaway's, whatever the operator allows."""
     (said,) = complaints(changed(path, value), Rules(privileges=frozenset(PRIVILEGES)))
     assert "manifest 2 (Deployment)/" in said
@@ -540,7 +540,7 @@ def test_mistakes_are_named_with_their_place(text: str, said: str) -> None:
         read_template("mine", text, Rules())
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     """All errors are reported together."""
     text = SERVE.replace("${queue}", "${quue}").replace("nodeSelector: {disk: ssd}", "hostPID: true\n      nodeName: x")
     assert len(complaints(text)) == 3

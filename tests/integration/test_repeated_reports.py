@@ -23,7 +23,7 @@ ONE = 'job="seaway",instance="10.0.0.1:8080",endpoint="api"'
 ANOTHER = 'job="seaway",instance="10.0.0.2:8080",endpoint="api"'
 BY_CLUSTER = 'job="seaway-clusters",instance="berlin"'
 ALONE_S, TAKEOVER_S, TWO_JOBS_S = 3600, 2400, 1200
-TOLD_BY = {ALONE_S: (ONE,), TAKEOVER_S: (ONE, ANOTHER), TWO_JOBS_S: (ONE, BY_CLUSTER)}
+REPORTED_BY = {ALONE_S: (ONE,), TAKEOVER_S: (ONE, ANOTHER), TWO_JOBS_S: (ONE, BY_CLUSTER)}
 """The targets that reported the fleet, by age of their samples."""
 
 EVERY = [
@@ -79,7 +79,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[htt
     folder = tmp_path_factory.mktemp("takeover")
     by_name: dict[str, list[str]] = {}
     for name, labels, figure in reported():
-        for ago_s, targets in TOLD_BY.items():
+        for ago_s, targets in REPORTED_BY.items():
             by_name.setdefault(name, []).extend(
                 f"{name}{{{labels},{each}}} {figure} {now_s - ago_s}" for each in targets
             )
@@ -91,15 +91,17 @@ def client(tmp_path_factory: pytest.TempPathFactory, now_s: int) -> Iterator[htt
 
 def shown(client: httpx.Client, query: str, at_s: int) -> list[tuple[tuple[tuple[str, str], ...], str]]:
     """Return the result of a query at a time: labels and values, in order."""
-    asking = {"query": re.sub(r"\$\w+", ".*", query.replace("$__range", "5m")), "time": str(at_s)}
-    answer = client.get("/api/v1/query", params=asking)
+    requesting = {"query": re.sub(r"\$\w+", ".*", query.replace("$__range", "5m")), "time": str(at_s)}
+    answer = client.get("/api/v1/query", params=requesting)
     assert answer.is_success, (query, answer.text)
     found = answer.json()["data"]["result"]
     return sorted((tuple(sorted(each["metric"].items())), each["value"][1]) for each in found)
 
 
 @pytest.mark.parametrize("each", EVERY, ids=lambda each: f"{each.dashboard}-{each.title}-{each.legend}")
-def test_a_panel_shows_the_same_while_a_fleet_is_told_of_twice(each: Asked, client: httpx.Client, now_s: int) -> None:
+def test_a_panel_shows_the_same_while_a_fleet_is_informed_of_twice(
+    each: Asked, client: httpx.Client, now_s: int
+) -> None:
     """During a takeover, or with two scrape jobs, no panel fails or counts twice."""
     alone = shown(client, each.query, now_s - ALONE_S)
     assert alone

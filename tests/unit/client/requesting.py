@@ -110,7 +110,7 @@ class Waiting:
     """Asks by `Client`."""
 
     def __call__(self, stub: Stub, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # any method
-        """Call a method; an iterator is gone through to its end."""
+        """Call a method; an iterator is gone through to completion."""
         with Client(SERVER, TOKEN, transport=httpx.MockTransport(stub), pace=stub.pace, pause=stub.pause) as client:
             result = getattr(client, method)(*args, **kwargs)
             return list(result) if isinstance(result, Iterator) else result
@@ -120,7 +120,7 @@ class Awaiting:
     """Asks by `AsyncClient`."""
 
     def __call__(self, stub: Stub, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # any method
-        """Call a method; an iterator is gone through to its end."""
+        """Call a method; an iterator is gone through to completion."""
 
         async def pause(seconds: float) -> None:
             stub.pause(seconds)

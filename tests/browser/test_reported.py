@@ -12,7 +12,7 @@ from tests.browser.conftest import Look
 pytestmark = pytest.mark.slow
 
 
-def test_what_an_address_asks_for_and_is_not_there_is_said(look: Look) -> None:
+def test_what_an_address_requests_for_and_is_not_there_is_reported(look: Look) -> None:
     """A missing queue, state or policy in an address shows a message instead of another one; a new choice ends it."""
     with look("operator") as looker:
         page = looker.open("/queues?queue=zz")

@@ -7,7 +7,7 @@ from threading import Event, Lock
 
 import pytest
 
-from tests.turns import LONGEST, FairLock, sort_key
+from tests.order import LONGEST, FairLock, sort_key
 
 TIMEOUT_S = 30
 
