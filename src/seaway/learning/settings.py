@@ -25,8 +25,7 @@ class RunSettings:
         Number of episodes, or seconds, between two checkpoints.
     draws, draw_seed
         Number of generated instances of each kind, and their seed. It is separate from `seed`, so that runs with
-        several
-        seeds learn on the same instances.
+        several seeds learn on the same instances.
     fitting
         Whether observations of clusters only count free resources on nodes that fit the job; otherwise all.
     threads

@@ -177,9 +177,8 @@ def agent(  # one parameter for each option
 ) -> None:
     """Measure the links from this gateway to all others, and report them to the control plane.
 
-    Run it on each gateway under a service manager. It needs root or CAP_NET_RAW to
-    open its sockets, and then drops all privileges. While the control plane does not
-    answer, results are queued and sent later in order. See docs/agent.md.
+    Run it on each gateway under a service manager. It needs root or CAP_NET_RAW to open its sockets, and then drops all
+    privileges. While the control plane does not answer, results are queued and sent later in order. See docs/agent.md.
 
     Create a token for this gateway:
 

@@ -55,10 +55,9 @@ STATE = Path("/run/seaway")
 def gateway() -> None:
     """Configure this machine as an SRv6 gateway: SIDs, routes with segment lists, and kernel settings.
 
-    One file describes all gateways; each machine uses its part. Seaway marks its
-    routes with protocol 151 and changes no other routes. It stores the previous kernel
-    settings, and [cyan]remove[/cyan] restores them. A change of path replaces a route
-    atomically, without packet loss.
+    One file describes all gateways; each machine uses its part. Seaway marks its routes with protocol 151 and changes
+    no other routes. It stores the previous kernel settings, and [cyan]remove[/cyan] restores them. A change of path
+    replaces a route atomically, without packet loss.
 
     [bold]Examples[/bold]
 

@@ -58,9 +58,9 @@ def follow(
 ) -> None:
     """Reconcile this machine with the control plane's configuration until SIGTERM (requires root).
 
-    Every five seconds it fetches the configuration, applies changes such as a new
-    path, repairs changes by other programs, and confirms the result. While the
-    control plane does not answer, and after the command ends, the machine stays unchanged.
+    Every five seconds it fetches the configuration, applies changes such as a new path, repairs changes by other
+    programs, and confirms the result. While the control plane does not answer, and after the command ends, the machine
+    stays unchanged.
 
     It uses the settings and the token of `seaway agent`, but runs as a separate
     process, because the agent has no privileges.

@@ -43,8 +43,7 @@ def cluster() -> None:
 
     [bold]Examples[/bold]
 
-      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan]
-      [cyan]seaway cluster list[/cyan]
+      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan] [cyan]seaway cluster list[/cyan]
       [cyan]seaway cluster leave gpu-east[/cyan]
     """
 

@@ -193,9 +193,8 @@ def submit(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan]
-      [cyan]seaway submit -f job.yaml --dry-run[/cyan]
-      [cyan]id=$(seaway submit -f job.yaml -o name)[/cyan]
+      [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan] [cyan]seaway submit -f
+      job.yaml --dry-run[/cyan] [cyan]id=$(seaway submit -f job.yaml -o name)[/cyan]
 
     A job file:
 

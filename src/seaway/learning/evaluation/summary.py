@@ -171,8 +171,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
     """Summarise rows by policy and level.
 
     Policies are sorted by placed jobs, then by variance of GPU load. Policies with figures of fewer instances come
-    last,
-    because means over different instances are not comparable.
+    last, because means over different instances are not comparable.
     """
     by_name: dict[Name, list[Row]] = {}
     for row in rows:

@@ -90,8 +90,7 @@ def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, se
     """Return the weights after training on lessons.
 
     Waiting is learned by cross-entropy from jobs that may wait. If scores are learned, so is the choice among the
-    listed
-    nodes; otherwise the weights of scores stay unchanged.
+    listed nodes; otherwise the weights of scores stay unchanged.
 
     Parameters
     ----------

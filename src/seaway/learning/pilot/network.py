@@ -1,10 +1,9 @@
 """The network of `pilot` in torch, for export to a policy file.
 
 Two layers process the figures of each node on the shortlist, of the job and of the fleet. Attention heads with a
-softmax
-over the nodes summarise the shortlist. A third layer combines both to a score, and a linear term of the figures is
-added. Another layer computes from the job and the heads whether to wait. The network does not depend on the number of
-nodes or on their order.
+softmax over the nodes summarise the shortlist. A third layer combines both to a score, and a linear term of the figures
+is added. Another layer computes from the job and the heads whether to wait. The network does not depend on the number
+of nodes or on their order.
 """
 
 from __future__ import annotations

@@ -117,8 +117,7 @@ class PilotLearner:
     """Learner at the level of nodes, see `seaway.learning.training.learner.Learner`.
 
     It plays each instance in two ways: jobs may wait, and their number counts; or no job may wait, and GPU in use
-    counts.
-    Without learned scores there is only the first way.
+    counts. Without learned scores there is only the first way.
 
     Parameters
     ----------

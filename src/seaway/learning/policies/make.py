@@ -105,8 +105,7 @@ class NodeChoice:
     ----------
     model
         Model with the inputs ``nodes``, shape (M, F), and ``job``, shape (G,), and the outputs ``scores``, shape (M,),
-        and
-        ``wait``, shape (1,). It defers the job if ``wait`` exceeds all scores.
+        and ``wait``, shape (1,). It defers the job if ``wait`` exceeds all scores.
     observer
         Returns the inputs: some feasible nodes, the job and the fleet.
     devices

@@ -26,8 +26,7 @@ class Watchdog:
     """Watchdog that interrupts runs at their time limit.
 
     Its thread starts with the first run. A run that ends after the next check does not wake it, so that consecutive
-    runs
-    cause no thread switches. Without runs it sleeps.
+    runs cause no thread switches. Without runs it sleeps.
 
     Parameters
     ----------
