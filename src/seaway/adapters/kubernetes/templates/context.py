@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Part, Pin, parts
+from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Pin, group_of
 from seaway.adapters.kubernetes.templates.names import (
     CLUSTER,
     REPLICAS,
@@ -66,18 +66,18 @@ class Context:
 
     Attributes
     ----------
-    parts
-        Parts of the deployment, in the order of their first replicas.
+    group
+        All replicas of the deployment.
     """
 
     deployment: Deployment
     options: TemplateOptions
-    parts: tuple[Part, ...]
+    group: Group
 
     @classmethod
     def of(cls, deployment: Deployment, options: TemplateOptions) -> Context:
         """Create the context of a deployment."""
-        return cls(deployment, options, parts(deployment))
+        return cls(deployment, options, group_of(deployment))
 
     @property
     def spec(self) -> JobSpec:
@@ -86,8 +86,8 @@ class Context:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Groups of replicas, one for each part."""
-        return tuple(Group((part,)) for part in self.parts)
+        """Groups of replicas with equal node and devices, by their first replica."""
+        return self.group.alike()
 
     @property
     def whole(self) -> str:
@@ -97,7 +97,7 @@ class Context:
     @property
     def replicas(self) -> tuple[int, ...]:
         """Indexes of all replicas in this cluster, ascending."""
-        return tuple(sorted(each for part in self.parts for each in part.replicas))
+        return self.group.replicas
 
     def name(self, what: str, role: str = "") -> str:
         """Return the name of the object `what`."""

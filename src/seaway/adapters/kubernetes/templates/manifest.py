@@ -118,96 +118,77 @@ def as_yaml(manifests: Iterable[Manifest]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Replicas with the same node, devices and amounts.
-
-    Attributes
-    ----------
-    cluster, node
-        Cluster and node of the replicas.
-    slices
-        Device shares of each replica, in the order of the devices. The start of a MIG instance is omitted, because no
-        device plugin accepts it.
-    replicas
-        Indexes of the replicas, ascending.
-    """
-
-    cluster: str
-    node: str
-    slices: tuple[DeviceSlice, ...]
-    replicas: tuple[int, ...]
-
-    @property
-    def digest(self) -> str:
-        """Digest of the part for names; independent of its replicas."""
-        taken = [[each.uuid, each.memory_mib, each.core_milli, each.mig_profile] for each in self.slices]
-        return digest([self.cluster, self.node, taken])
-
-    def only(self, *replicas: int) -> Part:
-        """Return the part with only the given replicas."""
-        return replace(self, replicas=tuple(each for each in self.replicas if each in replicas))
-
-    def without(self, *replicas: int) -> Part:
-        """Return the part without the given replicas."""
-        return replace(self, replicas=tuple(each for each in self.replicas if each not in replicas))
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
-    """Replicas with one pod template: a part, some replicas of a part, or several parts.
+    """Replicas with one pod template.
 
     Attributes
     ----------
+    placements
+        Their placements, by replica. Slices are in the order of the devices, and without the start of a MIG instance,
+        because no device plugin accepts it.
     role
-        Role in the workload; empty if each part has its own workload.
+        Role in the workload; empty if each group has its own workload.
     """
 
-    parts: tuple[Part, ...]
+    placements: tuple[Placement, ...]
     role: str = ""
 
     @property
     def replicas(self) -> tuple[int, ...]:
         """Indexes of the replicas, ascending."""
-        return tuple(sorted(each for part in self.parts for each in part.replicas))
-
-    @property
-    def digest(self) -> str:
-        """Digest of the group for names and labels, unique in an attempt."""
-        if not self.role:
-            return self.parts[0].digest
-        return digest([self.role, *(part.digest for part in self.parts)])
+        return tuple(each.replica for each in self.placements)
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes."""
-        return tuple(sorted({part.node for part in self.parts}))
+        return tuple(sorted({each.node for each in self.placements}))
+
+    @property
+    def digest(self) -> str:
+        """Digest of the role and the places for names and labels, unique in an attempt; independent of the replicas."""
+        places = [_digest(each) for each in self.places()]
+        return digest([self.role, *places]) if self.role else places[0]
+
+    def places(self) -> tuple[Placement, ...]:
+        """Return one placement for each node with equal devices and amounts, by its first replica."""
+        return tuple(group.placements[0] for group in self.alike())
+
+    def alike(self) -> tuple[Group, ...]:
+        """Return a group for each of its places."""
+        found: dict[tuple[str, tuple[DeviceSlice, ...]], list[Placement]] = defaultdict(list)
+        for each in self.placements:
+            found[each.node, each.slices].append(each)
+        return tuple(Group(tuple(placements), self.role) for placements in found.values())
+
+    def split(self, first: str, rest: str) -> tuple[Group, Group]:
+        """Return replica 0 and the other replicas, with their roles."""
+        return (
+            Group(tuple(each for each in self.placements if not each.replica), first),
+            Group(tuple(each for each in self.placements if each.replica), rest),
+        )
 
 
-def parts(deployment: Deployment) -> tuple[Part, ...]:
-    """Group the replicas of a deployment.
-
-    Returns
-    -------
-    parts
-        Parts in the order of their first replicas, independent of the order of the placements.
+def group_of(deployment: Deployment) -> Group:
+    """Return all replicas of a deployment, independent of the order of its placements.
 
     Raises
     ------
     InvariantError
-        When there are no placements, a placement is for another cluster, or a replica has two placements.
+        When there are no placements, one is for another cluster, or a replica has two placements.
     """
-    grouped: dict[tuple[str, tuple[DeviceSlice, ...]], list[int]] = defaultdict(list)
-    seen: set[int] = set()
-    for placement in sorted(deployment.placements, key=lambda each: each.replica):
-        if placement.cluster != deployment.cluster or placement.replica in seen:
-            raise InvariantError(f"{deployment.name}: replica {placement.replica} is placed twice or elsewhere")
-        seen.add(placement.replica)
-        grouped[placement.node, _slices(placement)].append(placement.replica)
-    if not grouped:
+    placements = sorted(deployment.placements, key=lambda each: each.replica)
+    for before, each in zip([None, *placements], placements, strict=False):
+        if each.cluster != deployment.cluster or (before and before.replica == each.replica):
+            raise InvariantError(f"{deployment.name}: replica {each.replica} is placed twice or elsewhere")
+    if not placements:
         raise InvariantError(f"{deployment.name}: nothing to deploy in {deployment.cluster}")
-    return tuple(
-        Part(deployment.cluster, node, slices, tuple(replicas)) for (node, slices), replicas in grouped.items()
-    )
+    return Group(tuple(replace(each, slices=_slices(each)) for each in placements))
+
+
+def _digest(placement: Placement) -> str:
+    """Return the digest of a node, devices and amounts."""
+    slices = [[each.uuid, each.memory_mib, each.core_milli, each.mig_profile] for each in placement.slices]
+    return digest([placement.cluster, placement.node, slices])
 
 
 def _slices(placement: Placement) -> tuple[DeviceSlice, ...]:

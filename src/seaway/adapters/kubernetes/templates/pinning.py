@@ -83,7 +83,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
         When a device is gone, or the devices of one replica are requested in different ways.
     """
     parts = tuple(
-        tuple((taken, _access(accesses, part.node, taken.uuid)) for taken in part.slices) for part in group.parts
+        tuple((taken, _access(accesses, each.node, taken.uuid)) for taken in each.slices) for each in group.places()
     )
     terms = [access.resources for part in parts for _, access in part]
     if not terms:

@@ -31,7 +31,7 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     """
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []
-    for group in _split(context):
+    for group in context.group.split(MASTER, WORKER):
         if group.replicas:
             template = _template(context, group)
             roles[group.role] = {"replicas": len(group.replicas), "restartPolicy": "Never", "template": template.body}
@@ -51,13 +51,6 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     ]
 
 
-def _split(context: Context) -> tuple[Group, Group]:
-    """Return replica 0 and the other replicas as two groups."""
-    first = tuple(part.only(0) for part in context.parts if 0 in part.replicas)
-    rest = tuple(part.without(0) for part in context.parts if part.replicas != (0,))
-    return Group(first, MASTER), Group(rest, WORKER)
-
-
 def _template(context: Context, group: Group) -> PodTemplate:
     pod = Pod(
         "pytorch",
@@ -71,7 +64,7 @@ def _template(context: Context, group: Group) -> PodTemplate:
 
 def _evenly(context: Context, group: Group) -> dict[str, Any]:
     """Return a constraint for equal numbers of pods on each node, if the plan has equal numbers."""
-    each = Counter(part.node for part in group.parts for _ in part.replicas)
+    each = Counter(placement.node for placement in group.placements)
     if len(each) < 2 or len(set(each.values())) > 1:
         return {}
     same = {"matchLabels": {**selector(context.deployment), ROLE: group.role.lower()}}
@@ -152,9 +145,9 @@ def _master(context: Context) -> str:
     """Return the address of replica 0; the job can override the default."""
     if said := dict(context.spec.run.env).get(ADDRESS):
         return said
-    for part in context.parts:
-        if 0 in part.replicas:
-            return peer(context, f"{object_name(context.deployment, part.digest)}-{part.replicas.index(0)}")
+    for group in context.groups:
+        if 0 in group.replicas:
+            return peer(context, f"{object_name(context.deployment, group.digest)}-{group.replicas.index(0)}")
     raise RejectedError(
         f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
         "replicas in one cluster with placement.clusters or between_replicas",

@@ -8,6 +8,7 @@ ray.io/v1 RayCluster (KubeRay 1.x).
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
@@ -35,20 +36,20 @@ def cluster_spec(context: Context, at: Path, pod: Pod) -> tuple[dict[str, Any], 
     pod
         Options of the pods.
     """
-    head = Group(tuple(part.only(0) for part in context.parts if 0 in part.replicas), HEAD)
+    head, workers = context.group.split(HEAD, WORKER)
     templates = [_template(context, head, pod, (*at, "headGroupSpec", "template"))]
     params = _params(context)
     spec: dict[str, Any] = {
         "headGroupSpec": {"rayStartParams": {"dashboard-host": "0.0.0.0", **params}, "template": templates[0].body}
     }
     groups: list[dict[str, Any]] = []
-    for part in (each.without(0) for each in context.parts if each.replicas != (0,)):
+    for group in workers.alike():
         path = (*at, "workerGroupSpecs", len(groups), "template")
-        templates.append(_template(context, Group((part,), WORKER), pod, path))
-        count = len(part.replicas)
+        templates.append(_template(context, group, pod, path))
+        count = len(group.replicas)
         groups.append(
             {
-                "groupName": f"part-{part.digest}",
+                "groupName": f"part-{replace(group, role='').digest}",
                 "replicas": count,
                 "minReplicas": count,
                 "maxReplicas": count,

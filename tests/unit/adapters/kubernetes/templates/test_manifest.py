@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.kubernetes.templates.manifest import Group, parts
+from seaway.adapters.kubernetes.templates.manifest import group_of
 from seaway.adapters.kubernetes.templates.names import (
     MAX_OBJECT_NAME_LENGTH,
     cluster_digest,
@@ -26,9 +26,9 @@ NAMES = st.text(min_size=1, max_size=80)
 
 def test_replicas_that_share_everything_are_one_part() -> None:
     """Replicas with equal node, devices and amounts form a part, in the order of their first."""
-    two, other = parts(deployment())
-    assert (two.node, two.replicas) == ("node-0", (0, 1))
-    assert (other.node, other.replicas) == ("node-1", (2,))
+    two, other = group_of(deployment()).alike()
+    assert (two.nodes, two.replicas) == (("node-0",), (0, 1))
+    assert (other.nodes, other.replicas) == (("node-1",), (2,))
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,15 @@ def test_replicas_that_share_everything_are_one_part() -> None:
 )
 def test_any_difference_makes_another_part(other: tuple[str, tuple[object, ...]]) -> None:
     """Replicas that differ in node, device or amount cannot have one pod template."""
-    first, second = parts(deployment(placed=[("node-0", (share("GPU-a"),)), other]))  # type: ignore[list-item]
+    placed = [("node-0", (share("GPU-a"),)), other]
+    first, second = group_of(deployment(placed=placed)).alike()  # type: ignore[arg-type]
     assert first.digest != second.digest
 
 
 def test_where_an_instance_begins_makes_no_part() -> None:
     """Instances of one profile on one device are one part: no vGPU layer accepts a start position."""
     placed = [("node-0", (share("GPU-a", profile="1g.5gb", start=start),)) for start in range(7)]
-    assert [part.replicas for part in parts(deployment(placed=placed))] == [tuple(range(7))]
+    assert [group.replicas for group in group_of(deployment(placed=placed)).alike()] == [tuple(range(7))]
 
 
 def test_the_order_of_placements_means_nothing() -> None:
@@ -62,7 +63,7 @@ def test_the_order_of_placements_means_nothing() -> None:
     turned = replace(
         first, placements=tuple(replace(each, slices=each.slices[::-1]) for each in reversed(first.placements))
     )
-    assert parts(turned) == parts(first)
+    assert group_of(turned) == group_of(first)
 
 
 def test_a_replica_is_placed_once_and_here() -> None:
@@ -74,13 +75,13 @@ def test_a_replica_is_placed_once_and_here() -> None:
         (replace(good.placements[0], cluster="elsewhere"),),
     ):
         with pytest.raises(InvariantError):
-            parts(replace(good, placements=placements))
+            group_of(replace(good, placements=placements))
 
 
 def test_roles_tell_groups_of_one_part_apart() -> None:
     """Two pod templates for one part, like a head and its workers, have different labels."""
-    part = parts(deployment())[0]
-    assert len({Group((part,)).digest, Group((part,), "head").digest, Group((part,), "worker").digest}) == 3
+    group = group_of(deployment()).alike()[0]
+    assert len({replace(group, role=role).digest for role in ("", "head", "worker")}) == 3
 
 
 @given(job=NAMES, attempt=st.integers(1, 10**9), cluster=NAMES)
@@ -98,7 +99,7 @@ def test_different_places_have_different_names(first: tuple[str, str], second: t
     names = []
     for node, uuid in (first, second):
         made = deployment(placed=[(node, (share(uuid),))])
-        names.append(object_name(made, parts(made)[0].digest))
+        names.append(object_name(made, group_of(made).digest))
     assert (names[0] == names[1]) == (first == second)
 
 
