@@ -226,7 +226,7 @@ def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, de
         expect(page.locator(".job-panels")).to_be_hidden()
         expect(page.get_by_role("group", name="Actions").get_by_role("button")).to_have_count(1)
         keep_screen(page, "job-deleted")
-        page.get_by_role("button", name="Submit one like it").click()
+        page.get_by_role("button", name="Clone").click()
         expect(page).to_have_url(re.compile("/submit$"))
         expect(page.get_by_label("Name")).to_have_value(name)
 
@@ -264,7 +264,7 @@ def test_what_is_looked_at_of_a_job_is_stored_in_its_address(look: Look, demo: R
         expect(page.get_by_role("log")).to_contain_text("replica 1")
         page.reload()
         expect(page.get_by_role("log")).to_contain_text("replica 1")
-        for tab, said in (("Events", "runs on"), ("Why", "By cluster"), ("Manifests", "apiVersion")):
+        for tab, said in (("Events", "runs on"), ("Explanation", "By cluster"), ("Manifests", "apiVersion")):
             page.get_by_role("tab", name=tab).click()
             expect(page.locator(".q-tab-panel").filter(has_text=said)).to_be_visible()
     demo.client.delete(f"/api/v1/jobs/{job}")

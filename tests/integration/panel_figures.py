@@ -385,7 +385,7 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("scheduler", "Until clusters took it over"): TIMES,
     ("scheduler", "Pending commands"): INSIDE,
     ("scheduler", "Age of the oldest"): INSIDE,
-    ("scheduler", "Reported in vain"): INSIDE,
+    ("scheduler", "Failed commands"): INSIDE,
     ("scheduler", "Age of reports"): AGE,
     ("scheduler", "Sources that fail"): INSIDE,
     ("scheduler", "Problems in reports"): INSIDE,

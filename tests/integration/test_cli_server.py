@@ -293,7 +293,7 @@ def test_what_if_changes_nothing(cli: Cli, job: str) -> None:
 
 def test_unreachable_server_exits_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the URL."""
-    monkeypatch.setattr("seaway.cli.remote.TIMEOUT_S", 0.0)
+    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
     ran = cli("--server", "http://127.0.0.1:1", "jobs")
     assert ran.code == 4
     assert "http://127.0.0.1:1 cannot be reached" in ran.err
@@ -339,7 +339,7 @@ def test_shell_completes_names_from_the_server(cli: Cli, monkeypatch: pytest.Mon
 
 def test_completion_is_unreachable_without_a_server(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shell completion never prints errors."""
-    monkeypatch.setattr("seaway.cli.remote.TIMEOUT_S", 0.0)
+    monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
     monkeypatch.setenv("_SEAWAY_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "seaway show ")
@@ -366,7 +366,7 @@ def test_every_command_has_help_and_an_example(cli: Cli) -> None:
 
 
 def test_trained_policy_import_and_export(cli: Cli, tmp_path: Path) -> None:
-    """A trained policy is imported, listed with its author, exported unchanged and removed; heuristics are active."""
+    """A trained policy is imported, listed with its author, exported unchanged and removed."""
     file, back = tmp_path / "best.policy", tmp_path / "back.policy"
     write_policy(file, cluster_policy("mine"))
     assert cli("policies", "import", str(file), "--remote").code == 0

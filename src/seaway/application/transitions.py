@@ -17,7 +17,7 @@ from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 ELSEWHERE = "it is placed elsewhere"
 """End of the reason of a job that was moved away. It applies until the next placement attempt."""
 
-ACCEPTED, TAKEN_IN = "accepted", "taken in"
+ACCEPTED, TAKEN_IN = "accepted", "added to its queue"
 """Reasons of the first two events of a job: stored, and read by the control loop."""
 
 

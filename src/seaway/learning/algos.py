@@ -10,9 +10,16 @@ from importlib.util import find_spec
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.baselines import DdpgBaselineSettings, PpoSettings, SacSettings, Td3Settings
 from seaway.learning.instances.instance import Instance
-from seaway.learning.settings import DdpgSettings, PilotSettings, Run
+from seaway.learning.settings import (
+    DdpgBaselineSettings,
+    DdpgSettings,
+    PilotSettings,
+    PpoSettings,
+    Run,
+    SacSettings,
+    Td3Settings,
+)
 from seaway.learning.training.learner import Learner
 
 OURS = "seaway.learning.training.ddpg"

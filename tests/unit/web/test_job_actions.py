@@ -22,9 +22,9 @@ def in_state(state: str) -> JobOut:
 @pytest.mark.parametrize(
     ("state", "labels"),
     [
-        ("running", ["Suspend", "Change priority", "Cancel the job", "Submit one like it", "Delete"]),
-        ("suspended", ["Resume", "Change priority", "Cancel the job", "Submit one like it", "Delete"]),
-        ("completed", ["Submit one like it", "Delete"]),
+        ("running", ["Suspend", "Change priority", "Cancel job", "Clone", "Delete"]),
+        ("suspended", ["Resume", "Change priority", "Cancel job", "Clone", "Delete"]),
+        ("completed", ["Clone", "Delete"]),
     ],
 )
 def test_what_makes_sense_in_a_state_is_offered(client: Client, state: str, labels: list[str]) -> None:

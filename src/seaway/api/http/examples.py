@@ -132,7 +132,12 @@ _POOL = {"clusters": ["berlin", "paris"], "description": "Near clusters"}
 _TENANT = {"description": "Computer vision"}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
 
-_POLICY = {"name": "bestfit", "description": "where least is left", "queues": ["default"], "source": "seaway"}
+_POLICY = {
+    "name": "bestfit",
+    "description": "the feasible node with least left",
+    "queues": ["default"],
+    "source": "seaway",
+}
 
 _POLICIES: dict[str, Any] = {
     "PolicyList": {"policies": [_POLICY]},

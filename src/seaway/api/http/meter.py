@@ -95,7 +95,7 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
         "stage",
         figures.stages,
     )
-    yield CounterMetricFamily("seaway_jobs_decided", "Scheduling attempts.", figures.decided)
+    yield CounterMetricFamily("seaway_jobs_decided", "Scheduling attempts of jobs, successful or not.", figures.decided)
     yield counter_by(
         "seaway_jobs_placed",
         "Stored placements, by policy; a job that is placed again counts again.",
@@ -164,7 +164,9 @@ def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
     yield CounterMetricFamily("seaway_changes", "Changes stored in the database.", store.changes)
     yield CounterMetricFamily("seaway_transactions", "Database transactions that stored changes.", store.transactions)
     yield timed_by("seaway_transaction_seconds", "Duration of database transactions, in seconds.", "", {"": store.took})
-    yield CounterMetricFamily("seaway_transaction_failures", "Failed database transactions.", store.failures)
+    yield CounterMetricFamily(
+        "seaway_transaction_failures", "Database transactions that failed, since the start.", store.failures
+    )
     yield GaugeMetricFamily("seaway_changes_waiting", "Changes that wait to be stored in the database.", store.waiting)
 
 

@@ -9,8 +9,7 @@ from math import isfinite
 from typing import Any, TypeVar, get_type_hints
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.baselines import PpoSettings
-from seaway.learning.settings import DdpgSettings, PilotSettings
+from seaway.learning.settings import DdpgSettings, PilotSettings, PpoSettings
 
 S = TypeVar("S")
 

@@ -50,8 +50,8 @@ class Actions:
         with ui.element("div").classes("actions").props(f'role=group aria-label="{words("Actions")}"'):
             self._add("pause", words("Suspend"), "pause", self._pause)
             self._add("priority", words("Change priority"), "low_priority", self._prioritise)
-            self._add("cancel", words("Cancel the job"), "cancel", self._cancel)
-            self._add("again", words("Submit one like it"), "content_copy", self._again)
+            self._add("cancel", words("Cancel job"), "cancel", self._cancel)
+            self._add("again", words("Clone"), "content_copy", self._again)
             self._add("delete", words("Delete"), "delete", self._delete)
         self.show(job)
 
@@ -103,7 +103,7 @@ class Actions:
     def _cancel(self) -> None:
         words = self._visit.words
         hint = words("The job is stopped permanently; its record stays.")
-        self._load_explanation(words("Cancel {job}?", job=self._job.name), words("Cancel the job"), hint, jobs.cancel)
+        self._load_explanation(words("Cancel {job}?", job=self._job.name), words("Cancel job"), hint, jobs.cancel)
 
     def _resume(self) -> None:
         words = self._visit.words
@@ -207,7 +207,7 @@ class _Job:
         labels = {
             "overview": words("Overview"),
             "events": words("Events"),
-            "why": words("Why"),
+            "why": words("Explanation"),
             "manifests": words("Manifests"),
             "logs": words("Logs"),
         }

@@ -93,7 +93,7 @@ def policy_rows(policies: Sequence[PolicyOut], queues: Sequence[QueueOut]) -> It
 def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[str, float]]:
     """Yield the figures of a policy file, with titles for known ones."""
     known = {
-        "jobs": words("Jobs that came"),
+        "jobs": words("Jobs"),
         "placed": words("Jobs placed"),
         "refused": words("Infeasible jobs"),
         "gpu_load_variance": words("Variance of GPU load between clusters"),
