@@ -116,6 +116,7 @@ def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, de
         page.get_by_role("button", name="Form").click()
         expect(page.get_by_label("Name")).to_be_editable()
         expect(page.get_by_label("Name")).to_have_value(name)
+        expect(page).to_have_url(re.compile("/submit$"))  # the draft is stored
         page.reload()
         expect(page.get_by_label("Name")).to_have_value(name)
     demo.client.delete(f"/api/v1/jobs/{job}")
