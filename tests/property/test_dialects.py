@@ -22,7 +22,7 @@ from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError, 
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.adapters.kubernetes.quantities import LARGEST, exact, integer, mebibytes, milli
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.device import Device, DeviceMode, MigProfile
+from seaway.domain.device import MILLI_PER_PERCENT_POINT, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.columns import NODE_CPU, NODE_GPU_CORE, NODE_GPU_MEMORY, NODE_LEFT
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -258,7 +258,7 @@ def as_json(device: Device) -> dict[str, Any]:
         "index": device.index,
         "count": device.share_limit,
         "devmem": device.memory_mib,
-        "devcore": device.core_percent,
+        "devcore": device.core_milli // MILLI_PER_PERCENT_POINT,
         "type": device.model,
         "numa": device.numa,
         "mode": device.mode.value,
@@ -281,7 +281,8 @@ def as_line(device: Device) -> str:
     """Write a card as HAMi v2.5 to v2.7 did."""
     health = str(device.healthy).lower()
     return (
-        f"{device.uuid},{device.share_limit},{device.memory_mib},{device.core_percent},NVIDIA-{device.model},"
+        f"{device.uuid},{device.share_limit},{device.memory_mib},{device.core_milli // MILLI_PER_PERCENT_POINT},"
+        f"NVIDIA-{device.model},"
         f"{device.numa},{health},{device.index},{device.mode.value}:"
     )
 

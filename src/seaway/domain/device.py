@@ -142,8 +142,3 @@ class Device:
             raise RejectedError(f"device {self.uuid!r}: cores come in 1 to {WHOLE_DEVICE_MILLI} steps, memory in MiB")
         if self.mode is DeviceMode.MIG and not self.mig_profiles:
             raise RejectedError(f"device {self.uuid!r} is in MIG mode but names no MIG profile")
-
-    @property
-    def core_percent(self) -> int:
-        """Cores in the vGPU layer's percent points: 100 for one unscaled device."""
-        return self.core_milli // MILLI_PER_PERCENT_POINT

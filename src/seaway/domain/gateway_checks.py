@@ -104,21 +104,6 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
     return tuple(found)
 
 
-def require_valid(config: NetworkConfig) -> NetworkConfig:
-    """Return `config` if it is valid.
-
-    Raises
-    ------
-    RejectedError
-        If it is not valid: the first problem, with the others in `also`.
-    """
-    wrong = problems(config)
-    if wrong:
-        first, *others = wrong
-        raise RejectedError(first.message, where=first.where, also=tuple(others))
-    return config
-
-
 def _duplicate_gateways(config: NetworkConfig) -> Problems:
     """Yield names, addresses, clusters, sites and SIDs that several gateways share."""
     ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (

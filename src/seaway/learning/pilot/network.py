@@ -141,13 +141,6 @@ def first_weights(width: int, heads: int, seed: int) -> PilotWeights:
     return weights
 
 
-def never_waiting(weights: PilotWeights) -> PilotWeights:
-    """Return the network with waiting disabled."""
-    wait_skip = np.zeros_like(weights.wait_skip)
-    wait_skip[-1] = -1.0
-    return weights._replace(wait_last=np.zeros_like(weights.wait_last), wait_skip=wait_skip)
-
-
 def changing(weights: PilotWeights) -> Float64:
     """Return the weights that evolution changes as one vector, in their units."""
     parts = [getattr(weights, name).astype(np.float64) / unit for name, unit in UNITS.items()]

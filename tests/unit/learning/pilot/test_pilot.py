@@ -12,7 +12,7 @@ from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver
 from seaway.learning.pilot.batch_environment import BatchEnvironment
-from seaway.learning.pilot.network import changed, changing, first_weights, never_waiting
+from seaway.learning.pilot.network import changed, changing, first_weights
 from seaway.learning.pilot.train import Evolution, utilities
 from seaway.scheduling.columns import JOB_DEMAND
 from seaway.scheduling.job_queue import JobQueue
@@ -113,7 +113,9 @@ def test_board_begins_again_each_time_and_waiting_is_offered_once_more(instance:
     environment = BatchEnvironment(instance)
     assert environment.play(weights, waiting=True) == environment.play(weights, waiting=True)
     few = BatchEnvironment(replace(instance, jobs=instance.jobs[:40]))
-    stubborn = never_waiting(weights)
+    wait_skip = np.zeros_like(weights.wait_skip)
+    wait_skip[-1] = -1.0
+    stubborn = weights._replace(wait_last=np.zeros_like(weights.wait_last), wait_skip=wait_skip)
     assert few.play(stubborn, waiting=True) == few.play(stubborn, waiting=False)
 
 
