@@ -16,7 +16,7 @@ from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.api.app import make_app
-from seaway.api.http.server import looking_rarely
+from seaway.api.http.server import tuned_gc
 from seaway.application.control.dispatch import InPlace
 from seaway.application.records import JobRecord, Role
 from seaway.application.transitions import accepted
@@ -43,7 +43,7 @@ def scrape(seed: int) -> Result:
     clock, store = VirtualClock(), MemoryStore()
     backends = SimulatedBackends(many_nodes(), clock, Options(waits=False))
     plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
-    with looking_rarely():  # as a server does
+    with tuned_gc():  # as a server does
         _fill(plane, clock, seed)
         secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
         rows = asyncio.run(_read(plane, clock, secret))

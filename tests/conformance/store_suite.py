@@ -18,7 +18,7 @@ from itertools import pairwise
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
 from seaway.application.records import JobRecord, PendingCommand, Verb
-from seaway.domain.errors import DeposedError, InvariantError, RejectedError
+from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from tests.fakes import records as make
@@ -254,10 +254,10 @@ def only_the_leader_writes(opening: Opening) -> None:
     """A process cannot write before it leads, nor after another process leads."""
     first, second = opening(), opening()
     change = Change(insert=[make.token()])
-    _refused(first, change, DeposedError)
+    _refused(first, change, SupersededError)
     first.lead("first")
     second.lead("second")
-    _refused(first, change, DeposedError)
+    _refused(first, change, SupersededError)
     assert second.tokens() == []
     store_all(second, change)
     assert first.tokens() == [make.token()]

@@ -6,7 +6,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.faults import Options
-from seaway.adapters.simulated.messages import Trouble
+from seaway.adapters.simulated.messages import FaultRequest
 from seaway.adapters.simulated.server import Server
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import deployment_name
@@ -70,10 +70,10 @@ class TestSimulatedOverHttp(BackendSuite):
             cluster,
             clock.advance_s,
             close,
-            lambda: cluster.cause(Trouble("hang")),
+            lambda: cluster.cause(FaultRequest("hang")),
             lambda: cluster.heal("hang"),
-            lambda node: cluster.cause(Trouble("node", node)),
+            lambda node: cluster.cause(FaultRequest("node", node)),
             lambda node: cluster.heal("node", node),
-            lambda job_id, attempt: cluster.cause(Trouble("vanish", deployment_name(job_id, attempt))),
+            lambda job_id, attempt: cluster.cause(FaultRequest("vanish", deployment_name(job_id, attempt))),
             lambda: outlive_the_log(served.clusters()[0]),
         )

@@ -41,7 +41,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain import job_spec as ids
-from seaway.domain.errors import DeposedError, InvariantError, RejectedError, UnavailableError
+from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
@@ -155,7 +155,7 @@ class MemoryStore:
         self._answer()
         with self.database.lock:
             if self._epoch != self.database.epoch:
-                raise DeposedError("another process writes now")
+                raise SupersededError("another process writes now")
             self.commits.append(list(changes))
             outcomes = [self._store(change) for change in changes]
         if self._failures and self._failures[0][1]:

@@ -275,7 +275,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 def test_a_leader_that_stood_still_writes_nothing_any_more(pair: Pair) -> None:
-    """A process that was stopped for longer than its Lease resumes deposed: it stores and sends nothing, and ends."""
+    """A process stopped for longer than its Lease resumes superseded: it stores and sends nothing, and ends."""
     first = pair.start("first")
     pair.sign_in(first)
     second = pair.start("second")

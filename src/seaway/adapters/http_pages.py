@@ -28,7 +28,7 @@ MAX_HEADER = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TlsTrust:
     """Certificates and credentials for HTTP servers.
 
     Attributes
@@ -57,7 +57,7 @@ class HttpPages:
         When the certificates cannot be read.
     """
 
-    def __init__(self, trust: Trust, timeout_s: float) -> None:
+    def __init__(self, trust: TlsTrust, timeout_s: float) -> None:
         self._trust = trust
         self._timeout_s = timeout_s
         try:

@@ -68,7 +68,7 @@ async def list_clusters(request: Request) -> Response:
     """
     pipeline = pipeline_of(request)
     views = await pipeline.threads.read(pipeline.plane.overview.clusters)
-    return json_reply({"clusters": [_seen(request, each) for each in views]})
+    return json_reply({"clusters": [_visible_fields(request, each) for each in views]})
 
 
 @operation(routes, "GET", "/fleet/clusters/{cluster}", Role.VIEWER, {200: ClusterOut}, errors=(404,))
@@ -77,7 +77,7 @@ async def get_cluster(request: Request, cluster: str) -> Response:
     pipeline = pipeline_of(request)
     for view in await pipeline.threads.read(pipeline.plane.overview.clusters):
         if view.name == cluster:
-            return json_reply(_seen(request, view))
+            return json_reply(_visible_fields(request, view))
     raise UnknownError(f"cluster {cluster[:253]!r} not found")
 
 
@@ -173,7 +173,7 @@ async def list_link_steps(
     return json_reply({"step_s": step, "steps": [link_step_fields(each) for each in found]})
 
 
-def _seen(request: Request, view: ClusterView) -> dict[str, Any]:
+def _visible_fields(request: Request, view: ClusterView) -> dict[str, Any]:
     """Return the fields of a cluster that are visible to the caller."""
     return cluster_fields(replace(view, orphans=()) if caller_of(request).tenant else view)
 

@@ -179,7 +179,7 @@ class Hub:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
-        for listener in self._everybody():
+        for listener in self._listeners_of_all():
             listener.close()
 
     async def missed(self, after: int, upto: int, subscription: Subscription) -> tuple[Sequence[Event], int]:
@@ -238,13 +238,13 @@ class Hub:
             news.clear()
             self._woken = False
             with suppress(SeawayError):  # the store does not answer: retry in the next round
-                await self._hand_out()
+                await self._distribute()
             if loop.time() >= beat:
                 beat = loop.time() + HEARTBEAT_S
-                self._beat()
+                self._send_heartbeats()
             await asyncio.sleep(TICK_S)
 
-    async def _hand_out(self) -> None:
+    async def _distribute(self) -> None:
         while True:
             events = self._feed.since(self.last)
             if events is None:
@@ -259,8 +259,8 @@ class Hub:
             if len(events) < MAX_ROWS:
                 return
 
-    def _beat(self) -> None:
-        for listener in self._everybody():
+    def _send_heartbeats(self) -> None:
+        for listener in self._listeners_of_all():
             self._give(listener, HEARTBEAT, 0)
 
     def _give(self, listener: Listener, piece: bytes, reaches: int) -> None:
@@ -270,5 +270,5 @@ class Hub:
         else:
             listener.close()
 
-    def _everybody(self) -> list[Listener]:
+    def _listeners_of_all(self) -> list[Listener]:
         return [listener for group in self._listeners.values() for listener in group]

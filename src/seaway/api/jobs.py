@@ -131,7 +131,7 @@ async def replace_job(request: Request, job: JobRef) -> Response:
     found = await find(request, job)
     if request.headers.get("if-match") is None:
         raise BadRequestError(428, "send If-Match with the ETag of the expected version, or * for any")
-    version = version_meant(request, found)
+    version = required_version(request, found)
     return await _change(request, found, await read(request, JobIn), version)
 
 
@@ -154,7 +154,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
     """
     request.scope[DRY_RUN] = dry_run
     found = await find(request, job)
-    version = version_meant(request, found)
+    version = required_version(request, found)
     require_kind(request, JSON, MERGE_PATCH)
     try:
         patch = orjson.loads(await request.body())
@@ -206,7 +206,7 @@ async def _admit(request: Request, spec: JobSpec) -> None:
         await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
 
 
-def version_meant(request: Request, job: JobRecord) -> int | None:
+def required_version(request: Request, job: JobRecord) -> int | None:
     """Return the version that a request requires; None for any.
 
     Raises
@@ -302,7 +302,7 @@ async def delete_job(request: Request, job: JobRef) -> Response:
 async def _take(request: Request, job: str, step: Step) -> JobRecord:
     """Run an action, with the reason from the body if present."""
     found = await find(request, job)
-    version = version_meant(request, found)
+    version = required_version(request, found)
     has_body = request.method != "DELETE" and await request.body()
     reason = (await read(request, ActionIn)).reason if has_body else ""
     return await pipeline_of(request).threads.write(step, found.id, caller_of(request).name, reason, version)

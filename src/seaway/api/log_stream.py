@@ -99,7 +99,7 @@ class _Place:
         )
 
 
-class _Inbox:
+class _LineQueue:
     """Queue of lines from the thread of a cluster.
 
     Parameters
@@ -220,7 +220,7 @@ class LogStream(Response):
             self._pause_s = EVERY_S
 
     async def _listen(self, log: Log, backend: Following) -> None:
-        inbox = _Inbox(self._listener.wake)
+        inbox = _LineQueue(self._listener.wake)
         begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container)
         reading = asyncio.wrap_future(await self._pipeline.threads.read(backend.follow_log, *begin))
         began_s = asyncio.get_running_loop().time()

@@ -13,7 +13,7 @@ from fastapi import Query, Request, Response
 from seaway.api.http.meter import MEDIA_TYPE, Meter
 from seaway.api.http.pipeline import caller_of, pipeline_of, plane_of
 from seaway.api.http.queries import Word
-from seaway.api.http.replies import in_pieces
+from seaway.api.http.replies import stream_gzip
 from seaway.api.http.routes import operation, router
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.records import Role
@@ -184,7 +184,7 @@ async def metrics(request: Request, metric: OfName = "", cluster: OfCluster = ""
     own = b"" if metric or cluster else await _own(request)
     of_links = as_text(asked.links, asked.sides, asked.link_metrics, asked.cluster)
     of_gpus = prometheus(asked.uses, asked.metrics, caller_of(request).tenant)
-    return in_pieces(request, chain([own], of_gpus, of_links), MEDIA_TYPE)
+    return stream_gzip(request, chain([own], of_gpus, of_links), MEDIA_TYPE)
 
 
 @operation(routes, "GET", "/metrics", Role.VIEWER, {200: MetricsOut})
@@ -196,7 +196,7 @@ async def list_metrics(request: Request, metric: OfName = "", cluster: OfCluster
     asked = await _asked(request, metric, cluster)
     of_links = as_series(asked.links, asked.sides, asked.link_metrics, asked.cluster)
     series = as_json(asked.uses, asked.metrics, caller_of(request).tenant, of_links)
-    return in_pieces(request, series, "application/json")
+    return stream_gzip(request, series, "application/json")
 
 
 async def _asked(request: Request, metric: str, cluster: str) -> MetricsQuery:

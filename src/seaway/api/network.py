@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Request, Response
 
-from seaway.api.http.bodies import IF_MEANT, YAML, meant_by, read, read_at_most, read_large, read_reply
+from seaway.api.http.bodies import PRECONDITIONS, YAML, precondition_of, read, read_at_most, read_large, read_reply
 from seaway.api.http.pipeline import DRY_RUN, NOTED, address_of, caller_of, pipeline_of, plane_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import json_reply, nothing
@@ -67,7 +67,7 @@ async def get_network(request: Request) -> Response:
     errors=(409, 412),
     body=NetworkConfigIn,
     media=("application/json", *YAML[:1]),
-    headers=IF_MEANT,
+    headers=PRECONDITIONS,
 )
 async def put_network(
     request: Request,
@@ -83,7 +83,7 @@ async def put_network(
     pipeline = pipeline_of(request)
     request.scope[DRY_RUN] = dry_run
     given = await read_large(request, NetworkConfigIn, MAX_VALUES)
-    config, meant = await pipeline.threads.read(given.config), meant_by(request, _version)
+    config, meant = await pipeline.threads.read(given.config), precondition_of(request, _version)
     known = pipeline.plane.network.configuration
     if dry_run:
         return json_reply(plan_fields(await pipeline.threads.read(known.plan, config, meant)))
@@ -98,7 +98,7 @@ async def delete_network(request: Request, force: Force = False) -> Response:
     Measurements stop. Links reported by clusters are used again.
     """
     pipeline = pipeline_of(request)
-    meant = meant_by(request, _version)
+    meant = precondition_of(request, _version)
     await pipeline.threads.write(
         pipeline.plane.network.configuration.delete, caller_of(request).name, meant, force=force
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
-from seaway.api.http.bodies import IF_MEANT, meant_by, read, read_reply, tagged_reply
+from seaway.api.http.bodies import PRECONDITIONS, precondition_of, read, read_reply, tagged_reply
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import After, Word, number_after, page_token
 from seaway.api.http.replies import json_reply, nothing
@@ -97,19 +97,26 @@ async def get_queue(request: Request, name: str) -> Response:
 
 
 @operation(
-    queues, "PUT", "/queues/{name}", Role.OPERATOR, {200: QueueOut}, errors=(409, 412), body=QueueIn, headers=IF_MEANT
+    queues,
+    "PUT",
+    "/queues/{name}",
+    Role.OPERATOR,
+    {200: QueueOut},
+    errors=(409, 412),
+    body=QueueIn,
+    headers=PRECONDITIONS,
 )
 async def put_queue(request: Request, name: str) -> Response:
     """Create or change a queue: its tenant, its pool and its policy."""
     given = await read(request, QueueIn)
-    meant = meant_by(request, queue_fields)
+    meant = precondition_of(request, queue_fields)
     return tagged_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name), meant=meant)))
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_queue(request: Request, name: str) -> Response:
     """Remove a queue without waiting and running jobs."""
-    await _do(request, Operations.delete_queue, name, meant=meant_by(request, queue_fields))
+    await _do(request, Operations.delete_queue, name, meant=precondition_of(request, queue_fields))
     return nothing()
 
 
@@ -130,19 +137,19 @@ async def get_pool(request: Request, name: str) -> Response:
 
 
 @operation(
-    pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409, 412), body=PoolIn, headers=IF_MEANT
+    pools, "PUT", "/pools/{name}", Role.OPERATOR, {200: PoolOut}, errors=(409, 412), body=PoolIn, headers=PRECONDITIONS
 )
 async def put_pool(request: Request, name: str) -> Response:
     """Create or change a pool, a set of clusters for queues."""
     given = await read(request, PoolIn)
-    meant = meant_by(request, pool_fields)
+    meant = precondition_of(request, pool_fields)
     return tagged_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name), meant=meant)))
 
 
 @operation(pools, "DELETE", "/pools/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_pool(request: Request, name: str) -> Response:
     """Remove a pool that no queue uses."""
-    await _do(request, Operations.delete_pool, name, meant=meant_by(request, pool_fields))
+    await _do(request, Operations.delete_pool, name, meant=precondition_of(request, pool_fields))
     return nothing()
 
 
@@ -166,19 +173,26 @@ async def get_tenant(request: Request, name: str) -> Response:
 
 
 @operation(
-    tenants, "PUT", "/tenants/{name}", Role.ADMIN, {200: TenantOut}, errors=(409, 412), body=TenantIn, headers=IF_MEANT
+    tenants,
+    "PUT",
+    "/tenants/{name}",
+    Role.ADMIN,
+    {200: TenantOut},
+    errors=(409, 412),
+    body=TenantIn,
+    headers=PRECONDITIONS,
 )
 async def put_tenant(request: Request, name: str) -> Response:
     """Create or change a tenant."""
     given = await read(request, TenantIn)
-    meant = meant_by(request, tenant_fields)
+    meant = precondition_of(request, tenant_fields)
     return tagged_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name), meant=meant)))
 
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_tenant(request: Request, name: str) -> Response:
     """Remove a tenant without queues and unfinished jobs."""
-    await _do(request, Operations.delete_tenant, name, meant=meant_by(request, tenant_fields))
+    await _do(request, Operations.delete_tenant, name, meant=precondition_of(request, tenant_fields))
     return nothing()
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
 
-from seaway.api.http.bodies import meant_by, read, read_reply, require_kind
+from seaway.api.http.bodies import precondition_of, read, read_reply, require_kind
 from seaway.api.http.pipeline import MADE, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
@@ -114,7 +114,7 @@ async def export_policy(request: Request, name: str) -> Response:
 async def delete_policy(request: Request, name: str) -> Response:
     """Remove an imported policy that no queue uses, live or as its shadow."""
     pipeline = pipeline_of(request)
-    meant = meant_by(request, partial(_unused, pipeline.plane.policies))
+    meant = precondition_of(request, partial(_unused, pipeline.plane.policies))
     await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, caller_of(request).name, meant)
     return nothing()
 

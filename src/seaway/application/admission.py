@@ -67,7 +67,7 @@ def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
 
 PLAIN = PlainTemplates()
 
-REMEMBERED = 50_000
+MAX_CACHED = 50_000
 """Maximum number of cached results; a full cache is cleared."""
 
 MAX_REPORTED = 20
@@ -194,8 +194,8 @@ class Admission:
         if verdict is None:
             clusters = self._controller.names.clusters_of(spec.queue)
             with self._lock:
-                verdict = self._judge(self._empty, spec, clusters)
-                if len(self._verdicts) >= REMEMBERED:
+                verdict = self._infeasibility(self._empty, spec, clusters)
+                if len(self._verdicts) >= MAX_CACHED:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
         return verdict
@@ -205,7 +205,7 @@ class Admission:
         clusters = self._controller.names.clusters_of(spec.queue)
         return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
-    def _judge(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
+    def _infeasibility(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Return why the empty fleet, restricted to the pool, cannot run a job, with a feasible change."""
         job = replace(spec.job("this job", clusters), data=NO_DATA)
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)

@@ -11,7 +11,7 @@ from seaway.application.changes import Change, Record
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.policies import Gate, Policies
-from seaway.application.policies import Meant as MeantPolicy
+from seaway.application.policies import Precondition as MeantPolicy
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
@@ -24,7 +24,7 @@ from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
-Meant = Callable[[Queue | Pool | Tenant | None], bool]
+Precondition = Callable[[Queue | Pool | Tenant | None], bool]
 """Check that a change is based on the current object; None for a missing object."""
 
 AT_ONCE = 200
@@ -133,7 +133,7 @@ class Operations:
 
     # Queues, pools, tenants.
 
-    def put_queue(self, queue: Queue, actor: str, meant: Meant | None = None) -> Queue:
+    def put_queue(self, queue: Queue, actor: str, meant: Precondition | None = None) -> Queue:
         """Create or change a queue.
 
         The policies of the queue are compiled first, which takes a while the first time. If compilation takes too long,
@@ -160,17 +160,17 @@ class Operations:
         shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
         with self._setting_up:
-            _require_meant(meant, self._store.queues(), queue.name, "queue")
+            _require_precondition(meant, self._store.queues(), queue.name, "queue")
             self._require_policies(queue)
-            self._require_seen(queue)
+            self._require_shadowed(queue)
             self._store_with_event(Change(put=[queue]), "queue", text, actor)
         return queue
 
-    def delete_queue(self, name: str, actor: str, meant: Meant | None = None) -> None:
+    def delete_queue(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove a queue without unfinished jobs; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
             queue = _named(self._store.queues(), name, "queue")
-            _require_meant(meant, [queue], name, "queue")
+            _require_precondition(meant, [queue], name, "queue")
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
             _require_not_default(name, "queue")
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
@@ -218,7 +218,7 @@ class Operations:
                 raise ConflictError(f"policy {name!r} is used by queue {users[0]!r}")
             self.policies.remove(name, actor, meant)
 
-    def _require_seen(self, queue: Queue) -> None:
+    def _require_shadowed(self, queue: Queue) -> None:
         """Check that a new live policy may decide."""
         before = next((each for each in self._store.queues() if each.name == queue.name), None)
         if before is None or before.policy != queue.policy:
@@ -241,33 +241,33 @@ class Operations:
             if name and not self._policy_exists(name):
                 raise RejectedError(f"policy {name!r} not found any more", where=field)
 
-    def put_pool(self, pool: Pool, actor: str, meant: Meant | None = None) -> Pool:
+    def put_pool(self, pool: Pool, actor: str, meant: Precondition | None = None) -> Pool:
         """Create or change a pool. Its clusters can join later. Raises `StaleError` as `put_queue` does."""
         text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
         with self._setting_up:
-            _require_meant(meant, self._store.pools(), pool.name, "pool")
+            _require_precondition(meant, self._store.pools(), pool.name, "pool")
             self._store_with_event(Change(put=[pool]), "pool", text, actor)
         return pool
 
-    def delete_pool(self, name: str, actor: str, meant: Meant | None = None) -> None:
+    def delete_pool(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove a pool that no queue uses; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
             pool = _named(self._store.pools(), name, "pool")
-            _require_meant(meant, [pool], name, "pool")
+            _require_precondition(meant, [pool], name, "pool")
             _require_not_default(name, "pool")
             users = [queue.name for queue in self._store.queues() if queue.pool == name]
             if users:
                 raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
             self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
-    def put_tenant(self, tenant: Tenant, actor: str, meant: Meant | None = None) -> Tenant:
+    def put_tenant(self, tenant: Tenant, actor: str, meant: Precondition | None = None) -> Tenant:
         """Create or change a tenant; raises `StaleError` as `put_queue` does."""
         with self._setting_up:
-            _require_meant(meant, self._store.tenants(), tenant.name, "tenant")
+            _require_precondition(meant, self._store.tenants(), tenant.name, "tenant")
             self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
 
-    def delete_tenant(self, name: str, actor: str, meant: Meant | None = None) -> None:
+    def delete_tenant(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove a tenant without queues and unfinished jobs, and revoke its tokens.
 
         The jobs of the tenant and all their records are removed too, so a new tenant of that name does not see them.
@@ -284,7 +284,7 @@ class Operations:
             If the change is based on another version (`meant`).
         """
         tenant = _named(self._store.tenants(), name, "tenant")
-        _require_meant(meant, [tenant], name, "tenant")
+        _require_precondition(meant, [tenant], name, "tenant")
         _require_not_default(name, "tenant")
         owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
         if owned:
@@ -360,7 +360,7 @@ def _named(things: list[Thing], name: str, kind: str) -> Thing:
     raise UnknownError(f"{kind} {name!r} not found")
 
 
-def _require_meant(meant: Meant | None, things: list[Thing], name: str, kind: str) -> None:
+def _require_precondition(meant: Precondition | None, things: list[Thing], name: str, kind: str) -> None:
     """Check that a change is based on the current version of an object, or on its absence."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):

@@ -51,7 +51,7 @@ class ImportedPolicy:
         return self.file.manifest.name
 
 
-Meant = Callable[[ImportedPolicy | None], bool]
+Precondition = Callable[[ImportedPolicy | None], bool]
 """Check that a change is based on the current policy; None for a missing policy."""
 
 
@@ -205,7 +205,7 @@ class Policies:
             self._notify(name)
         return self.look_up(name), there is None
 
-    def remove(self, name: str, actor: str, meant: Meant | None = None) -> None:
+    def remove(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove an uploaded policy. The caller checks that no queue uses it.
 
         Raises

@@ -19,7 +19,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.histogram import Timing
 from seaway.application.ports.store import Store
 from seaway.application.records import Event
-from seaway.domain.errors import ConflictError, DeposedError, UnavailableError
+from seaway.domain.errors import ConflictError, SupersededError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ MAX_WAITING = 20_000
 """Maximum number of waiting changes. Above it, callers have to retry later."""
 
 Listener = Callable[[Sequence[Change]], None]
-Doubter = Callable[[], None]
+ReloadRequest = Callable[[], None]
 _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[list[Outcome]]
 
 
@@ -51,7 +51,7 @@ class Writer:
         Number of groups whose result is unknown.
     soon
         Number of changes from callers that wait for the result, such as a submit.
-    deposed
+    superseded
         Reason why nothing is stored since another process became the leader; empty while this process is the leader.
     """
 
@@ -60,7 +60,7 @@ class Writer:
         self._waiting: deque[tuple[Sequence[Change], _Waiter]] = deque()
         self._some = threading.Condition()
         self._listeners: list[Listener] = []
-        self._doubters: list[Doubter] = []
+        self._reload_requests: list[ReloadRequest] = []
         self._last_event: int | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -70,19 +70,19 @@ class Writer:
         self.took = Timing()
         self.failures = 0
         self.soon = 0
-        self.deposed = ""
-        self._on_deposed: list[Callable[[], None]] = []
+        self.superseded = ""
+        self._on_superseded: list[Callable[[], None]] = []
 
-    def on_deposed(self, call: Callable[[], None]) -> None:
+    def on_superseded(self, call: Callable[[], None]) -> None:
         """Register a function to call when another process becomes the leader, or call it now if one did.
 
         The writer calls it in the thread that detects the change. The function must not wait for a change to be stored.
         """
-        self._on_deposed.append(call)
-        if self.deposed:
+        self._on_superseded.append(call)
+        if self.superseded:
             call()
 
-    def listen(self, listener: Listener, doubter: Doubter | None = None) -> None:
+    def listen(self, listener: Listener, reload: ReloadRequest | None = None) -> None:
         """Register `listener`, called with each stored group of changes before its callers continue.
 
         Parameters
@@ -91,8 +91,8 @@ class Writer:
             Called after a failed group that may have been stored. Caches of stored records must then be reloaded.
         """
         self._listeners.append(listener)
-        if doubter:
-            self._doubters.append(doubter)
+        if reload:
+            self._reload_requests.append(reload)
 
     def start(self) -> None:
         """Start the thread. Without the thread, callers store their changes themselves."""
@@ -198,19 +198,19 @@ class Writer:
 
     def _store_group(self, changes: Sequence[Change]) -> list[Outcome]:
         with self._storing:
-            if self.deposed:
-                raise UnavailableError(self.deposed)
+            if self.superseded:
+                raise UnavailableError(self.superseded)
             self._number_events(changes)
             began_s = time.perf_counter()
             try:
                 outcomes = self._store.commit(changes)
-            except DeposedError as error:
+            except SupersededError as error:
                 self._give_up(str(error))
-                raise UnavailableError(self.deposed) from error
+                raise UnavailableError(self.superseded) from error
             except BaseException:
                 self.failures += 1
                 self._last_event = None  # it may have been stored after all
-                for doubt in self._doubters:
+                for doubt in self._reload_requests:
                     doubt()
                 raise
             self.took.note(time.perf_counter() - began_s)
@@ -222,10 +222,10 @@ class Writer:
         return outcomes
 
     def _give_up(self, why: str) -> None:
-        """Stop storing, and call the functions registered with `on_deposed`."""
-        self.deposed = why
+        """Stop storing, and call the functions registered with `on_superseded`."""
+        self.superseded = why
         log.info("%s", why)
-        for call in self._on_deposed:
+        for call in self._on_superseded:
             call()
 
     def _notify(self, stored: Sequence[Change]) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANYWHERE = IPv6Address("::")
+UNSPECIFIED = IPv6Address("::")
 AGAIN_S = 30.0
 """Seconds between two attempts to bind a port that is in use."""
 
@@ -56,7 +56,7 @@ class Reflecting:
     def __init__(
         self, address: IPv6Address | IPv4Address | None, netns: str, now_s: Callable[[], float] = monotonic
     ) -> None:
-        self._address = address or ANYWHERE
+        self._address = address or UNSPECIFIED
         self.place = open_namespace(netns)
         """Namespace of the socket."""
         self._now_s = now_s
@@ -78,7 +78,7 @@ class Reflecting:
         if assignment is None:
             return None
         if assignment is not self._heeded or (self._again_s is not None and self._now_s() >= self._again_s):
-            self._heed(assignment)
+            self._listen_for_probes(assignment)
         return None if self._again_s is None else max(self._again_s - self._now_s(), 0)
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Reflecting:
         self._stop()
         self.place.close()
 
-    def _heed(self, assignment: Assignment) -> None:
+    def _listen_for_probes(self, assignment: Assignment) -> None:
         self._heeded, self._again_s = assignment, None
         if assignment.reflect != self._port:
             self._stop()

@@ -80,18 +80,18 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
 
 
 def _meter(settings: NetworkSettings) -> TrafficMeter:
-    from seaway.adapters.http_pages import HttpPages, Trust
+    from seaway.adapters.http_pages import HttpPages, TlsTrust
 
     timeout_s = min(TIMEOUT_S, settings.bandwidth.interval_s / 2)
     prometheus = settings.prometheus
     if not prometheus.url:
         from seaway.adapters.node_exporter import NodeExporters
 
-        pages = HttpPages(Trust(settings.bandwidth.ca), timeout_s)
+        pages = HttpPages(TlsTrust(settings.bandwidth.ca), timeout_s)
         return NodeExporters(pages, STALE * settings.bandwidth.interval_s)
     from seaway.adapters.prometheus import PrometheusMeter
 
-    pages = HttpPages(Trust(prometheus.ca, prometheus.token_file), timeout_s)
+    pages = HttpPages(TlsTrust(prometheus.ca, prometheus.token_file), timeout_s)
     return PrometheusMeter(pages, prometheus.url, prometheus.labels, prometheus.window_s)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from seaway.domain.errors import RejectedError
 
-OURS = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
+DATA_FILES = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
 """Files that older versions may have left readable for other users."""
 
 
-NOTE = "server.json"
+SERVER_FILE = "server.json"
 """File with the address of a running server for local commands."""
 
 
@@ -29,7 +29,7 @@ def clusters_driven(folder: Path) -> str:
         return ""
     except OSError:  # the lock is taken: a server runs
         with suppress(OSError, ValueError, AttributeError):
-            return str(json.loads((folder / NOTE).read_bytes()).get("clusters", ""))
+            return str(json.loads((folder / SERVER_FILE).read_bytes()).get("clusters", ""))
         return ""
 
 
@@ -98,17 +98,19 @@ class DataFolder:
 
     def announce(self, url: str, clusters: str) -> None:
         """Store the address of the server and its kind of clusters for local commands."""
-        _write_private(self.path / NOTE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n")
+        _write_private(
+            self.path / SERVER_FILE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n"
+        )
 
     def close(self) -> None:
         """Release the folder for another server."""
-        (self.path / NOTE).unlink(missing_ok=True)
+        (self.path / SERVER_FILE).unlink(missing_ok=True)
         self._opened.close()
 
 
 def _close_to_others(folder: Path) -> None:
     """Remove permissions of other users from Seaway's files; skip files of another owner."""
-    for path in (folder / name for name in OURS):
+    for path in (folder / name for name in DATA_FILES):
         with suppress(FileNotFoundError, PermissionError):
             if path.stat().st_mode & 0o077:
                 path.chmod(path.stat().st_mode & 0o700)

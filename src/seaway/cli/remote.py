@@ -71,7 +71,7 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
     return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
 
 
-def be_patient(client: Client) -> None:
+def retry_longer(client: Client) -> None:
     """Raise the time for retries, because the server was running before, and print its requests to wait."""
     client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_report_wait)
 

@@ -21,7 +21,7 @@ from seaway.domain.backoff import backoff
 from seaway.domain.errors import UnavailableError
 
 CONNECT_S = 5.0
-SILENCE_S = 45.0
+READ_TIMEOUT_S = 45.0
 """Maximum silence of an event stream. Servers send heartbeats more often."""
 
 IDLE_S = 25.0

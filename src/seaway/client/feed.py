@@ -14,7 +14,7 @@ import httpx
 import orjson
 
 from seaway.client.call import PREFIX, Call, Data, part
-from seaway.client.connection import CONNECT_S, SILENCE_S, Pace, Retries, request
+from seaway.client.connection import CONNECT_S, READ_TIMEOUT_S, Pace, Retries, request
 from seaway.client.errors import AnswerError, UnknownError, WaitedTooLongError
 from seaway.domain.job_state import FINAL
 
@@ -276,7 +276,7 @@ class Following(Generic[T]):
 
     def request(self) -> dict[str, Any]:
         """Return the next request as arguments of httpx."""
-        timeout = httpx.Timeout(CONNECT_S, read=self._left_s(SILENCE_S))
+        timeout = httpx.Timeout(CONNECT_S, read=self._left_s(READ_TIMEOUT_S))
         return {**request(self._stream.call()), "timeout": timeout}
 
     def read(self, chunk: bytes) -> list[T]:
@@ -288,7 +288,7 @@ class Following(Generic[T]):
         """Report whether to continue to read after a chunk."""
         if self._stream.is_over():
             return False
-        self._left_s(SILENCE_S)
+        self._left_s(READ_TIMEOUT_S)
         return True
 
     def ended(self, response: httpx.Response) -> float:

@@ -70,7 +70,7 @@ class InvariantError(SeawayError):
     """A violated internal invariant: a bug in Seaway, never the user's fault."""
 
 
-class DeposedError(InvariantError):
+class SupersededError(InvariantError):
     """Another process took over an exclusive task of this one, such as writing to the database.
 
     This process must stop.

@@ -192,7 +192,7 @@ class Top(App[None]):
 
     def _receive(self, event: Body) -> None:
         self._latest = line(event, named=True)
-        touched = self.view.touched_by(event)
+        touched = self.view.affected_by(event)
         self._touched |= touched
         if touched or event["kind"] in FleetPane.KINDS:
             self.due.changed()

@@ -140,7 +140,7 @@ class FleetPane(Pane):
         super().__init__(Listing(FLEET_COLUMNS, key="key", empty="no clusters"), due, id="fleet")
         self.fleet = Tree()
 
-    def touched_by(self, event: Body) -> bool:
+    def affected_by(self, event: Body) -> bool:
         """Report whether an event can change the fleet."""
         return event["kind"] in self.KINDS
 
@@ -243,7 +243,7 @@ class QueuePane(Pane):
             reported,
             "priority first, then age",
             f"with {self.text}" if self.text else "",
-            narrow_down(len(rows), total),
+            search_hint(len(rows), total),
         )
         await self._explain(client)
 
@@ -296,7 +296,7 @@ class JobsPane(Pane):
             of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
             f"by {self._sort}, o sorts otherwise",
-            narrow_down(count, total) if count == MAX_JOBS else "",
+            search_hint(count, total) if count == MAX_JOBS else "",
         )
 
     def _sorted(self, jobs: list[Body]) -> list[Body]:
@@ -335,7 +335,7 @@ class LinksPane(Pane):
     def __init__(self, due: Due) -> None:
         super().__init__(Listing(LINK_COLUMNS, key="key", empty="no links"), due, id="links")
 
-    def touched_by(self, event: Body) -> bool:
+    def affected_by(self, event: Body) -> bool:
         """Report whether an event can change links."""
         return event["kind"] in self.KINDS
 
@@ -363,6 +363,6 @@ def of_all(shown: int, total: int, what: str, first: str = "first") -> str:
     return f"{total:,} {what}" if shown >= total else f"{first} {shown:,} of {total:,} {what}"
 
 
-def narrow_down(shown: int, total: int) -> str:
+def search_hint(shown: int, total: int) -> str:
     """Return a hint to search for hidden entries; empty if all are visible."""
     return "/ finds others" if shown < total else ""

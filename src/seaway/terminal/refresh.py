@@ -163,7 +163,7 @@ class View:
             When the server does not answer, or answers with an error.
         """
 
-    def touched_by(self, event: Body) -> bool:
+    def affected_by(self, event: Body) -> bool:
         """Report whether an event can change the view."""
         return True
 

@@ -119,7 +119,7 @@ class JobScreen(Screen[None], View):
     def _tab(self) -> str:
         return self._tabs.active
 
-    def touched_by(self, event: Body) -> bool:
+    def affected_by(self, event: Body) -> bool:
         """Report whether an event belongs to this job."""
         return bool(event["job_id"] == self._job)
 

@@ -98,7 +98,7 @@ class Summary:
         line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
         return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
 
-    def room_line(self, width: int) -> Text:
+    def capacity_line(self, width: int) -> Text:
         """Draw the allocated GPU cores and memory, with bars that fit the width."""
         line = self._room(LONG_BAR)
         over = max(line.cell_len - width, 0)
@@ -194,17 +194,17 @@ class Head(Static):
         self._shown = (summary, self.size.width)
         width, address = self.content_size.width, Text(f"{self._server} · {self._who}", "dim")
         if summary is None:
-            self.update(beside(Text("asking …"), address, width))
+            self.update(right_aligned(Text("asking …"), address, width))
             return
         lines = Table.grid(expand=True)
         lines.add_column(no_wrap=True)
-        lines.add_row(beside(summary.fleet_line(), address, width))
-        lines.add_row(summary.room_line(width))
+        lines.add_row(right_aligned(summary.fleet_line(), address, width))
+        lines.add_row(summary.capacity_line(width))
         lines.add_row(Text.assemble((self._own, "yellow"), summary.jobs_line()))
         self.update(lines)
 
 
-def beside(left: Text, right: Text, width: int) -> Text:
+def right_aligned(left: Text, right: Text, width: int) -> Text:
     """Place the right text at the end of a line that begins with the left text.
 
     Truncate the right text first, and omit it below a width of `LEAST`. Truncate the left text only if it is wider than

@@ -235,7 +235,7 @@ STATES = {"measured": "green", "stale": "yellow", "unknown": "dim", "reported": 
 """Colours of the states of links. The text of a state is always visible, too."""
 
 MUCH_LOSS_PPM = 10_000
-SPARKS = "▁▂▃▄▅▆▇█"
+SPARK_BLOCKS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
 """Width of a sparkline, in characters."""
 
@@ -360,11 +360,11 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
         known = [value for value in values if value is not None]
         ends = (written(min(known)), written(max(known))) if known else (NONE, NONE)
         latest = Text("dead", "red") if values[-1] is None else Text(written(values[-1]))
-        lines.add_row(title, Text(sparks(values)), *ends, latest)
+        lines.add_row(title, Text(sparkline(values)), *ends, latest)
     return lines
 
 
-def sparks(values: Sequence[int | None], width: int = WIDTH) -> str:
+def sparkline(values: Sequence[int | None], width: int = WIDTH) -> str:
     """Return a sparkline. Each mark is the maximum of its part of the values; a blank means no answer.
 
     The lowest mark stands for 0, so that small variations look flat.
@@ -373,4 +373,4 @@ def sparks(values: Sequence[int | None], width: int = WIDTH) -> str:
     cuts = [round(at * len(values) / marks) for at in range(marks + 1)]
     parts = [[value for value in values[first:end] if value is not None] for first, end in pairwise(cuts)]
     most = max((max(part) for part in parts if part), default=0) or 1
-    return "".join(SPARKS[max(part) * (len(SPARKS) - 1) // most] if part else " " for part in parts)
+    return "".join(SPARK_BLOCKS[max(part) * (len(SPARK_BLOCKS) - 1) // most] if part else " " for part in parts)

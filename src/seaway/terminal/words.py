@@ -40,7 +40,7 @@ LAST_TRIED = "last tried: "
 BAR = 10
 """Width of a bar in blocks."""
 
-EIGHTHS = "·▁▂▃▄▅▆▇█"
+BLOCKS = "·▁▂▃▄▅▆▇█"
 """Marks of a device's allocation, from none to all."""
 
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -177,10 +177,10 @@ def models(devices: Sequence[Body]) -> str:
 
 def small_bars(devices: Sequence[Body]) -> str:
     """Draw each device as one block. Its height is the larger allocation of memory and cores."""
-    return "".join(EIGHTHS[_eighths(each)] if each["healthy"] else "x" for each in devices)
+    return "".join(BLOCKS[_block_index(each)] if each["healthy"] else "x" for each in devices)
 
 
-def _eighths(device: Body) -> int:
+def _block_index(device: Body) -> int:
     shares = [
         amount["used"] / amount["total"] for amount in (device["memory_mib"], device["core_milli"]) if amount["total"]
     ]

@@ -22,7 +22,7 @@ ONCE = Pace(patience_s=0)
 """No retries: a page shows errors immediately, and its visitor can retry."""
 
 
-class Asker:
+class ApiClient:
     """API client of a visitor.
 
     Parameters

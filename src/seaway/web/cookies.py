@@ -20,10 +20,10 @@ RENEWAL = "seaway_renewal"
 HINT = "seaway_hint"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
-BEGUN = "seaway_login"
+LOGIN_COOKIE = "seaway_login"
 """Name of the cookie for a log-in at a provider that is in progress."""
 
-BEGUN_S = 600
+LOGIN_COOKIE_S = 600
 """Time limit of a log-in at a provider, in seconds."""
 
 THEMES = ("auto", "light", "dark")
@@ -109,8 +109,8 @@ def drop_login(response: Response) -> None:
 
 def store_login(response: Response, text: str, *, secure: bool) -> None:
     """Set the cookie of a log-in that is in progress; an empty text deletes it."""
-    age_s = BEGUN_S if text else 0
-    response.set_cookie(BEGUN, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
+    age_s = LOGIN_COOKIE_S if text else 0
+    response.set_cookie(LOGIN_COOKIE, text, max_age=age_s, httponly=True, samesite="lax", secure=secure, path="/login")
 
 
 def keep(response: Response, name: str, value: str, *, secure: bool) -> None:

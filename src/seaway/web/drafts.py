@@ -29,12 +29,12 @@ FOUND = "seaway-draft-found"
 """Name of the event with which the browser returns a stored draft."""
 
 
-def keeping(who: CallerOut, text: str) -> str:
+def store_script(who: CallerOut, text: str) -> str:
     """Return JavaScript that stores a user's draft."""
     return f"sessionStorage.setItem({draft_of(who)}, {json.dumps(text)})"
 
 
-def telling(who: CallerOut) -> str:
+def load_script(who: CallerOut) -> str:
     """Return JavaScript that emits `FOUND` with a user's draft; the text is empty without a draft."""
     return f"""(() => {{
         let kept = null;

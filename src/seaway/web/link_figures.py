@@ -48,7 +48,7 @@ def rate(mbps: int | None) -> str:
     return f"{plain(mbps / MBPS_PER_GBPS)} Gbit/s" if mbps >= MBPS_PER_GBPS else f"{plain(mbps)} Mbit/s"
 
 
-def _ladder(first: int, decades: int) -> tuple[int, ...]:
+def _axis_steps(first: int, decades: int) -> tuple[int, ...]:
     return tuple(first * 10**decade * rung // 10 for decade in range(decades) for rung in (10, 15, 20, 30, 40, 50, 70))
 
 
@@ -79,7 +79,7 @@ class Figure:
     unit: str
     per_unit: int
     write: Callable[[int | None], str]
-    rungs: tuple[int, ...]
+    steps: tuple[int, ...]
     fixed: tuple[int, ...] = ()
     more_is_better: bool = False
 
@@ -88,8 +88,8 @@ class Figure:
         return plain(value / self.per_unit)
 
 
-_TIMES = _ladder(10_000, 6)
-_RATES = _ladder(10, 6)
+_TIMES = _axis_steps(10_000, 6)
+_RATES = _axis_steps(10, 6)
 
 FIGURES = {
     each.name: each
@@ -144,5 +144,5 @@ def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
     if not ordered:
         return Scale(figure, ())
     shares = [ordered[len(ordered) * part // STEPS] for part in range(1, STEPS)]
-    near = {min(figure.rungs, key=lambda rung: abs(log(rung / max(share, 1)))) for share in shares}
+    near = {min(figure.steps, key=lambda rung: abs(log(rung / max(share, 1)))) for share in shares}
     return Scale(figure, tuple(sorted(rung for rung in near if ordered[0] < rung <= ordered[-1])))

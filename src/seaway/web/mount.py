@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
 from seaway.web import addresses, tabs
-from seaway.web.page import Page, Platform, TurnedAwayError, add_page
+from seaway.web.page import Page, PageRefusedError, Platform, add_page
 from seaway.web.pages import settings
 from seaway.web.pages.fleet import fleet, node, overview
 from seaway.web.pages.jobs import job, submit
@@ -37,7 +37,7 @@ from seaway.web.plain import ICON, broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings
 from seaway.web.query_cache import Busy, QueryCache
 from seaway.web.renewals import Renewals
-from seaway.web.routes import Entrance
+from seaway.web.routes import LoginRoutes
 from seaway.web.words import words_for
 
 REFUSED = "Implicit handshake failed"
@@ -46,7 +46,7 @@ REFUSED = "Implicit handshake failed"
 MESSAGES = ("handshake", "event", "javascript_response", "ack")
 """Messages of a page's script that the library accepts."""
 
-SAID_EVERY_S = 60.0
+LOG_INTERVAL_S = 60.0
 """Minimum interval between two log entries about invalid messages, in seconds."""
 
 LONGEST = 200
@@ -122,9 +122,9 @@ class Sockets:
         self._log_invalid(f"log: {given}")
 
     def _log_invalid(self, what: str) -> None:
-        """Log an invalid message on one line, at most once per `SAID_EVERY_S`."""
+        """Log an invalid message on one line, at most once per `LOG_INTERVAL_S`."""
         now_s = time.monotonic()
-        if now_s - self._said_s < SAID_EVERY_S:
+        if now_s - self._said_s < LOG_INTERVAL_S:
             self._unsaid += 1
             return
         log.warning("a browser sent what makes no sense here (%d times before): %.*r", self._unsaid, LONGEST, what)
@@ -201,7 +201,7 @@ def mount(
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, platform)
-    entrance = Entrance(api, Provider(provider) if provider else None, renewals, secure=public.startswith("https:"))
+    entrance = LoginRoutes(api, Provider(provider) if provider else None, renewals, secure=public.startswith("https:"))
     entrance.add_to(nicegui_app)
     ui.run_with(
         app,
@@ -218,7 +218,7 @@ def mount(
         raise InvariantError("NiceGUI is not mounted where it was: look at `mount` of seaway.web")
     app.router.routes[-1] = _Pages(core.app, api, public)  # replaces a mount that includes the API's paths
     Sockets(api).guard(core.sio)
-    core.app.add_exception_handler(TurnedAwayError, _turned_away)
+    core.app.add_exception_handler(PageRefusedError, _refuse)
     core.app.add_exception_handler(404, _unknown)  # the library's own stores state for each unknown path
     core.app.add_exception_handler(405, _posted)
     core.app.add_exception_handler(Exception, _broken)  # the library's own shows the exception
@@ -231,8 +231,8 @@ def _check_library() -> None:
         )
 
 
-async def _turned_away(_: Request, error: Exception) -> Response:
-    assert isinstance(error, TurnedAwayError)
+async def _refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, PageRefusedError)
     return error.response
 
 

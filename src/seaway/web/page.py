@@ -18,16 +18,16 @@ from starlette.types import ASGIApp
 from seaway.client.calls import service as access
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies, tabs
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 from seaway.web.drafts import LEAVE, LEAVING
 from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
 from seaway.web.renewals import Renewals
 from seaway.web.tabs import Visitor
-from seaway.web.visit import GOING_BACK, Visit
+from seaway.web.visit import HISTORY_SCRIPT, Visit
 from seaway.web.words import LANGUAGES, Words, words_for
 
-TURNING = """(() => {
+MENU_SCRIPT = """(() => {
     const narrow = matchMedia("(max-width: 900px)"), button = () => document.querySelector(".menu-button");
     const other = () => document.body.classList.contains("menu-other");
     const turn = on => {
@@ -72,7 +72,7 @@ class Entry(Protocol):
         ...
 
 
-def speaking(words: Words) -> str:
+def translate_popups(words: Words) -> str:
     """Return JavaScript that translates the library's pop-ups, which are at the end of every page."""
     said = {
         "popup": [words("The connection to the server is lost."), words("It is being tried again…")],
@@ -100,8 +100,8 @@ DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
     """Draw the frame of a page. The body of the ``with`` statement draws the page."""
     words, path = visit.words, visit.request.url.path
-    dress(visit.theme, words, title, style)
-    for script in (GOING_BACK, TURNING, speaking(words)):
+    apply_theme(visit.theme, words, title, style)
+    for script in (HISTORY_SCRIPT, MENU_SCRIPT, translate_popups(words)):
         ui.add_head_html(f"<script>{script}</script>")
     _unmark(visit)
     with ui.element("div").classes("frame"):
@@ -132,7 +132,7 @@ def _unmark(visit: Visit) -> None:
     page.parent.tag = "div"
 
 
-def dress(theme: str, words: Words, title: str, style: str = "") -> None:
+def apply_theme(theme: str, words: Words, title: str, style: str = "") -> None:
     """Set the title, style sheets, theme and language of a page."""
     ui.page_title(f"{title} · Seaway")
     for sheet in filter(None, ("seaway", "dark", style)):
@@ -267,7 +267,7 @@ class Platform:
     menu: Sequence[Page]
 
 
-class TurnedAwayError(Exception):
+class PageRefusedError(Exception):
     """Error that refuses access to a page.
 
     Attributes
@@ -293,16 +293,16 @@ def add_page(page: Page, platform: Platform) -> None:
             When the user may not see it.
         """
         try:
-            asker = Asker.of(request, platform.api, cookies.token_of(request.cookies))
+            asker = ApiClient.of(request, platform.api, cookies.token_of(request.cookies))
             who = await asker.ask(access.me())
             if who.role == "agent":
                 raise ForbiddenError("an agent's token shows no pages")
         except (UnauthenticatedError, RejectedError):
-            raise TurnedAwayError(_to_login(request)) from None
+            raise PageRefusedError(_to_login(request)) from None
         except SeawayError as error:
-            raise TurnedAwayError(wrong(request, error)) from None
+            raise PageRefusedError(wrong(request, error)) from None
         if tabs.count(asker.token) >= tabs.MOST:
-            raise TurnedAwayError(too_many(request, tabs.MOST))
+            raise PageRefusedError(too_many(request, tabs.MOST))
         request.state.visitor = Visitor(asker, who)
 
     async def handler(request: Request) -> None:
@@ -320,7 +320,7 @@ def add_page(page: Page, platform: Platform) -> None:
             visit.client.delete()
             if (response := _instead(request, error)) is None:
                 raise
-            raise TurnedAwayError(response) from None
+            raise PageRefusedError(response) from None
         tabs.drop_unless_it_comes(visit.client)
 
     ui.page(page.path, response_timeout=LIBRARY_S, dependencies=[Depends(let_in)])(handler)

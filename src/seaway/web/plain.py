@@ -13,14 +13,16 @@ from seaway.web import addresses, cookies
 from seaway.web.fragment import written
 from seaway.web.words import LANGUAGES, words_for
 
-_WAVES = (
+_LOGO_PATH = (
     '<path d="M5 12q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 24q5.5-5 11 0t11 0" fill="none" stroke="#fff" '
     'stroke-width="2.4" stroke-linecap="round"/>'
 )
 
 
 def _sign(attributes: str, colour: str) -> str:
-    return f'<svg viewBox="0 0 32 32" {attributes}><rect width="32" height="32" rx="7" fill="{colour}"/>{_WAVES}</svg>'
+    return (
+        f'<svg viewBox="0 0 32 32" {attributes}><rect width="32" height="32" rx="7" fill="{colour}"/>{_LOGO_PATH}</svg>'
+    )
 
 
 BRAND = _sign('width="26" height="26" aria-hidden="true" focusable="false"', "var(--brand)")

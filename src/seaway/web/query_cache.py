@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from seaway.client.call import Bytes, Call
 from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Follower(Generic[T]):
         Receives errors of later queries, and None after a success.
     """
 
-    asker: Asker
+    asker: ApiClient
     callback: Callback[T]
     failed: Callable[[SeawayError | None], None]
     knows: int = 0
@@ -171,7 +171,7 @@ class QueryCache:
                 await self._ask(line, follower.asker)
         await _tell(line, follower)
 
-    async def _ask(self, line: _Subscription[T], asker: Asker) -> None:
+    async def _ask(self, line: _Subscription[T], asker: ApiClient) -> None:
         """Run the call; count its answer if it differs from the previous one."""
         call = line.call
         content = await asker.ask(Call(call.method, call.path, Bytes(), call.query, call.headers))
@@ -220,9 +220,9 @@ class QueryCache:
     def _tell(self, line: _Subscription[T], follower: Follower[T]) -> None:
         """Notify a follower in its own task. A slow follower does not delay others, and skips outdated answers."""
         if not follower.listens and follower.looks() and follower.knows != line.number:
-            telling = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
-            self._tellings.add(telling)
-            telling.add_done_callback(self._tellings.discard)
+            load_script = asyncio.create_task(_tell(line, follower), name=f"tell {line.call.path}")
+            self._tellings.add(load_script)
+            load_script.add_done_callback(self._tellings.discard)
 
     async def _ask_again(self, line: _Subscription[T]) -> None:
         """Run the call, and report errors to the affected followers."""

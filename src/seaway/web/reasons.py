@@ -36,7 +36,7 @@ class ClusterReasons:
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class RemedyText:
     """Change that makes a job admissible.
 
     Attributes
@@ -78,12 +78,12 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
     return sorted(rows, key=lambda row: (-row.fits, row.cluster))
 
 
-def mends(remedies: list[RemedyOut]) -> Iterator[Mend]:
+def remedy_texts(remedies: list[RemedyOut]) -> Iterator[RemedyText]:
     """Yield single changes that make a job admissible, in the notation of jobs."""
     for each in remedies:
         word, asked = figure_text(each.field, each.requested)
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
-        yield Mend(word, asked, admits, f"{each.cluster}/{each.node}", path_of(each.field) if admits else "")
+        yield RemedyText(word, asked, admits, f"{each.cluster}/{each.node}", path_of(each.field) if admits else "")
 
 
 ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",

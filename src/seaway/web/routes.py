@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from seaway.client.calls import service as access
 from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 from seaway.web.cookies import Login
 from seaway.web.plain import plain, status_of
 from seaway.web.provider import PendingLogin, Provider, ProviderTokens
@@ -58,7 +58,7 @@ def name_of(provider: str) -> str:
     return urlsplit(provider).netloc or provider
 
 
-class Entrance:
+class LoginRoutes:
     """Routes for log-in, log-out and preferences.
 
     Parameters
@@ -156,7 +156,7 @@ class Entrance:
         assert self._provider is not None
         wanted = addresses.HOME
         try:
-            begun = PendingLogin.read(request.cookies.get(cookies.BEGUN, ""))
+            begun = PendingLogin.read(request.cookies.get(cookies.LOGIN_COOKIE, ""))
             wanted = addresses.own(begun.wanted)
             login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
@@ -170,7 +170,7 @@ class Entrance:
         form = await request.form(max_files=0, max_fields=2)
         try:
             login = await self._renewed(request)
-            who = await Asker.of(request, self._api, login.token).ask(access.me())
+            who = await ApiClient.of(request, self._api, login.token).ask(access.me())
         except SeawayError:
             return Response(status_code=204)
         await self._renewals.renewed(str(form.get("page", "")), who, login.token)
@@ -179,7 +179,7 @@ class Entrance:
     async def _holds(self, request: Request) -> bool:
         """Report whether the API accepts the token in the cookies."""
         try:
-            await Asker.of(request, self._api, cookies.token_of(request.cookies)).ask(access.me())
+            await ApiClient.of(request, self._api, cookies.token_of(request.cookies)).ask(access.me())
         except SeawayError:
             return False
         return True
@@ -202,7 +202,7 @@ class Entrance:
         refused: SeawayError = UnauthenticatedError("the token is missing")
         for token in given.tokens:
             try:
-                await Asker.of(request, self._api, token).ask(access.me())
+                await ApiClient.of(request, self._api, token).ask(access.me())
             except SeawayError as error:
                 refused = error
             else:

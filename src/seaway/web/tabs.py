@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Scope
 from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError
 from seaway.web import cookies
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 
 if TYPE_CHECKING:
     from seaway.wire.tokens import CallerOut
 
-UNSEEN_S = 10.0
+HIDDEN_S = 10.0
 """Lifetime of a page that never connects, in seconds. Over a slow connection, scripts first take seconds to load."""
 
 MOST = 200
@@ -46,7 +46,7 @@ class Visitor:
         Identity from the API.
     """
 
-    asker: Asker
+    asker: ApiClient
     who: CallerOut
 
 
@@ -65,7 +65,7 @@ def drop_unless_it_comes(client: Client) -> None:
     """Delete a tab that does not connect in time."""
     if client.has_socket_connection or client.is_deleted:
         return
-    waiting = asyncio.get_running_loop().call_later(UNSEEN_S, client.delete)
+    waiting = asyncio.get_running_loop().call_later(HIDDEN_S, client.delete)
 
     def wait_no_longer() -> None:  # the library inspects its signature, which fails for compiled functions
         waiting.cancel()
@@ -102,6 +102,6 @@ async def is_of(scope: Scope, api: ASGIApp) -> bool:
     if secrets.compare_digest(token.encode(), visitor.asker.token.encode()):
         return True
     try:
-        return await Asker.of(connection, api, token).ask(access.me()) == visitor.who
+        return await ApiClient.of(connection, api, token).ask(access.me()) == visitor.who
     except SeawayError:
         return False

@@ -15,7 +15,7 @@ from seaway.client.call import Call, Paged
 from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 from seaway.web.query_cache import EVERY_S, Callback, Follower, QueryCache
 from seaway.web.words import Words
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 _NOTE = "window.shownAddress = location.pathname + location.search;"
 
-GOING_BACK = f"""{_NOTE}
+HISTORY_SCRIPT = f"""{_NOTE}
 addEventListener("popstate", () => {{
     if (location.pathname + location.search !== window.shownAddress) location.reload();
 }});"""
 """Script that reloads a page when the user goes back or forward to another view of the page."""
 
 
-def turning(address: str, *, back: bool) -> str:
+def address_script(address: str, *, back: bool) -> str:
     """Return a script that changes the address of a page.
 
     Parameters
@@ -76,7 +76,7 @@ class Visit:
     """
 
     who: CallerOut
-    asker: Asker
+    asker: ApiClient
     query_cache: QueryCache
     words: Words
     theme: str
@@ -152,7 +152,7 @@ class Visit:
         self.client.on_connect(self._come)
         self.client.on_delete(self._end)
         self.client.on_exception(self._failed)
-        await self._see_whether_it_holds()
+        await self._follow_identity()
 
     async def take(self, token: str) -> None:
         """Continue with another token of the same visitor.
@@ -164,9 +164,9 @@ class Visit:
         """
         self.asker.take(token)
         self._held()
-        await self._see_whether_it_holds()
+        await self._follow_identity()
 
-    async def _see_whether_it_holds(self) -> None:
+    async def _follow_identity(self) -> None:
         """Follow the visitor's identity. Pages with the same token share the query."""
         self._held = await self._follow(self.asker.token, access.me(), lambda _: None, ME_EVERY_S)
 
@@ -251,7 +251,7 @@ class Visit:
             self._current_address(),
             {**(self.query if self._retained is None else self._retained), **query},
         )
-        ui.run_javascript(turning(self._current_address(), back=back and self._current_address() != before))
+        ui.run_javascript(address_script(self._current_address(), back=back and self._current_address() != before))
 
     def _current_address(self) -> str:
         """Return the page's address with the current view."""

@@ -31,7 +31,7 @@ from tests.fakes.kubernetes.kubeconfig import write_kubeconfig
 from tests.fakes.kubernetes.seeding import Crowd, seed
 from tests.fakes.kubernetes.server import ApiServer
 
-RARELY = (50_000, 20, 100)
+GC_THRESHOLDS = (50_000, 20, 100)
 """Thresholds of Python's garbage collector, high so that it rarely pauses the servers: real ones do not pause."""
 
 _OF_SERVER = (
@@ -163,7 +163,7 @@ def main(arguments: list[str]) -> None:
         }
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         gc.freeze()
-        gc.set_threshold(*RARELY)
+        gc.set_threshold(*GC_THRESHOLDS)
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
         sys.stdin.read()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.http_pages import MAX_BYTES, HttpPages, Trust
+from seaway.adapters.http_pages import MAX_BYTES, HttpPages, TlsTrust
 from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
@@ -57,7 +57,7 @@ def server() -> Iterator[str]:
             thread.join()
 
 
-def read_one(address: str, trust: Trust = Trust(), timeout_s: float = PATIENCE_S) -> Page | NoPage:  # noqa: B008  # frozen
+def read_one(address: str, trust: TlsTrust = TlsTrust(), timeout_s: float = PATIENCE_S) -> Page | NoPage:  # noqa: B008  # frozen
     """Read one page."""
     (found,) = HttpPages(trust, timeout_s).read([address])
     return found
@@ -66,7 +66,7 @@ def read_one(address: str, trust: Trust = Trust(), timeout_s: float = PATIENCE_S
 def test_pages_come_in_the_order_in_which_they_were_asked_for() -> None:
     """Their status does not matter."""
     with server() as url:
-        found = HttpPages(Trust(), PATIENCE_S).read([f"{url}/", f"{url}/refused", f"{url}/headers"])
+        found = HttpPages(TlsTrust(), PATIENCE_S).read([f"{url}/", f"{url}/refused", f"{url}/headers"])
     assert [(each.status, each.body[:5]) for each in found if isinstance(each, Page)][:2] == [
         (200, b"hello"),
         (403, b"hello"),
@@ -102,7 +102,7 @@ def test_who_says_nothing_delays_no_one() -> None:
     """Others are read concurrently, and the wait has a limit."""
     with server() as url, socket.create_server(("127.0.0.1", 0)) as unreachable:
         address = f"http://127.0.0.1:{unreachable.getsockname()[1]}/"
-        found = HttpPages(Trust(), 0.5).read([address, f"{url}/"])
+        found = HttpPages(TlsTrust(), 0.5).read([address, f"{url}/"])
     assert found[0] == NoPage("no answer within 0.5 s")
     assert isinstance(found[1], Page)
 
@@ -116,7 +116,7 @@ def test_an_answer_that_breaks_off_is_none() -> None:
 def test_a_token_is_read_again_every_time(tmp_path: Path) -> None:
     """It can be replaced without notice; without a readable token no request is sent."""
     file = tmp_path / "token"
-    pages = HttpPages(Trust(token_file=str(file)), PATIENCE_S)
+    pages = HttpPages(TlsTrust(token_file=str(file)), PATIENCE_S)
     with server() as url:
         for token in ("first", "second"):
             file.write_text(f"{token}\n", encoding="ascii")
@@ -134,4 +134,4 @@ def test_certificates_that_cannot_be_read_are_refused_at_the_start(tmp_path: Pat
     (tmp_path / "ca.pem").write_text("nothing", encoding="ascii")
     for name in ("ca.pem", "none.pem"):
         with pytest.raises(RejectedError, match="cannot read the certificates"):
-            HttpPages(Trust(ca=str(tmp_path / name)), PATIENCE_S)
+            HttpPages(TlsTrust(ca=str(tmp_path / name)), PATIENCE_S)

@@ -10,7 +10,7 @@ import pytest
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.adapters.simulated.journal import Entry, journal_path, read_journal
-from seaway.adapters.simulated.messages import KINDS, Trouble, cause, heal
+from seaway.adapters.simulated.messages import KINDS, FaultRequest, cause, heal
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.adapters.simulated_fleet import START_DELAY_S, World, deployment, removal, uuid, world
@@ -114,12 +114,12 @@ def test_healing_all_ends_every_order() -> None:
     """Afterwards the cluster answers, with healthy nodes and devices; failed workloads stay failed."""
     alpha = running()
     for trouble in (
-        Trouble("device", uuid(1)),
-        Trouble("node", "node-0"),
-        Trouble("slow", "9"),
-        Trouble("refuse"),
-        Trouble("start"),
-        Trouble("cut"),
+        FaultRequest("device", uuid(1)),
+        FaultRequest("node", "node-0"),
+        FaultRequest("slow", "9"),
+        FaultRequest("refuse"),
+        FaultRequest("start"),
+        FaultRequest("cut"),
     ):
         cause(alpha.cluster, trouble)
     heal(alpha.cluster, "all")
@@ -136,7 +136,7 @@ def test_healing_all_ends_every_order() -> None:
 def test_copies_are_troubled_by_name(kind: str) -> None:
     """A workload that fails or vanishes is named like its objects, and that cannot be undone."""
     alpha = running()
-    cause(alpha.cluster, Trouble(kind, "sw-a-1"))
+    cause(alpha.cluster, FaultRequest(kind, "sw-a-1"))
     assert alpha.phase() is (WorkloadPhase.FAILED if kind == "copy" else WorkloadPhase.GONE)
     with pytest.raises(RejectedError, match="over as soon as"):
         heal(alpha.cluster, kind)
@@ -145,16 +145,16 @@ def test_copies_are_troubled_by_name(kind: str) -> None:
 @pytest.mark.parametrize(
     ("trouble", "says"),
     [
-        (Trouble("flood"), "fault 'flood' not found; available: node"),
-        (Trouble("node"), "say which: node needs NODE"),
-        (Trouble("node", "x"), "no node 'x'"),
-        (Trouble("device", "x"), "no device 'x'"),
-        (Trouble("copy", "sw-x-1"), "no copy of job 'x', attempt 1"),
-        (Trouble("slow", "fast"), "'fast' is not a number of seconds"),
-        (Trouble("node", "node-0", float("nan")), "nan is not a number of seconds"),
+        (FaultRequest("flood"), "fault 'flood' not found; available: node"),
+        (FaultRequest("node"), "say which: node needs NODE"),
+        (FaultRequest("node", "x"), "no node 'x'"),
+        (FaultRequest("device", "x"), "no device 'x'"),
+        (FaultRequest("copy", "sw-x-1"), "no copy of job 'x', attempt 1"),
+        (FaultRequest("slow", "fast"), "'fast' is not a number of seconds"),
+        (FaultRequest("node", "node-0", float("nan")), "nan is not a number of seconds"),
     ],
 )
-def test_orders_that_cannot_be_are_rejected(trouble: Trouble, says: str) -> None:
+def test_orders_that_cannot_be_are_rejected(trouble: FaultRequest, says: str) -> None:
     """A missing object cannot fail, and the error lists the existing ones."""
     with pytest.raises(RejectedError, match=says):
         cause(world().cluster, trouble)

@@ -78,7 +78,7 @@ async def test_who_has_to_be_thought_about_holds_up_no_one(rig: Rig, monkeypatch
     """While admission checks one job, others are answered, and jobs like known ones are admitted."""
     await rig.submit()
     thinking, go_on = threading.Event(), threading.Event()
-    judge = rig.plane.admission._judge  # noqa: SLF001  # what takes long
+    judge = rig.plane.admission._infeasibility  # noqa: SLF001  # what takes long
 
     def slow(*given: object) -> str:
         thinking.set()

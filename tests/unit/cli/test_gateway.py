@@ -97,7 +97,7 @@ def test_check_says_how_much_there_is_and_how_large_packets_may_be(run: Run, fil
 
 
 def test_check_tells_all_mistakes_with_their_lines(run: Run, file: str) -> None:
-    """A user who mends a file is led to each line."""
+    """A user who corrects a file is led to each line."""
     text = Path(file).read_text().replace("mtu: 9000", "mtu: 900", 1).replace("- gw-3\n", "- gw-9\n")
     Path(file).write_text(text)
     reported = run.fails("check", "-f", file).splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from seaway.terminal.tables import Figure, history, matrix, sparks, table
+from seaway.terminal.tables import Figure, history, matrix, sparkline, table
 
 RAW = {"latency_ns": 14_000_000, "jitter_ns": 2_000_000, "loss_ppm": 200_000, "sent": 5, "received": 4}
 
@@ -148,7 +148,7 @@ def test_a_line_is_no_longer_than_there_is_room_and_hides_no_peak() -> None:
     """A thousand samples with one high one: a mark stands for the largest of its share."""
     values: list[int | None] = [1] * 1000
     values[777] = 100
-    line = sparks(values)
+    line = sparkline(values)
     assert len(line) == 60
     assert line.count("█") == 1
-    assert sparks([0, 0]) == "▁▁"
+    assert sparkline([0, 0]) == "▁▁"

@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from seaway.client.connection import SILENCE_S
+from seaway.client.connection import READ_TIMEOUT_S
 from seaway.client.errors import AnswerError, UnavailableError, UnknownError
 from seaway.client.feed import LogFeed
 from tests.unit.client.requesting import Awaiting, Stub, Waiting, problem
@@ -90,7 +90,7 @@ def test_a_unreachable_log_is_asked_for_again(ask: AttentionParams) -> None:
     """No one says whether a connection on which no sign of life comes still leads anywhere."""
     stub = answering(stream(line("1~a.1", "one")), httpx.ReadTimeout("silent"), stream(line("1~a.2", "two"), END))
     assert ask(stub, "follow_log", "train") == ["one", "two"]
-    assert {request.extensions["timeout"]["read"] for request in stub.requests} == {SILENCE_S}
+    assert {request.extensions["timeout"]["read"] for request in stub.requests} == {READ_TIMEOUT_S}
 
 
 def test_why_there_was_nothing_to_read_is_reported(ask: AttentionParams) -> None:

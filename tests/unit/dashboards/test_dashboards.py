@@ -80,9 +80,9 @@ def test_panels_do_not_overlap() -> None:
         places = [panel["gridPos"] for panel in dashboard["panels"]]
         assert all(each["x"] + each["w"] <= WIDTH for each in places)
         for one, other in combinations(places, 2):
-            beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+            right_aligned = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
             below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-            assert beside or below, (dashboard["title"], one, other)
+            assert right_aligned or below, (dashboard["title"], one, other)
 
 
 def test_dashboards_define_all_variables_of_queries_and_links() -> None:

@@ -64,11 +64,11 @@ def test_what_a_user_put_in_the_place_of_a_route_of_ours_is_replaced() -> None:
 
 def test_a_route_of_ours_with_another_metric_goes_by_that_metric() -> None:
     """It stands beside the route that is wanted, which is left alone, and hides none of what is to be done."""
-    beside = UnknownRoute(IPv6Network("fd00:a:3::/64"), "a route of metric 5", 5)
+    right_aligned = UnknownRoute(IPv6Network("fd00:a:3::/64"), "a route of metric 5", 5)
     alone = UnknownRoute(IPv6Network("fd00:ee::/64"), "a route of metric 2048", 2048)
-    present = replace(APPLIED, routes=(*APPLIED.routes, beside, alone))
+    present = replace(APPLIED, routes=(*APPLIED.routes, right_aligned, alone))
     found = difference(WANTED, present)
-    assert found.changes == (Remove(beside), Remove(alone))
+    assert found.changes == (Remove(right_aligned), Remove(alone))
     assert commands(found.changes) == (
         "ip -6 route del fd00:a:3::/64 proto 151 metric 5",
         "ip -6 route del fd00:ee::/64 proto 151 metric 2048",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from seaway.terminal.summary import Summary, beside
+from seaway.terminal.summary import Summary, right_aligned
 from tests.unit.terminal.bodies import cluster
 
 COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}
@@ -14,7 +14,7 @@ def test_clusters_and_what_is_free_are_summed_up() -> None:
     """By state, with what is wrong among them."""
     summary = Summary.of([cluster("a"), cluster("b", 4), cluster("c")], COUNTS)
     assert summary.fleet_line().plain.split() == ["clusters", "3", "up", "8", "nodes", "16", "GPUs"]
-    line = summary.room_line(160).plain
+    line = summary.capacity_line(160).plain
     assert "4/16 12 free" in line
     assert "240/1,280Gi 1,040Gi free" in line
 
@@ -43,16 +43,16 @@ def test_unreachable_clusters_are_named_while_there_is_room() -> None:
 def test_the_address_is_cut_before_the_fleet() -> None:
     """They never touch; an address of which little could be read is left out, and only then is the fleet cut."""
     fleet, address = Text("clusters 2 up 1 stale"), Text("127.0.0.1:18931 · admin")
-    assert beside(fleet.copy(), address.copy(), 60).plain == f"{fleet}{' ' * 16}{address}"
-    assert beside(fleet.copy(), address.copy(), 40).plain == f"{fleet}  127.0.0.1:18931 …"
-    assert beside(fleet.copy(), address.copy(), 30).plain == fleet.plain
-    assert beside(fleet.copy(), address.copy(), 20).plain == "clusters 2 up 1 sta…"
+    assert right_aligned(fleet.copy(), address.copy(), 60).plain == f"{fleet}{' ' * 16}{address}"
+    assert right_aligned(fleet.copy(), address.copy(), 40).plain == f"{fleet}  127.0.0.1:18931 …"
+    assert right_aligned(fleet.copy(), address.copy(), 30).plain == fleet.plain
+    assert right_aligned(fleet.copy(), address.copy(), 20).plain == "clusters 2 up 1 sta…"
 
 
 def test_the_lines_fit_80_columns() -> None:
     """Also those of a large fleet."""
     summary = Summary.of([cluster(f"c{at}", 500) for at in range(20)], dict.fromkeys(COUNTS, 10**4))
-    assert summary.room_line(78).cell_len <= 78
+    assert summary.capacity_line(78).cell_len <= 78
     assert summary.jobs_line().cell_len <= 78
 
 

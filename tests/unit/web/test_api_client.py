@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from seaway.client.calls import service as access
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 
 
 async def api(scope: Scope, _: Receive, send: Send) -> None:
@@ -23,7 +23,7 @@ async def api(scope: Scope, _: Receive, send: Send) -> None:
 def said(token: str) -> str:
     """Return what the API observed."""
     with pytest.raises(SeawayError) as caught:
-        asyncio.run(Asker(api, token, "192.0.2.1").ask(access.me()))
+        asyncio.run(ApiClient(api, token, "192.0.2.1").ask(access.me()))
     return str(caught.value)
 
 
@@ -42,4 +42,4 @@ def test_a_visitor_s_token_is_sent() -> None:
 def test_what_can_be_no_token_is_refused_before_it_is_sent() -> None:
     """A cookie may hold anything."""
     with pytest.raises(RejectedError):
-        Asker(api, "a b", "192.0.2.1")
+        ApiClient(api, "a b", "192.0.2.1")

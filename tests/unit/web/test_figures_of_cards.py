@@ -7,7 +7,7 @@ import pytest
 from seaway.application.whatif.dry_run import MAX_ROOM as COUNTED
 from seaway.web.fragment import written
 from seaway.web.pages.jobs.submit import MAX_ROOM
-from seaway.web.parts.slices import JOB, painter, still, used_text
+from seaway.web.parts.slices import JOB, painter, used_text, without_seconds
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, DeviceOut, NodeOut, UsedOut
 
@@ -24,7 +24,7 @@ def card(model: str = "NVIDIA A100", age_s: float = 0, reason: str = "") -> Devi
 @pytest.mark.parametrize(("age_s", "said"), [(2, ""), (59, ""), (61, "1 min"), (179, "2 min"), (7300, "2 h 1 min")])
 def test_what_was_measured_long_ago_says_so(age_s: float, said: str) -> None:
     """From a minute on, in whole minutes, so that what stays the same is not sent again each second."""
-    (shown,) = still([card(age_s=age_s)])
+    (shown,) = without_seconds([card(age_s=age_s)])
     assert shown.used is not None
     text = used_text(shown.used, shown, Words())
     assert (f"measured {said} ago" in text) if said else ("ago" not in text)

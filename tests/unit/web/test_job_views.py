@@ -8,7 +8,7 @@ from babel.core import Locale
 
 from seaway.web import words as figures
 from seaway.web.pages.jobs.log import MAX_LINES, News, added, news
-from seaway.web.reasons import by_cluster, mends, steps
+from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
 
@@ -86,7 +86,7 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
         ("b", 1, 3, (("full", 2),)),
         ("a", 0, 5, (("far", 4), ("full", 1))),
     ]
-    (mend,) = mends(explanation.remedies)
+    (mend,) = remedy_texts(explanation.remedies)
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from seaway.client.call import Call, Text
 from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
-from seaway.web.api_client import Asker
+from seaway.web.api_client import ApiClient
 from seaway.web.query_cache import Follower, QueryCache
 
 EVERY_S = 0.01
@@ -53,7 +53,7 @@ class AUser:
 
     def follower(self) -> Follower[str]:
         """Return him as a follower."""
-        return Follower(cast(Asker, self), self.callback.append, self.failed.append, looks=lambda: self.here)
+        return Follower(cast(ApiClient, self), self.callback.append, self.failed.append, looks=lambda: self.here)
 
 
 def run(test: Callable[[World, QueryCache], Coroutine[Any, Any, None]]) -> None:
@@ -246,7 +246,9 @@ def test_who_is_slow_holds_up_no_one_and_observes_the_newest_next() -> None:
             await go_on.wait()
 
         stops = [
-            await query_cache.follow("all", CALL, Follower(cast(Asker, slow), take_in, slow.failed.append), EVERY_S),
+            await query_cache.follow(
+                "all", CALL, Follower(cast(ApiClient, slow), take_in, slow.failed.append), EVERY_S
+            ),
             await query_cache.follow("all", CALL, quick.follower(), EVERY_S),
         ]
         go_on.clear()

@@ -19,7 +19,7 @@ from seaway.web import addresses
 from seaway.web.cookies import PART
 from seaway.web.provider import PendingLogin
 from seaway.web.renewals import Renewals
-from seaway.web.routes import Entrance
+from seaway.web.routes import LoginRoutes
 from tests.unit.web.test_provider import BACK, BEGUN, ISSUER, World, answer, token
 
 OURS = token(aud="seaway")
@@ -63,7 +63,7 @@ class Browser:
         async def asked() -> None:
             app = FastAPI()
             provider = self.world.provider() if self.world else None
-            Entrance(api, provider, Renewals(), secure=self.secure).add_to(app)
+            LoginRoutes(api, provider, Renewals(), secure=self.secure).add_to(app)
             base = f"{scheme}://seaway.example"
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
                 retained = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

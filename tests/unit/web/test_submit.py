@@ -36,7 +36,7 @@ async def test_what_the_scheduler_could_not_say_is_asked_again(
 ) -> None:
     """Waiting users see the candidates when they are available.
 
-    What he wrote wrong he mends, and what he wrote since counts.
+    A corrected mistake is accepted, and later edits count.
     """
     timer, page = MagicMock(), cast("Any", object.__new__(_Submit))
     monkeypatch.setattr(ui, "timer", timer)

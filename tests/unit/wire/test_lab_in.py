@@ -50,7 +50,7 @@ def test_a_link_that_cannot_be_is_refused_and_named(link: str, says: str) -> Non
 
 
 def test_all_wrong_links_are_reported_together() -> None:
-    """A user who mends a file sees everything at once."""
+    """A user who corrects a file sees everything at once."""
     with pytest.raises(RejectedError) as caught:
         read_value(LinksIn, {"links": [{"from": "x", "to": "gw-1"}, {"from": "gw-1", "to": "y"}]}).conditions(GATEWAYS)
     assert [each.where for each in (caught.value, *caught.value.also)] == ["links[0]", "links[1]"]

@@ -22,7 +22,7 @@ MAX_WATCHED = 256
 _SO_TIMESTAMPING = 65
 _WHEN_SENT = 1 << 1 | 1 << 4
 """`SOF_TIMESTAMPING_TX_SOFTWARE` and `SOF_TIMESTAMPING_SOFTWARE`."""
-_NOT_OF_WHAT_COMES = 1 << 17
+_FILTER_ALL = 1 << 17
 """`SOF_TIMESTAMPING_OPT_RX_FILTER`, since Linux 6.12. Older kernels add a second receive timestamp, for which there is
 no buffer."""
 _PACKET_BYTES = 2304
@@ -85,7 +85,7 @@ class SendTimestamps:
 
     def _ask(self, flags: int) -> None:
         try:
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags | _NOT_OF_WHAT_COMES)
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags | _FILTER_ALL)
         except OSError:  # an older kernel
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
 
@@ -136,8 +136,8 @@ class BatchReceiver:
     def __init__(self, opened: socket.socket, packet_bytes: int) -> None:
         self._socket = opened
         self._each = packet_bytes
-        self._packets, packets = _room(AT_ONCE * packet_bytes)
-        self._stamps, stamps = _room(AT_ONCE * ANCILLARY_BYTES)
+        self._packets, packets = _buffer(AT_ONCE * packet_bytes)
+        self._stamps, stamps = _buffer(AT_ONCE * ANCILLARY_BYTES)
         self._parts = (_Part * AT_ONCE)(*(_Part(packets + at * packet_bytes, packet_bytes) for at in range(AT_ONCE)))
         self._messages = (_Message * AT_ONCE)()
         for at, message in enumerate(self._messages):
@@ -173,7 +173,7 @@ class BatchReceiver:
         self._stamps[: came * ANCILLARY_BYTES] = stamps_[: came * ANCILLARY_BYTES]
 
 
-def _room(size: int) -> tuple[bytearray, int]:
+def _buffer(size: int) -> tuple[bytearray, int]:
     """Return a buffer and its address."""
     room = bytearray(size)
     return room, ctypes.addressof(_BYTE.from_buffer(room))
@@ -279,7 +279,7 @@ class SocketChannel:
         """Close the socket."""
         self._socket.close()
 
-    def _turn_to(self, path: ProbePath) -> None:
+    def _set_routing_header(self, path: ProbePath) -> None:
         """Set the segment routing header of the socket."""
         if path.header != self._header:
             route_through(self._socket, path.header)

@@ -37,7 +37,7 @@ class DatagramChannel(SocketChannel):
 
     def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Send a datagram."""
-        self._turn_to(path)
+        self._set_routing_header(path)
         question = packets.encode_question(probe, secret)
         at_ns = self._departures.now_ns(question[-PAYLOAD_BYTES:])
         self._socket.sendto(question, path.address)
@@ -79,7 +79,7 @@ class EchoChannel(SocketChannel):
 
     def send(self, path: ProbePath, probe: int, secret: bytes) -> int:
         """Send an echo request."""
-        self._turn_to(path)
+        self._set_routing_header(path)
         carried = packets.encode_payload(probe, secret)
         packet = packets.encode_request(self._echo, self._identifier, probe, carried)
         at_ns = self._departures.now_ns(carried)
@@ -102,7 +102,7 @@ class EchoChannel(SocketChannel):
 
 _NS = 1_000_000_000
 _NS_IN_MS = 1_000_000
-_TRY_LATER = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_TRANSIENT_ERRORS = {errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """Errors for a temporary lack of resources on this machine. They do not concern the path to a target."""
 _METHODS: dict[Method, Callable[[int, Address | None], Channel]] = {
     Method.ICMP: EchoChannel,
@@ -257,7 +257,7 @@ def _send_probes(
         try:
             opened.sent(probe, channel.send(how, probe, opened.secret(probe)))
         except OSError as error:
-            if error.errno in _TRY_LATER and not last_chance:
+            if error.errno in _TRANSIENT_ERRORS and not last_chance:
                 return probe
             opened.mark_unsent(probe)
     return max(first, end)

@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError
 
 from seaway.adapters.simulated import messages
-from seaway.adapters.simulated.messages import Trouble
+from seaway.adapters.simulated.messages import FaultRequest
 from seaway.adapters.simulated.workload import manifests, require_container
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
@@ -68,9 +68,9 @@ class RemoteSimulatedCluster:
         lines: list[str] = self._admission.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
         return iter(lines)
 
-    def cause(self, trouble: Trouble) -> None:
+    def cause(self, trouble: FaultRequest) -> None:
         """Inject a fault; see `seaway.adapters.simulated.messages`."""
-        self._admission.post("/faults", messages.TROUBLE.dump_json(trouble), orjson.loads)
+        self._admission.post("/faults", messages.FAULT_REQUEST.dump_json(trouble), orjson.loads)
 
     def heal(self, kind: str, target: str = "") -> None:
         """End a fault; the kind ``all`` ends every injected fault."""

@@ -16,7 +16,7 @@ from zlib import crc32
 from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Journal, Opened, compact, read_journal
 from seaway.adapters.simulated.ledger import Key, NodeLedger
-from seaway.adapters.simulated.random_faults import Chances
+from seaway.adapters.simulated.random_faults import FailureRates
 from seaway.adapters.simulated.state import NS_PER_S, ClusterState, Orders
 from seaway.adapters.simulated.workload import Record, gone, lines, manifests, require_container
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
@@ -29,7 +29,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 MEASURE_EVERY_NS = 5_000_000_000
 """Interval between two measurements, in nanoseconds."""
 
-SWING_NS = 300_000_000_000
+CLOCK_SWING_NS = 300_000_000_000
 """Period of the simulated core use, in nanoseconds."""
 
 BYTES_PER_MIB = 1 << 20
@@ -48,7 +48,7 @@ def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: 
             continue
         for placement in record.made.placements:
             habit = crc32(f"{record.made.job_id}/{placement.replica}".encode()) % PARTS / PARTS
-            cores = 0.6 + 0.4 * sin(2 * pi * (now_ns / SWING_NS + habit))
+            cores = 0.6 + 0.4 * sin(2 * pi * (now_ns / CLOCK_SWING_NS + habit))
             for taken in placement.slices:
                 memory_bytes[taken.uuid] += round((0.6 + 0.35 * habit) * taken.memory_mib * BYTES_PER_MIB)
                 core_milli[taken.uuid] += round(cores * taken.core_milli)
@@ -58,7 +58,7 @@ def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: 
     }
 
 
-FOREVER_S = 3600.0
+UNLIMITED_S = 3600.0
 """Maximum sleep of a waiting call before it checks again, in seconds."""
 
 
@@ -105,7 +105,7 @@ class SimulatedCluster:
         if journal and len(entries) > self._options.journal_size:
             compact(journal, self._state.entries(latest_ns, times - 1))
         self._journal = self._state.journal = Journal(journal)
-        self._chances = Chances(self._state, faults, self._now_ns(), times)
+        self._chances = FailureRates(self._state, faults, self._now_ns(), times)
         self._journal.add(Opened(self._now_ns(), times))
         self._journal.flush()
 
@@ -323,7 +323,7 @@ class SimulatedCluster:
 
     def _until_due_s(self) -> float:
         due_ns = self._state.next_due_ns
-        return FOREVER_S if due_ns is None else max(0.0, (due_ns - self._now_ns()) / NS_PER_S) + 1e-4
+        return UNLIMITED_S if due_ns is None else max(0.0, (due_ns - self._now_ns()) / NS_PER_S) + 1e-4
 
     def _reported(self, found: dict[Key | None, None] | None) -> Changes:
         state, cursor = self._state, self._state.log.cursor

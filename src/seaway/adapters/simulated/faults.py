@@ -89,7 +89,7 @@ NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class Course:
     """Planned course of a workload without interventions.
 
     Attributes
@@ -113,7 +113,7 @@ class Fate:
     vanishes_after_ns: int | None = None
 
 
-def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | None) -> Fate:
+def draw_course(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | None) -> Course:
     """Draw the course of a workload.
 
     Parameters
@@ -126,7 +126,7 @@ def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | Non
         Run time; None for no end.
     """
     if not faults.of_workloads:
-        return Fate("", start_delay_ns, runs_ns)
+        return Course("", start_delay_ns, runs_ns)
     random = Random(f"{faults.seed}/{name}")  # not for security
     refused, slow, start, run, vanish, at = (random.random() for _ in range(6))
     late_ns = round(random.expovariate(1) * faults.slow_s * NS_PER_S) if slow < faults.slow else 0
@@ -137,7 +137,7 @@ def draw_fate(faults: Faults, name: str, start_delay_ns: int, runs_ns: int | Non
     elif run < faults.run_fails:
         ends_ns, fails = max(1, int(at * reach_ns)), CRASH
     vanishes_ns = int(random.random() * reach_ns) if vanish < faults.vanishes else None
-    return Fate(REFUSAL if refused < faults.refused else "", start_delay_ns + late_ns, ends_ns, fails, vanishes_ns)
+    return Course(REFUSAL if refused < faults.refused else "", start_delay_ns + late_ns, ends_ns, fails, vanishes_ns)
 
 
 class Stream:

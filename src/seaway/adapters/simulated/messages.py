@@ -17,7 +17,7 @@ from seaway.domain.network import Gateway, Link
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class FaultRequest:
     """Fault to inject.
 
     Attributes
@@ -49,19 +49,19 @@ class Kind:
 
     target: str
     says: str
-    cause: Callable[[SimulatedCluster, Trouble], None]
+    cause: Callable[[SimulatedCluster, FaultRequest], None]
     heal: Callable[[SimulatedCluster, str], None] | None
 
 
-def _fail_copy(cluster: SimulatedCluster, trouble: Trouble) -> None:
+def _fail_copy(cluster: SimulatedCluster, trouble: FaultRequest) -> None:
     cluster.fail_copy(*read_copy_name(trouble.target), CRASH)
 
 
-def _vanish(cluster: SimulatedCluster, trouble: Trouble) -> None:
+def _vanish(cluster: SimulatedCluster, trouble: FaultRequest) -> None:
     cluster.vanish(*read_copy_name(trouble.target))
 
 
-def _slow(cluster: SimulatedCluster, trouble: Trouble) -> None:
+def _slow(cluster: SimulatedCluster, trouble: FaultRequest) -> None:
     try:
         delay_s = float(trouble.target)
     except ValueError:
@@ -123,7 +123,7 @@ EVERYTHING = "all"
 """Argument of `heal` that ends all injected faults."""
 
 
-def cause(cluster: SimulatedCluster, trouble: Trouble) -> None:
+def cause(cluster: SimulatedCluster, trouble: FaultRequest) -> None:
     """Inject a fault.
 
     Raises
@@ -216,7 +216,7 @@ CHANGES: TypeAdapter[Changes] = TypeAdapter(Changes)
 ABOUT: TypeAdapter[About] = TypeAdapter(About)
 DEPLOYMENT: TypeAdapter[Deployment] = TypeAdapter(Deployment)
 PROBLEM: TypeAdapter[Problem] = TypeAdapter(Problem)
-TROUBLE: TypeAdapter[Trouble] = TypeAdapter(Trouble)
+FAULT_REQUEST: TypeAdapter[FaultRequest] = TypeAdapter(FaultRequest)
 HEALING: TypeAdapter[Healing] = TypeAdapter(Healing)
 
 

@@ -9,7 +9,7 @@ from seaway.adapters.simulated.ledger import DeviceLedger, NodeLedger
 from seaway.adapters.simulated.state import ClusterState
 
 
-class Chances:
+class FailureRates:
     """Random failures and repairs of nodes and devices, and random outages.
 
     Parameters

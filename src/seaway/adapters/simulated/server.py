@@ -31,7 +31,7 @@ LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
 """Maximum wait of `changes`, in seconds."""
 
-LIVELINESS_S = 1
+HEARTBEAT_S = 1
 """Grace period for running requests at shutdown, in seconds."""
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -98,7 +98,7 @@ class Server:
         except (OSError, OverflowError) as error:
             raise RejectedError(f"cannot listen on {port}: {error}; choose another", where="port") from None
         config = uvicorn.Config(
-            application(backends), log_level="warning", access_log=False, timeout_graceful_shutdown=LIVELINESS_S
+            application(backends), log_level="warning", access_log=False, timeout_graceful_shutdown=HEARTBEAT_S
         )
         self._server = _Uvicorn(config, backends)
         self._thread: Thread | None = None
@@ -165,7 +165,7 @@ def _logs(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
 
 
 def _cause(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
-    cause(cluster, messages.TROUBLE.validate_json(body))
+    cause(cluster, messages.FAULT_REQUEST.validate_json(body))
     return b"null"
 
 

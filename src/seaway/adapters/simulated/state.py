@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from seaway.adapters.simulated.faults import Fate, Faults, draw_fate
+from seaway.adapters.simulated.faults import Course, Faults, draw_course
 from seaway.adapters.simulated.journal import (
     Created,
     DeviceChanged,
@@ -119,10 +119,10 @@ class ClusterState:
             return DONE
         spec = deployment.spec
         runs_ns = None if spec.expected_duration_s is None else spec.expected_duration_s * NS_PER_S
-        fate = draw_fate(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
+        fate = draw_course(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
         if self.orders.start_error:
-            fate = Fate(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
-        why = self.orders.refusal or fate.refused or self._unlike(deployment)
+            fate = Course(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
+        why = self.orders.refusal or fate.refused or self._validation_error(deployment)
         request = spec.demand.request
         why = why or self.ledger.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
         if why:
@@ -145,7 +145,7 @@ class ClusterState:
         record.phase = WorkloadPhase.GONE
         self.journal.add(Removed(now_ns, *key, vanished))
         self.log.add(key)
-        self._sweep()
+        self._compact_heap()
         return True
 
     def fail(self, record: Record, now_ns: int, reason: str) -> None:
@@ -153,7 +153,7 @@ class ClusterState:
         if record.phase in LIVE:
             self._end(record, Ended(now_ns, *record.key, succeeded=False, reason=reason))
 
-    def _strike(self, record: Record, now_ns: int, reason: str, lost: list[int]) -> None:
+    def _fail_lost_replicas(self, record: Record, now_ns: int, reason: str, lost: list[int]) -> None:
         """Fail a live workload because of the failed node or device of its replicas `lost`."""
         if record.phase in LIVE:
             infrastructure = Cause.INFRASTRUCTURE
@@ -199,7 +199,7 @@ class ClusterState:
         if not ready:
             for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if each.node == node.node.name]
-                self._strike(record, now_ns, f"node {node.node.name} failed", lost)
+                self._fail_lost_replicas(record, now_ns, f"node {node.node.name} failed", lost)
 
     def set_device(
         self, node: NodeLedger, device: DeviceLedger, now_ns: int, *, healthy: bool, until_ns: int | None = None
@@ -218,7 +218,7 @@ class ClusterState:
             for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if uuid in {one.uuid for one in each.slices}]
                 if lost:
-                    self._strike(record, now_ns, f"device {uuid} failed", lost)
+                    self._fail_lost_replicas(record, now_ns, f"device {uuid} failed", lost)
 
     # Restore and compaction
 
@@ -247,7 +247,9 @@ class ClusterState:
                 yield Started(record.made.starts_ns, *record.key)
             elif record.ended_ns is not None:
                 succeeded = record.phase is WorkloadPhase.SUCCEEDED
-                yield Ended(record.ended_ns, *record.key, succeeded, record.reason, record.culprits, record.cause)
+                yield Ended(
+                    record.ended_ns, *record.key, succeeded, record.reason, record.failed_replicas, record.cause
+                )
         for node in self.ledger.troubled():
             if node.ready != node.node.ready:
                 yield NodeChanged(now_ns, node.node.name, node.ready, node.back_ns)
@@ -276,13 +278,13 @@ class ClusterState:
         self._give_back(record)
         self.journal.add(entry)
         self.log.add(record.key)
-        self._sweep()
+        self._compact_heap()
 
     def _give_back(self, record: Record) -> None:
         made = record.made
         self.ledger.give_back(record.key, made.placements, made.cpu_milli, made.memory_mib)
 
-    def _sweep(self) -> None:
+    def _compact_heap(self) -> None:
         """Remove obsolete events from the heap when they outnumber the others."""
         if len(self._heap) > 4 * len(self.records) + 1024:
             heap = self._heap
@@ -304,7 +306,7 @@ class ClusterState:
         self.ledger.touch(node.node.name)
         self.log.add(None)
 
-    def _unlike(self, deployment: Deployment) -> str:
+    def _validation_error(self, deployment: Deployment) -> str:
         """Return the error of an invalid deployment, independent of capacity; empty for none."""
         if deployment.cluster != self.name:
             return f"the deployment is for cluster {deployment.cluster}"
@@ -358,7 +360,7 @@ class ClusterState:
                 )
 
 
-def _made(deployment: Deployment, fate: Fate, now_ns: int) -> Created:
+def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
     spec = deployment.spec
     request = spec.demand.request
     starts_ns = now_ns + fate.starts_after_ns

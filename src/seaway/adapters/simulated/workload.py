@@ -47,7 +47,7 @@ class Record:
     made: Created
     phase: WorkloadPhase = WorkloadPhase.STARTING
     reason: str = ""
-    culprits: tuple[int, ...] = ()
+    failed_replicas: tuple[int, ...] = ()
     ended_ns: int | None = None
     cause: Cause = Cause.WORKLOAD
 
@@ -71,7 +71,7 @@ class Record:
     def end(self, entry: Ended) -> None:
         """Record its end."""
         self.phase = WorkloadPhase.SUCCEEDED if entry.succeeded else WorkloadPhase.FAILED
-        self.reason, self.culprits, self.cause = entry.reason, entry.replicas, entry.cause
+        self.reason, self.failed_replicas, self.cause = entry.reason, entry.replicas, entry.cause
         self.ended_ns = entry.at_ns
 
     def seen(self, cluster: str) -> Workload:
@@ -98,9 +98,9 @@ class Record:
         return Workload(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
 
     def _why(self, replica: int) -> str:
-        if not self.culprits or replica in self.culprits:
+        if not self.failed_replicas or replica in self.failed_replicas:
             return self.reason
-        return f"stopped, for replica {self.culprits[0]} failed"
+        return f"stopped, for replica {self.failed_replicas[0]} failed"
 
 
 def gone(key: Key, cluster: str) -> Workload:

@@ -13,7 +13,7 @@ from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, H
 from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
-from seaway.adapters.sqlalchemy.statements import MOST, wording
+from seaway.adapters.sqlalchemy.statements import MOST, statement_writer
 from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS, TOKENS
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
@@ -164,7 +164,7 @@ def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
 
 def _load(engines: Engines, reader: BackupReader, force: bool, revoke_ns: int | None, progress: Progress) -> Restored:
     """Replace the contents of the database by those of a backup."""
-    words = wording(engines.write.dialect)
+    words = statement_writer(engines.write.dialect)
     loaded = dict.fromkeys(TABLES, 0)
     with engines.write.begin() as connection:
         connection.execute(update(LEASE).values(epoch=LEASE.c.epoch + 1, owner="restore"))

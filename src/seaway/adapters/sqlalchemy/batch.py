@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table
 
 from seaway.adapters.sqlalchemy import codec, tables
 from seaway.adapters.sqlalchemy.codec import Row
-from seaway.adapters.sqlalchemy.statements import MOST, Wording
+from seaway.adapters.sqlalchemy.statements import MOST, StatementWriter
 from seaway.application.changes import Change
 from seaway.application.records import (
     AgentRecord,
@@ -54,7 +54,7 @@ def _plain(table: Table) -> tuple[Table, Callable[[Any], Row]]:
     return table, attrgetter(*(column.name for column in table.columns))
 
 
-SCRIBES: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
+ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     PendingCommand: (tables.PENDING_COMMANDS, codec.pending_command_row),
     Event: (tables.EVENTS, codec.event_row),
     IdempotencyKey: (tables.KEYS, codec.key_row),
@@ -153,13 +153,13 @@ class Batch:
         elif kind is Attempt:
             self._put(step, tables.ATTEMPTS, codec.attempt_row(record, self._text(record)))
         else:
-            table, write = SCRIBES[kind]
+            table, write = ROW_WRITERS[kind]
             row = write(record)
             if kind in NUMBERED and step is not Step.DELETE:
                 row = self._numbered(kind, row)
             self._put(step, table, row)
 
-    def run(self, connection: Connection, words: Wording) -> bool:
+    def run(self, connection: Connection, words: StatementWriter) -> bool:
         """Execute all writes; return whether every update matched its row."""
         for step, name in sorted(self._rows, key=lambda each: each[0]):
             table, rows = self._rows[step, name]
@@ -227,7 +227,7 @@ class Batch:
             self._put(Step.LINK, table, (*name, number))
 
 
-def _statement(words: Wording, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
+def _statement(words: StatementWriter, step: Step, table: Table, rows: Sequence[Row]) -> tuple[str, tuple[Any, ...]]:
     """Return the statement of a step."""
     if step is Step.INSERT:
         return words.insert(table, rows)

@@ -153,7 +153,7 @@ def check(url: str, progress: Progress | None = None) -> list[str]:
     engines = open_engines(url)
     found: list[str] = []
     checks: tuple[Callable[[Connection], Iterator[str]], ...] = (
-        _sound,
+        _check_integrity,
         _live_attempts,
         _one_live,
         _pending_commands,
@@ -179,7 +179,7 @@ def _state(connection: Connection) -> Iterator[str]:
         yield f"the tables are at state {state or 'none'}, this Seaway needs {NEWEST}: run seaway db migrate"
 
 
-def _sound(connection: Connection) -> Iterator[str]:
+def _check_integrity(connection: Connection) -> Iterator[str]:
     """Run the database's own integrity check."""
     kind = connection.dialect.name
     if kind == "sqlite":

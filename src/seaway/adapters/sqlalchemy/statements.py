@@ -31,7 +31,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST)
 Statement = tuple[str, tuple[Any, ...]]
 
 
-class Wording(Protocol):
+class StatementWriter(Protocol):
     """Writer of statements in the SQL of one database. It accepts from 1 to `MOST` rows."""
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
@@ -47,9 +47,13 @@ class Wording(Protocol):
         """Delete rows whose `columns` are equal to those of one of `rows`."""
 
 
-def wording(dialect: Dialect) -> Wording:
+def statement_writer(dialect: Dialect) -> StatementWriter:
     """Return the statement writer of a database."""
-    kinds: dict[str, type[_Words]] = {"sqlite": SqliteWords, "postgresql": PostgresWords, "mysql": MysqlWords}
+    kinds: dict[str, type[_StatementWriter]] = {
+        "sqlite": SqliteStatements,
+        "postgresql": PostgresStatements,
+        "mysql": MysqlStatements,
+    }
     return kinds[dialect.name](dialect)
 
 
@@ -75,7 +79,7 @@ class _Names:
         return ", ".join(self.columns)
 
 
-class _Words:
+class _StatementWriter:
     """Common part of the statement writers."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -83,19 +87,19 @@ class _Words:
         self.text = lru_cache(maxsize=4096)(self._text)
 
     def insert(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """See `Wording`."""
+        """See `StatementWriter`."""
         return self._statement("insert", table, (), rows)
 
     def put(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """See `Wording`."""
+        """See `StatementWriter`."""
         return self._statement("put", table, (), rows)
 
     def update(self, table: Table, rows: Sequence[Row]) -> Statement:
-        """See `Wording`."""
+        """See `StatementWriter`."""
         return self._statement("update", table, (), rows)
 
     def delete(self, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
-        """See `Wording`."""
+        """See `StatementWriter`."""
         return self._statement("delete", table, columns, rows)
 
     def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
@@ -116,7 +120,7 @@ def _matches(left: str, right: dict[str, str], names: Sequence[str]) -> str:
     return " AND ".join(f"{left}.{name} = {right[name]}" for name in names)
 
 
-class SqliteWords(_Words):
+class SqliteStatements(_StatementWriter):
     """Writer of rows as VALUES, in a few sizes, so that SQLite can reuse parsed statements."""
 
     def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
@@ -145,7 +149,7 @@ class SqliteWords(_Words):
         return text
 
 
-class PostgresWords(_Words):
+class PostgresStatements(_StatementWriter):
     """Writer of rows as one array per column, so that one prepared statement works for any number of rows."""
 
     def _statement(self, verb: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]) -> Statement:
@@ -175,7 +179,7 @@ def _without_nul(column: tuple[Any, ...]) -> list[Any]:
     return [cell.replace("\0", "\ufffd") if type(cell) is str and "\0" in cell else cell for cell in column]
 
 
-class MysqlWords(_Words):
+class MysqlStatements(_StatementWriter):
     """Writer of rows as VALUES for inserts, and as a derived table for updates and deletions."""
 
     def _text(self, verb: str, table: Table, columns: tuple[str, ...], size: int) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.exc import DBAPIError
 
-from seaway.adapters.sqlalchemy.batch import NUMBERED, SCRIBES, Batch, Memory, Step
+from seaway.adapters.sqlalchemy.batch import NUMBERED, ROW_WRITERS, Batch, Memory, Step
 from seaway.adapters.sqlalchemy.engines import answering, passes, refuses
-from seaway.adapters.sqlalchemy.statements import wording
+from seaway.adapters.sqlalchemy.statements import statement_writer
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, LEASE
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.errors import DeposedError, InvariantError
+from seaway.domain.errors import InvariantError, SupersededError
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 
 TRIES = 3
@@ -33,7 +33,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._words = wording(engine.dialect)
+        self._words = statement_writer(engine.dialect)
         self._lock = Lock()
         self._epoch = -1
         self._memory = Memory()
@@ -52,7 +52,7 @@ class Writer:
             self._memory = Memory(latest)
             defaults = Batch(self._memory)
             for row in (Tenant(DEFAULT), Pool(DEFAULT), Queue(DEFAULT)):
-                table, _ = SCRIBES[type(row)]
+                table, _ = ROW_WRITERS[type(row)]
                 if connection.execute(select(table.c.name).where(table.c.name == DEFAULT)).first() is None:
                     defaults.add_record(Step.INSERT, row)
             defaults.run(connection, self._words)
@@ -79,21 +79,21 @@ class Writer:
         careful = False
         for again in range(TRIES, 0, -1):
             try:
-                if not careful and self._together(changes):
+                if not careful and self._store_all(changes):
                     return [Outcome.STORED] * len(changes)
                 careful = True
-                return self._carefully(changes)
+                return self._store_by_bisection(changes)
             except DBAPIError as error:
                 if again == 1 or not passes(error):
                     raise
         raise InvariantError("a transaction was neither committed nor rolled back")
 
-    def _together(self, changes: Sequence[Change]) -> bool:
+    def _store_all(self, changes: Sequence[Change]) -> bool:
         """Store all changes. Store nothing if one conflicts with others or with stored rows."""
         latest = dict(self._memory.latest)
         with self._engine.connect() as connection, connection.begin() as transaction:
-            self._require_lead(connection)
-            for wave in waves(changes):
+            self._require_leadership(connection)
+            for wave in independent_runs(changes):
                 batch = self._batch(wave)
                 if not _stored(batch, connection, self._words):
                     transaction.rollback()
@@ -102,12 +102,12 @@ class Writer:
                 self._memory.learn(batch.jobs)
         return True
 
-    def _carefully(self, changes: Sequence[Change]) -> list[Outcome]:
+    def _store_by_bisection(self, changes: Sequence[Change]) -> list[Outcome]:
         """Store the changes without conflicts, and find the others by bisection."""
         self._memory.jobs.clear()
         with self._engine.begin() as connection:
-            self._require_lead(connection)
-            return [outcome for wave in waves(changes) for outcome in self._halved(connection, wave)]
+            self._require_leadership(connection)
+            return [outcome for wave in independent_runs(changes) for outcome in self._halved(connection, wave)]
 
     def _halved(self, connection: Connection, changes: Sequence[Change]) -> list[Outcome]:
         """Store changes that affect different rows. On a conflict, split them into halves."""
@@ -145,7 +145,7 @@ class Writer:
             batch.add(change)
         return batch
 
-    def _require_lead(self, connection: Connection) -> None:
+    def _require_leadership(self, connection: Connection) -> None:
         """Check that this process is the writer, and lock the lease until the transaction ends.
 
         Raises
@@ -154,10 +154,10 @@ class Writer:
             When another process became the writer.
         """
         if connection.exec_driver_sql(self._check).scalar() != self._epoch:
-            raise DeposedError("another process writes to the database now; this one has to stop")
+            raise SupersededError("another process writes to the database now; this one has to stop")
 
 
-def waves(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+def independent_runs(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     """Split changes into runs in which no two changes affect the same row, so that their order is irrelevant."""
     if not any(change.update or change.put or change.delete for change in changes):
         yield changes
@@ -195,7 +195,7 @@ def _key(record: Any) -> Any:  # noqa: ANN401  # any kind of record, any kind of
         return (ATTEMPTS.name, record.job_id, record.number)
     if kind in NUMBERED:
         return (kind, record.id) if record.id else None
-    table, _ = SCRIBES[kind]
+    table, _ = ROW_WRITERS[kind]
     return (kind, *(getattr(record, column.name) for column in table.primary_key.columns))
 
 

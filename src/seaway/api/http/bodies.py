@@ -84,7 +84,7 @@ def require_kind(request: Request, *kinds: str) -> str:
 Fields = dict[str, Any]
 """View of a queue, pool or tenant with its version; for the network, only its version."""
 
-IF_MEANT = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is unused."))
+PRECONDITIONS = (IF_MATCH, Header("If-None-Match", "`*`: only if the name is unused."))
 
 
 def tagged_reply(fields: Fields) -> Response:
@@ -107,7 +107,7 @@ def read_reply(request: Request, fields: Any, version: int | str | None = None) 
     return json_reply(fields, headers={"etag": tag})
 
 
-def meant_by(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
+def precondition_of(request: Request, fields: Callable[[Any], Fields]) -> Callable[[object], bool] | None:
     """Return a check of the current object against If-Match and If-None-Match; None without these headers.
 
     Parameters

@@ -79,7 +79,7 @@ class Guard:
         self._meter = meter
         self._submit = submit
         self._limit = pipeline.plane.settings.body_limit_bytes
-        self._everybody = pipeline.plane.access.everybody
+        self._anonymous_access = pipeline.plane.access.everybody
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, then pass it on or return an error."""
@@ -93,7 +93,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SECURITY, *_farewell(scope, status)]
+                message["headers"] = [*message["headers"], *SECURITY, *_closing_headers(scope, status)]
             await send(message)
 
         try:
@@ -155,7 +155,7 @@ class Guard:
         length, limit = headers.get(b"content-length"), self._limit_of(scope)
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
             raise BadRequestError(413, f"the body may have {limit} bytes at most")
-        if self._everybody:
+        if self._anonymous_access:
             _require_own(scope["method"], headers)
 
     def _limit_of(self, scope: Scope) -> int:
@@ -189,7 +189,7 @@ class Guard:
         return limited
 
 
-def _farewell(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
+def _closing_headers(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
     """Return headers that close the connection if a request is rejected before its body is read."""
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers

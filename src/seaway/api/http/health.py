@@ -58,8 +58,8 @@ async def readyz(request: Request) -> Response:
     are loaded. Clusters that stop responding later do not affect readiness.
     """
     pipeline = pipeline_of(request)
-    if pipeline.plane.writer.deposed:
-        return _unready(pipeline.plane.writer.deposed, NEVER_S)
+    if pipeline.plane.writer.superseded:
+        return _unready(pipeline.plane.writer.superseded, NEVER_S)
     try:
         await pipeline.threads.read(pipeline.plane.store.ping)
     except UnavailableError as error:

@@ -81,7 +81,7 @@ TAGS = [
     {"name": "health", "description": "Liveness, readiness and alerts."},
 ]
 
-SAYS = (
+DESCRIPTION = (
     "Schedules GPU work across clusters, and the network between them. Send a token as "
     "`Authorization: Bearer sw_…`. Errors are problem details (RFC 9457)."
 )
@@ -91,7 +91,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI description. It is cached."""
     if app.openapi_schema:
         return app.openapi_schema
-    described = get_openapi(title="Seaway", version=app.version, description=SAYS, routes=app.routes, tags=TAGS)
+    described = get_openapi(title="Seaway", version=app.version, description=DESCRIPTION, routes=app.routes, tags=TAGS)
     _, definitions = models_json_schema(
         [(each, "validation") for each in sorted(MESSAGES, key=lambda each: each.__name__)],
         ref_template="#/components/schemas/{model}",
@@ -119,7 +119,7 @@ STYLE = (
 def page(described: dict[str, Any]) -> str:
     """Render the description as HTML."""
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Seaway API</title><style>{STYLE}</style>"]
-    parts.append(f"<h1>Seaway API</h1><p>{escape(SAYS)}</p><p><a href=/openapi.json>openapi.json</a></p>")
+    parts.append(f"<h1>Seaway API</h1><p>{escape(DESCRIPTION)}</p><p><a href=/openapi.json>openapi.json</a></p>")
     for tag in described["tags"]:
         parts.append(f"<h2>{escape(tag['name'])}</h2><p>{escape(tag['description'])}</p>")
         for path, operations in described["paths"].items():

@@ -106,7 +106,7 @@ NOTED = "seaway.noted"
 INSIDE = "seaway.inside"
 """Key in a request's scope: True if the request comes from a page of this process."""
 
-AUDIT_SOON_S = 0.1
+AUDIT_FLUSH_S = 0.1
 
 Call = Callable[[Request], Awaitable[Response]]
 
@@ -148,7 +148,7 @@ class RequestPipeline:
         if request.scope[OPERATION] != "submit_job" and status < 400:
             await self.audit.store()
         elif self._storing is None:
-            self._storing = asyncio.create_task(self._store_soon())
+            self._storing = asyncio.create_task(self._flush_audit())
 
     def accepted(self, request: Request, job_id: str) -> AuditEntry:
         """Return the audit entry of a submit, which is stored with the job."""
@@ -166,9 +166,9 @@ class RequestPipeline:
             address=address_of(request),
         )
 
-    async def _store_soon(self) -> None:
+    async def _flush_audit(self) -> None:
         """Store audit entries after a short delay, in one transaction."""
-        await asyncio.sleep(AUDIT_SOON_S)
+        await asyncio.sleep(AUDIT_FLUSH_S)
         self._storing = None
         await self.audit.store()
 

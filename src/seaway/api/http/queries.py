@@ -27,7 +27,7 @@ MAX_DEFAULT = 25
 LONGEST_NS = 2**63 - 1
 
 
-def require_moment(text: str) -> str:
+def require_timestamp(text: str) -> str:
     """Check a timestamp."""
     try:
         at = at_ns(text) if text else 0
@@ -46,7 +46,9 @@ def require_shown(state: StateName) -> StateName:
 
 
 Word = Annotated[str, Field(max_length=253, pattern=LINE_PATTERN)]
-Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(require_moment)]
+Moment = Annotated[
+    str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(require_timestamp)
+]
 
 
 class JobQuery(BaseModel):
@@ -141,7 +143,7 @@ class FleetQuery(BaseModel):
 
 
 After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]
-NOT_OURS = "is not a 'next' value of a previous page"
+INVALID_CURSOR = "is not a 'next' value of a previous page"
 
 
 async def find(request: Request, job: str) -> JobRecord:
@@ -190,7 +192,7 @@ def page_after(token: str) -> str:
         read = ""
     version, _, last = read.partition(":")
     if version != "1" or not last:
-        raise RejectedError(NOT_OURS, where="after")
+        raise RejectedError(INVALID_CURSOR, where="after")
     return last
 
 
@@ -204,7 +206,7 @@ def number_after(token: str) -> int:
     """
     text = page_after(token) or "0"
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise RejectedError(NOT_OURS, where="after")
+        raise RejectedError(INVALID_CURSOR, where="after")
     return int(text)
 
 
@@ -228,7 +230,7 @@ def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
     except (orjson.JSONDecodeError, TypeError, ValueError):
         at_ns, read = -1, []
     if type(at_ns) is not int or not 0 <= at_ns < 2**63 or [type(each) for each in read] != [str] * names:
-        raise RejectedError(NOT_OURS, where="after")
+        raise RejectedError(INVALID_CURSOR, where="after")
     return at_ns, tuple(read)
 
 

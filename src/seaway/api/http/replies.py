@@ -108,7 +108,7 @@ AS_GZIP = 31
 """Value of `wbits` for gzip with the largest window."""
 
 
-def in_pieces(request: Request, pieces: Iterable[bytes], media: str) -> StreamingResponse:
+def stream_gzip(request: Request, pieces: Iterable[bytes], media: str) -> StreamingResponse:
     """Return a streaming response, compressed if the client accepts gzip. A thread produces the pieces."""
     headers = {"vary": "accept-encoding"}
     if takes_gzip(request.headers.get("accept-encoding", "")):

@@ -37,7 +37,7 @@ IF_NONE_MATCH = Header("If-None-Match", "ETag of the version that you have.")
 
 Handler = Callable[..., Awaitable[Response]]
 
-SAYS = {
+STATUS_DESCRIPTIONS = {
     304: "You have this version.",
     400: "The HTTP request is invalid.",
     401: "The token is missing or invalid.",
@@ -186,7 +186,7 @@ def operation(  # noqa: PLR0913  # parts of the description
 
 def _answer(status: int, what: Any) -> dict[str, Any]:  # noqa: ANN401
     if what is None:
-        return {"description": SAYS.get(status, "Done.")}
+        return {"description": STATUS_DESCRIPTIONS.get(status, "Done.")}
     if isinstance(what, str):
         return {"description": "The text.", "content": {what: {"schema": {"type": "string"}}}}
     if isinstance(what, dict):
@@ -201,7 +201,7 @@ def _example(name: str) -> dict[str, Any]:
 
 def _error(status: int) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
-    return {"description": SAYS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+    return {"description": STATUS_DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
 
 
 def _summary(handler: Handler) -> str:

@@ -18,7 +18,7 @@ from seaway.bootstrap.settings import ServerSettings, names_in
 GRACE_S = 10
 """Maximum time for running requests during shutdown, seconds."""
 
-RARELY = (50_000, 20, 100)
+GC_THRESHOLDS = (50_000, 20, 100)
 """Thresholds of the garbage collector. Each run delays all responses, and few objects need it."""
 
 IDLE_S = 30
@@ -32,13 +32,13 @@ BACKLOG = 2048
 class Server(uvicorn.Server):
     """Server of an application from `seaway.api.app.make_app`."""
 
-    _rarely = ExitStack()
+    _gc = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the server, and reduce garbage collection."""
         await super().startup(sockets)
-        self._rarely = ExitStack()
-        self._rarely.enter_context(looking_rarely())
+        self._gc = ExitStack()
+        self._gc.enter_context(tuned_gc())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End event streams, then shut down."""
@@ -46,15 +46,15 @@ class Server(uvicorn.Server):
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
-        self._rarely.close()
+        self._gc.close()
 
 
 @contextmanager
-def looking_rarely() -> Iterator[None]:
+def tuned_gc() -> Iterator[None]:
     """Reduce garbage collection, and exclude the existing objects, which are permanent."""
     often = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*RARELY)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     try:
         yield

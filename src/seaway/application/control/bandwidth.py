@@ -130,7 +130,7 @@ class BandwidthLedger:
         state = (total, possible, sure, frozenset(self._begun))
         if self._last is None or self._last[0] is not network_snapshot or self._last[1] != state:
             self._last = network_snapshot, state
-            rest = {each.name: self._rest(each, total, possible, sure) for each in network_snapshot.gateways}
+            rest = {each.name: self._unreserved(each, total, possible, sure) for each in network_snapshot.gateways}
             links = tuple(_used(each, rest[each.source], rest[each.target]) for each in network_snapshot.links)
             self._answer = replace(network_snapshot, gateways=tuple(rest.values()), links=links)
         self._begun.clear()
@@ -145,7 +145,9 @@ class BandwidthLedger:
             if any(since_ns.get(gateway, now_ns) < at_ns for gateway, _ in _sides(ways))
         }
 
-    def _rest(self, gateway: Gateway, total: Counter[Side], possible: Counter[Side], sure: Counter[Side]) -> Gateway:
+    def _unreserved(
+        self, gateway: Gateway, total: Counter[Side], possible: Counter[Side], sure: Counter[Side]
+    ) -> Gateway:
         others = []
         for side, measured in (
             ((gateway.name, IN), gateway.used_in_mbps),

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from seaway.application.control.command_queue import CommandQueue
-from seaway.application.control.reports import Answered, Observation, Report, Unreachable, in_vain, retained
+from seaway.application.control.reports import Answered, Observation, Report, Unreachable, retained, retry_after
 from seaway.application.ports.backend import Answer, Answers, Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
@@ -209,9 +209,9 @@ class _Connection:
                 answers = self.backend.send([command for _, command in due])
                 if len(answers) != len(due):
                     raise InvariantError(f"{len(answers)} answers to {len(due)} commands")
-            except Exception as error:  # noqa: BLE001  # `in_vain` logs what is not expected
+            except Exception as error:  # noqa: BLE001  # `retry_after` logs what is not expected
                 failures += 1
-                self._settle(command_queue, due, [in_vain(error, self.backend.cluster)] * len(due))
+                self._settle(command_queue, due, [retry_after(error, self.backend.cluster)] * len(due))
                 self._stopping.wait(self._pause_s(failures))
             else:
                 failures = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from seaway.application.control.command_queue import CommandQueue
-from seaway.application.control.reports import Observation, Report, Unreachable, in_vain, retained
+from seaway.application.control.reports import Observation, Report, Unreachable, retained, retry_after
 from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
@@ -118,5 +118,5 @@ class InPlace:
         try:
             sent = backend.send([command for _, command in due])
         except UnavailableError as error:
-            sent = [in_vain(error, backend.cluster)] * len(due)
+            sent = [retry_after(error, backend.cluster)] * len(due)
         return command_queue.settle(due, [retained(each, backend.cluster) for each in sent], now_ns)

@@ -116,7 +116,7 @@ class LiveFleet:
         self._network_snapshot = NO_NETWORK_SNAPSHOT
         self._reserved_bandwidth = BandwidthLedger()
         self._held: dict[Key, tuple[Attempt, Job, Allocation]] = {}
-        self._homeless: set[tuple[str, str]] = set()
+        self._unreported: set[tuple[str, str]] = set()
         self._unlisted: set[str] = set()
         self._most_demands = MIN_DEMANDS
 
@@ -227,7 +227,7 @@ class LiveFleet:
         for name in old:
             remove_node(self.snapshot, cluster.name, name)
         self.version += 1
-        if any((cluster.name, node.name) in self._homeless for node in cluster.nodes) or any(
+        if any((cluster.name, node.name) in self._unreported for node in cluster.nodes) or any(
             uuid in self.snapshot.device_index for uuid in self._unlisted
         ):
             self.rebuild()
@@ -358,7 +358,7 @@ class LiveFleet:
         """Add the allocation of an attempt: `booking` from the engine, or else one from its placements."""
         if booking is None:
             booking = allocate(self.snapshot, job, attempt.placements)
-            self._note_homeless(attempt.placements)
+            self._note_unreported(attempt.placements)
         for cluster in attempt.clusters:
             self.drop_orphan(cluster, deployment_name(attempt.job_id, attempt.number))
         key = attempt.job_id, attempt.number
@@ -453,13 +453,13 @@ class LiveFleet:
     def rebuild(self) -> None:
         """Create the snapshot again from inventories and allocations."""
         self.snapshot = Snapshot(self.fleet())
-        self._homeless.clear()
+        self._unreported.clear()
         self._unlisted.clear()
         for live in self.clusters.values():
             self._gate(live)
         for key, (attempt, job, _) in self._held.items():
             self._held[key] = (attempt, job, allocate(self.snapshot, job, attempt.placements))
-            self._note_homeless(attempt.placements)
+            self._note_unreported(attempt.placements)
             self._reserved_bandwidth.note(key, self._ways(attempt, job), attempt.running_ns)
         for live in self.clusters.values():
             for orphan in live.orphans.values():
@@ -492,10 +492,10 @@ class LiveFleet:
             demand = Demand(ResourceRequest(each.cpu_milli, each.memory_mib))
             place = (Placement(copy.name, each.replica, copy.cluster, each.node, each.slices),)
             booked.append(allocate(self.snapshot, Job(copy.name, demand), place))
-            self._note_homeless(place)
+            self._note_unreported(place)
         return booked
 
-    def _note_homeless(self, placements: Iterable[Placement]) -> None:
+    def _note_unreported(self, placements: Iterable[Placement]) -> None:
         """Record allocated nodes and devices that no cluster reports.
 
         They are allocated when a cluster reports them.
@@ -505,7 +505,7 @@ class LiveFleet:
             self._unlisted |= {each.uuid for each in placement.slices if each.uuid not in self.snapshot.device_index}
 
     def _note_unknown(self, cluster: str, nodes: Iterable[str]) -> None:
-        self._homeless |= {(cluster, node) for node in nodes if (cluster, node) not in self.snapshot.node_index}
+        self._unreported |= {(cluster, node) for node in nodes if (cluster, node) not in self.snapshot.node_index}
 
     def _put(self, cluster: str, node: Node) -> None:
         put_node(self.snapshot, cluster, self._offered(cluster, node))

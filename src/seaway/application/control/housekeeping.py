@@ -52,7 +52,7 @@ class Housekeeping:
 
     def changes(self) -> list[Change]:
         """Return the changes to store."""
-        return [*self._age(), *self._meet_deadlines(), *self._replace(), *self._drain(), *self._sample()]
+        return [*self._age(), *self._enforce_deadlines(), *self._replace(), *self._drain(), *self._sample()]
 
     # Clusters that do not answer.
 
@@ -75,9 +75,9 @@ class Housekeeping:
                 self._state.fleet.set_state(live.name, ClusterState.LOST)
                 yield self._reported("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
                 self._state.reconsider(live.name)
-        self._doubt()
+        self._check_local_cause()
 
-    def _doubt(self) -> None:
+    def _check_local_cause(self) -> None:
         """Check whether missing reports may have a local cause; reconsider jobs of lost clusters if that changes."""
         doubtful = self._halts() or self._recently_halted()
         if doubtful != self._state.doubtful:
@@ -102,7 +102,7 @@ class Housekeeping:
         """Requeue jobs of lost or removed clusters, a limited number per minute."""
         gone, reported = self._removed_clusters()
         yield from reported
-        yield from self._end_forgotten()
+        yield from self._end_attempts_without_removal()
         lost = [live.name for live in self._state.fleet.clusters.values() if live.state is ClusterState.LOST]
         lost = lost if self._holding(lost) else []
         halted = self._halts()
@@ -174,7 +174,7 @@ class Housekeeping:
         self._given_up = set(gone)
         return gone, reported
 
-    def _end_forgotten(self) -> Iterator[Change]:
+    def _end_attempts_without_removal(self) -> Iterator[Change]:
         """End attempts without removals that a cluster has to confirm."""
         for key in sorted(self._state.done):
             yield ended(self._state.attempts[key], self._state.clock.now_ns())
@@ -191,7 +191,7 @@ class Housekeeping:
 
     # Deadlines.
 
-    def _meet_deadlines(self) -> Iterator[Change]:
+    def _enforce_deadlines(self) -> Iterator[Change]:
         for what, key in list(self._state.deadlines.due()):
             match what:
                 case Due.EXPIRY:
@@ -203,7 +203,7 @@ class Housekeeping:
                 case Due.COLLECT:
                     self._collect(key)
                 case Due.FORGIVE:
-                    self._forgive(key[0])
+                    self._lift_exclusion(key[0])
                 case Due.WHOLE:
                     yield from self._make_whole(key)
 
@@ -220,7 +220,7 @@ class Housekeeping:
         if left_s > 0:
             self._state.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
-        self._look_again(Due.EXPIRY, key)
+        self._reset_deadline(Due.EXPIRY, key)
         silent = ", ".join(self._state.unsent(attempt))
         self._state.stages.became(attempt, tuple(self._state.unsent(attempt)), Deployed.LATE)
         yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
@@ -242,7 +242,7 @@ class Housekeeping:
         found = self._state.current(key[:2])
         if found is None:
             return
-        self._look_again(Due.LIMIT, key)
+        self._reset_deadline(Due.LIMIT, key)
         (job, attempt), now_ns = found, self._state.clock.now_ns()
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
@@ -267,11 +267,11 @@ class Housekeeping:
             change.add(Change(update=[job], insert=[job_event(job, ACTOR, "drift")]))
         yield change
 
-    def _look_again(self, what: Due, key: DueKey) -> None:
+    def _reset_deadline(self, what: Due, key: DueKey) -> None:
         """Set the deadline again, since its change is not stored if a user updates the job concurrently."""
         self._state.deadlines.in_seconds(AGAIN_S, what, key)
 
-    def _forgive(self, job_id: str) -> None:
+    def _lift_exclusion(self, job_id: str) -> None:
         """Allow a job again in the places that rejected it."""
         if job_id in self._state.refusals:
             self._state.refusals[job_id] = self._state.refusals[job_id].forgiven()

@@ -122,24 +122,24 @@ class Controller:
         self._met: tuple[Backend, ...] = ()
         self._connected: Map | None = None
         self._connected_ns = 0
-        self._doubt = threading.Event()
+        self._reload = threading.Event()
         self._unsettled: list[Report] = []
         self._inbox: deque[Sequence[Change]] = deque()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        writer.listen(self._stored, self._doubted)
-        writer.on_deposed(self._give_up)
+        writer.listen(self._stored, self._request_reload)
+        writer.on_superseded(self._give_up)
 
     @property
     def loaded(self) -> bool:
         """True while the state in memory matches the database."""
-        return self._loaded and not self._doubt.is_set()
+        return self._loaded and not self._reload.is_set()
 
     def unready(self) -> str:
         """Return the reason why no job can be placed; empty if jobs can be placed."""
-        if self._writer.deposed:
-            return self._writer.deposed
+        if self._writer.superseded:
+            return self._writer.superseded
         if not self.loaded:
             return "the control loop is still reading the database"
         if trouble := self.database_health.trouble:
@@ -168,8 +168,8 @@ class Controller:
             If the database does not respond (the next step reloads everything), or if another process became the
             leader.
         """
-        if self._writer.deposed:
-            raise UnavailableError(self._writer.deposed)
+        if self._writer.superseded:
+            raise UnavailableError(self._writer.superseded)
         if not self._topology.runs:
             self._topology.refresh()
         try:
@@ -179,7 +179,7 @@ class Controller:
                 self._connect()
             self._take_over()
             happened = self._observe()
-            happened |= self._keep_up()
+            happened |= self._follow_changes()
             self._steer()
             happened |= self._schedule()
         except BaseException:
@@ -199,7 +199,7 @@ class Controller:
     def _load(self) -> None:
         """Reload the state. A change that is stored during the read is in the result, in the inbox, or in both."""
         self._loaded = False
-        self._doubt.clear()
+        self._reload.clear()
         self._inbox.clear()
         self._unsettled.clear()
         stored = read(self._store)
@@ -249,7 +249,7 @@ class Controller:
     def _take_over(self) -> None:
         """Apply the changes stored since the last call, by other threads and by the loop itself."""
         for _ in range(len(self._inbox)):
-            with self._giving_way():
+            with self._yielding_to_submits():
                 self._apply(self._inbox.popleft())
 
     def _apply(self, changes: Sequence[Change]) -> None:
@@ -260,14 +260,14 @@ class Controller:
     def _observe(self) -> bool:
         reports = [*self._unsettled, *self._dispatcher.collect()]
         known = self.observer.orphans.look_up(reports)
-        with self._giving_way(), self.lock:
+        with self._yielding_to_submits(), self.lock:
             changes = self.observer.changes(reports, known)
         outcomes = self._store_all(changes)
         # If a user changed a job at the same time, process its reports again: clusters send them only once.
         self._unsettled = reports if Outcome.CONFLICT in outcomes else []
         return bool(outcomes)
 
-    def _keep_up(self) -> bool:
+    def _follow_changes(self) -> bool:
         with self.lock:
             changes = [*self.housekeeping.changes(), *self.slo_violations.changes()]
         return bool(self._store_all(changes))
@@ -285,7 +285,7 @@ class Controller:
         happened = False
         self.scheduler.begin()
         for _ in range(BATCHES):
-            with self._giving_way(), self.lock:
+            with self._yielding_to_submits(), self.lock:
                 decisions = self.scheduler.next()
                 idle = self.live.waiting.idle
             if decisions:
@@ -294,7 +294,7 @@ class Controller:
                 began_ns = self._clock.monotonic_ns()
                 outcomes = self._writer.commit([decision.change for decision in bound]) if bound else []
                 self.live.stages.took(Stage.STORE, began_ns)
-                with self._giving_way(), self.lock:
+                with self._yielding_to_submits(), self.lock:
                     self.scheduler.settle(bound, outcomes)
                     changes = self.scheduler.send_back(refused)
                 self.scheduler.post_bind(bound, outcomes)
@@ -348,9 +348,9 @@ class Controller:
             self.names.take(changes)
         self._wake.set()
 
-    def _doubted(self) -> None:
+    def _request_reload(self) -> None:
         """Reload the state, since a change may have been stored without a notification."""
-        self._doubt.set()
+        self._reload.set()
         self._wake.set()
 
     def _give_up(self) -> None:
@@ -368,7 +368,7 @@ class Controller:
                 with self.overload.round() as now:
                     happened = now.found = self.step()
             except UnavailableError as error:
-                if self._writer.deposed:
+                if self._writer.superseded:
                     return
                 log.warning("%s; trying again in %d s", error, error.retry_after_s)
                 self._stopping.wait(error.retry_after_s)
@@ -382,7 +382,7 @@ class Controller:
             self._stopping.wait(self._settings.cycle_interval_s)
 
     @contextmanager
-    def _giving_way(self) -> Iterator[None]:
+    def _yielding_to_submits(self) -> Iterator[None]:
         """Pause after a piece of work while many clients submit jobs.
 
         Pauses are short and frequent, so that clients wait only briefly.

@@ -89,7 +89,7 @@ class Observer:
                     if live := self._state.fleet.clusters.get(report.cluster):
                         live.unreachable_reason = report.reason
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
-        changes += [change for key, told_of in news.items() if (change := self._judge(key, told_of))]
+        changes += [change for key, told_of in news.items() if (change := self._apply_verdict(key, told_of))]
         return changes
 
     # Answers to commands.
@@ -228,7 +228,7 @@ class Observer:
 
     # Next steps of the job.
 
-    def _judge(self, key: Key, news: _News) -> Change | None:
+    def _apply_verdict(self, key: Key, news: _News) -> Change | None:
         found = self._state.current(key)
         if found is None:
             return None
@@ -254,7 +254,7 @@ class Observer:
         runs = all(phase in started for phase in phases)
         sent = all(cluster in news.confirmed for cluster in self._state.unsent(attempt))
         if (sent or runs) and job.state is JobState.SCHEDULED:
-            hindrance = next(iter(self._hindrances(job)), "")  # it may arrive before the answer
+            hindrance = next(iter(self._blocking_reasons(job)), "")  # it may arrive before the answer
             job = moved(job, JobState.DEPLOYING, hindrance or f"accepted by {_listed(attempt.clusters)}", now_ns)
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
@@ -276,12 +276,12 @@ class Observer:
 
     def _blocked(self, job: JobRecord) -> Change:
         """Record the reason why a workload does not start, if it changed."""
-        reasons = self._hindrances(job)
+        reasons = self._blocking_reasons(job)
         if job.state is not JobState.DEPLOYING or not reasons or job.reason == reasons[0]:
             return Change()
         return blocked(job, reasons[0], ACTOR, self._state.clock.now_ns())
 
-    def _hindrances(self, job: JobRecord) -> list[str]:
+    def _blocking_reasons(self, job: JobRecord) -> list[str]:
         """Return the reasons why workloads of the latest attempt of a job do not start."""
         return [copy.reason for copy in self._state.seen[job.id, job.attempt].values() if copy.reason]
 

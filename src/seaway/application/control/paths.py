@@ -124,12 +124,12 @@ class Steering:
         """Select a path for a pair. Skip up to `MAX_TRIED` jobs that do not fit with any path."""
         here, there = seen.behind[crossing.source], seen.behind[crossing.target]
         running = [*self._running(crossing.source, here, there)]
-        entries = _wishing(seen.tried, crossing.source, here, there)
+        entries = _jobs_needing(seen.tried, crossing.source, here, there)
         for _ in range(MAX_TRIED):
             cluster_options = [PathRequest(entry.record.id, need) for entry, need in entries]
             choice = choose(crossing.paths, crossing.current, running, cluster_options)
             decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
-            if decisive is None or self._would_fit(decisive[0], there):
+            if decisive is None or self._fits_without_quality(decisive[0], there):
                 return choice
             entries.remove(decisive)
         return choose(crossing.paths, crossing.current, running, ())
@@ -150,7 +150,7 @@ class Steering:
                 if between.any and not here.isdisjoint(attempt.clusters):
                     yield between
 
-    def _would_fit(self, entry: Entry, there: set[str]) -> bool:
+    def _fits_without_quality(self, entry: Entry, there: set[str]) -> bool:
         """Report whether a job fits in these clusters without its bounds on link quality; a gang, in any cluster."""
         policy = self._policy(entry.queue)
         if policy is None:
@@ -159,8 +159,8 @@ class Steering:
         nodes = job.demand.nodes
         if not job.between_replicas.any:
             nodes = replace(nodes, clusters=frozenset(there & nodes.clusters if nodes.clusters else there))
-        demand = replace(job.demand, network=_room_alone(job.demand.network), nodes=nodes)
-        job = replace(job, demand=demand, between_replicas=_room_alone(job.between_replicas))
+        demand = replace(job.demand, network=_bandwidth_only(job.demand.network), nodes=nodes)
+        job = replace(job, demand=demand, between_replicas=_bandwidth_only(job.between_replicas))
         try:
             queue = JobQueue(copy, [job])
         except RejectedError:  # its gateway is gone
@@ -176,7 +176,9 @@ def _bounded(entry: Entry) -> bool:
     return entry.job.demand.network.any or entry.job.between_replicas.any
 
 
-def _wishing(tried: Sequence[Entry], source: str, here: set[str], there: set[str]) -> list[tuple[Entry, NetworkNeed]]:
+def _jobs_needing(
+    tried: Sequence[Entry], source: str, here: set[str], there: set[str]
+) -> list[tuple[Entry, NetworkNeed]]:
     """Return the first waiting jobs that need the link of a pair, with their bounds."""
     found = []
     for entry in tried:
@@ -194,6 +196,6 @@ def _allowed(entry: Entry, clusters: set[str]) -> bool:
     return bool((clusters & allowed if allowed else clusters) - avoided)
 
 
-def _room_alone(need: NetworkNeed) -> NetworkNeed:
+def _bandwidth_only(need: NetworkNeed) -> NetworkNeed:
     """Return only the bandwidth of the bounds, which is equal on all paths."""
     return NetworkNeed(min_bandwidth_mbps=need.min_bandwidth_mbps)

@@ -21,7 +21,7 @@ from seaway.domain.job_state import JobState
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 
-LOOKS = 8
+SCAN_FACTOR = 8
 """Number of jobs that are checked for each requested job."""
 
 
@@ -192,7 +192,7 @@ class Waiting:
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
         tried: list[Entry] = []
-        for _ in range(min(len(self._fresh), LOOKS * most)):
+        for _ in range(min(len(self._fresh), SCAN_FACTOR * most)):
             job_id, _ = self._fresh.popitem(last=False)
             waits = self._entries.get(job_id)
             if waits is None or not _is_fresh(waits.record):

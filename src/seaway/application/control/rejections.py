@@ -78,13 +78,13 @@ class Refusals:
         nodes = {(each.cluster, each.node) for each in refused if not each.slices and each.cluster not in unfit}
         places = self.places | nodes | {(cluster, "") for cluster in unfit}
         wide = Refusals(self.times + 1, devices, places)
-        return wide if somewhere(wide.retained(demand), snapshot) else replace(wide, places=self.places)
+        return wide if any_node_fits(wide.retained(demand), snapshot) else replace(wide, places=self.places)
 
 
 NEVER_REFUSED = Refusals()
 
 
-def somewhere(demand: Demand, snapshot: Snapshot) -> bool:
+def any_node_fits(demand: Demand, snapshot: Snapshot) -> bool:
     """Report whether any open node, even a full one, may run a replica."""
     columns, avoided = snapshot.arrays.nodes, demand.devices.avoid_uuids
     clusters, opened = columns[NODE_CLUSTER].tolist(), columns[NODE_OPEN].tolist()

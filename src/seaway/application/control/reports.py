@@ -52,11 +52,11 @@ def retained(answer: Answer | Future[Answer], cluster: str) -> Answer:
     """Return an answer; wait for a future. An exception counts as a failed try."""
     try:
         return answer.result() if isinstance(answer, Future) else answer
-    except (Exception, CancelledError) as error:  # noqa: BLE001  # `in_vain` logs what is not expected
-        return in_vain(error, cluster)
+    except (Exception, CancelledError) as error:  # noqa: BLE001  # `retry_after` logs what is not expected
+        return retry_after(error, cluster)
 
 
-def in_vain(error: BaseException, cluster: str) -> Answer:
+def retry_after(error: BaseException, cluster: str) -> Answer:
     """Return an answer after which the command is retried. Log unexpected errors."""
     if not isinstance(error, UnavailableError | CancelledError):
         log.error("a command to %s failed", cluster, exc_info=error)

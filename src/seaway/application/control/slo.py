@@ -54,7 +54,7 @@ class SloViolation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bad:
+class _Violation:
     text: str
     seen_ns: int
 
@@ -80,7 +80,7 @@ class Verdicts:
         self._gateways: dict[str, str] = {}
         self._over_mbps: dict[Ends, int] = {}
         self._rounds: dict[Ends, tuple[int, int]] = {}
-        self._bad: dict[tuple[Ends, NetworkNeed], _Bad] = {}
+        self._bad: dict[tuple[Ends, NetworkNeed], _Violation] = {}
         self._good: dict[Ends, set[NetworkNeed]] = {}
         self._known = 0
 
@@ -94,7 +94,7 @@ class Verdicts:
             self._list, old = snapshot.links, self._links
             self._links = links = {(link.source, link.target): link for link in snapshot.links}
             changed = {ends for ends in old.keys() | links.keys() if _differ(old.get(ends), links.get(ends))}
-        promised, self._over_mbps = self._over_mbps, self._overdrawn(snapshot)
+        promised, self._over_mbps = self._over_mbps, self._overbooked(snapshot)
         changed |= {ends for ends, _ in promised.items() ^ self._over_mbps.items()}
         for ends in changed:
             self._known -= len(self._good.pop(ends, ()))
@@ -130,14 +130,14 @@ class Verdicts:
         if attempt.spec.between_replicas.any and len(attempt.clusters) > 1:
             yield from permutations(sorted({self._gateways.get(each, "") for each in attempt.clusters} - {""}), 2)
 
-    def _of(self, need: NetworkNeed, ends: Ends) -> _Bad | None:
+    def _of(self, need: NetworkNeed, ends: Ends) -> _Violation | None:
         """Return the violation of bounds by a link; None without a violation or measurement."""
         good = self._good.setdefault(ends, set())
         if need in good:
             return None
         found = self._bad.get((ends, need))
         if found is None and (link := self._links.get(ends)) is not None:
-            found = self._judged(need, link)
+            found = self._evaluated(need, link)
         if found:
             self._bad[ends, need] = found
             return found
@@ -147,7 +147,7 @@ class Verdicts:
         self._known += 1
         return None
 
-    def _judged(self, need: NetworkNeed, link: Link) -> _Bad | None:
+    def _evaluated(self, need: NetworkNeed, link: Link) -> _Violation | None:
         ends = link.source, link.target
         counts = bool(need.min_bandwidth_mbps and link.bandwidth_mbps)
         over_mbps = self._over_mbps.get(ends, 0) if counts else 0
@@ -156,7 +156,7 @@ class Verdicts:
             said += (f"{rate_text(over_mbps)} more is promised than it has",)
         if not said:
             return None
-        return _Bad(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
+        return _Violation(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
 
     def _seen_ns(self, need: NetworkNeed, link: Link) -> int:
         """Return the time of the latest round if it violates the bounds by itself, else `LONG_AGO_NS`."""
@@ -165,7 +165,7 @@ class Verdicts:
         if latest is None:
             return self._now_ns
         at_ns, seen = latest
-        lately = _better_of(link, seen)
+        lately = _best_figures(link, seen)
         if lately is None or not violations(need, lately, running=True):
             return LONG_AGO_NS
         known = self._rounds.get(ends)
@@ -173,13 +173,13 @@ class Verdicts:
             known = self._rounds[ends] = at_ns, self._now_ns
         return known[1]
 
-    def _overdrawn(self, snapshot: Snapshot) -> dict[Ends, int]:
+    def _overbooked(self, snapshot: Snapshot) -> dict[Ends, int]:
         """Return the reserved bandwidth beyond capacity, by link, in Mbit/s. Only running jobs count."""
-        over_mbps = _overdrawn(snapshot)
+        over_mbps = _overbooked(snapshot)
         if over_mbps and self._reservations.bookings():
             copy = snapshot.copy()
             self._reservations.lift_from(copy)
-            over_mbps = _overdrawn(copy)
+            over_mbps = _overbooked(copy)
         return over_mbps
 
 
@@ -187,7 +187,7 @@ def _differ(one: Link | None, other: Link | None) -> bool:
     return one is not other and one != other
 
 
-def _better_of(link: Link, seen: Figures) -> Link | None:
+def _best_figures(link: Link, seen: Figures) -> Link | None:
     """Return the better of the published figures and the latest round; None if only that round has an answer."""
     if link.latency_ns is None:
         return link if seen.latency_ns is None else None
@@ -196,7 +196,7 @@ def _better_of(link: Link, seen: Figures) -> Link | None:
     return replace(link, latency_ns=latency_ns, jitter_ns=jitter_ns, loss_ppm=loss_ppm)
 
 
-def _overdrawn(snapshot: Snapshot) -> dict[Ends, int]:
+def _overbooked(snapshot: Snapshot) -> dict[Ends, int]:
     names = [gateway.name for gateway in snapshot.fleet.gateways]
     every = np.arange(len(names))
     free = free_bandwidth(snapshot.arrays, every[:, None], every[None, :])
@@ -303,7 +303,7 @@ class SloMonitor:
         last_ns = self._last_ns[key] = max(violation.seen_ns, self._last_ns.get(key, since_ns))
         if last_ns - since_ns < patience_ns or now_ns - last_ns > patience_ns:
             return
-        if self._wants_away(job, key, last_ns - since_ns, now_ns) and (
+        if self._should_move(job, key, last_ns - since_ns, now_ns) and (
             elsewhere := self._alternative(job, key, violation)
         ):
             yield self._away(job, attempt, violation, elsewhere, now_ns)
@@ -328,7 +328,7 @@ class SloMonitor:
 
     # Moves.
 
-    def _wants_away(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
+    def _should_move(self, job: JobRecord, key: Key, lasted_ns: int, now_ns: int) -> bool:
         """Report whether to search for another place for a job now."""
         moves, patience_ns = self._moves.get(job.id, 0), self._state.settings.slo_violation_s * NS
         if job.spec.on_violation is not OnViolation.MOVE or moves >= MAX_MOVES:

@@ -101,7 +101,7 @@ class Stages:
                 self._found(job)
             return
         self.reached[job.state] += 1
-        self._note_wanting(before, job)
+        self._note_unschedulable(before, job)
         began = self._began.get(job.id)
         if began and job.state.placed:
             self._note(began, job)
@@ -134,7 +134,7 @@ class Stages:
         self.reading = False
         self._before, self._wanting_before = {}, {}
 
-    def _note_wanting(self, before: JobRecord | None, job: JobRecord) -> None:
+    def _note_unschedulable(self, before: JobRecord | None, job: JobRecord) -> None:
         if job.state is JobState.RUNNING or not (job.state.waits or job.state.placed):
             self.wanting_ns.pop(job.id, None)
         elif job.id not in self.wanting_ns:

@@ -202,7 +202,7 @@ class ControlState:
                 for record in records:
                     self._put(record)
             while self._settling:
-                self._keep_owed(self._settling.pop())
+                self._release_removed(self._settling.pop())
 
     def _put(self, record: Record) -> None:
         match record:
@@ -283,7 +283,7 @@ class ControlState:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
 
-    def _keep_owed(self, key: Key) -> None:
+    def _release_removed(self, key: Key) -> None:
         """Release the allocations of an ending attempt in clusters that removed it."""
         attempt = self.attempts.get(key)
         if attempt is None or attempt.state is not AttemptState.ENDING:
@@ -387,7 +387,7 @@ class ControlState:
         """Return the clusters of a queue's pool, as `Names.clusters_of`. Thread-safe."""
         return self.names.clusters_of(queue)
 
-    def adrift(self, job: JobRecord) -> str:
+    def missing_queue_or_pool(self, job: JobRecord) -> str:
         """Return a message with the fix if the queue of a job or its pool is missing; empty if both exist."""
         return self.names.lacking(job.spec.queue)
 

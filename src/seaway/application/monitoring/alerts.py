@@ -245,7 +245,7 @@ class Alerts:
         """Evaluate now."""
         now_ns, figures = self._clock.monotonic_ns(), self._figures()
         self._seen.append(_seen(now_ns, figures))
-        past = {(rule, of): value for rule, of, value in self._past(figures)}
+        past = {(rule, of): value for rule, of, value in self._beyond_thresholds(figures)}
         begun = now_ns, self._clock.now_ns()
         self._since = {key: self._since.get(key, begun) for key in past}
         found = [
@@ -255,7 +255,7 @@ class Alerts:
         ]
         self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
 
-    def _past(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+    def _beyond_thresholds(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
         """Yield the figures beyond the thresholds of rules, with the rule and the object."""
         before, early, now = self._before(FAILING_WITHIN_S), self._before(SLOW_WITHIN_S), self._seen[-1]
         if not figures.ready:
@@ -269,11 +269,11 @@ class Alerts:
         for cluster, failed, ended in self._deployments():
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed
-        yield from self._past_of_the_network()
-        yield from _past_of_queues(figures)
-        yield from _past_of_clusters(self._clusters())
+        yield from self._network_alerts()
+        yield from _queue_alerts(figures)
+        yield from _cluster_alerts(self._clusters())
 
-    def _past_of_the_network(self) -> Iterator[tuple[Rule, str, float]]:
+    def _network_alerts(self) -> Iterator[tuple[Rule, str, float]]:
         seen = self._network()
         self._losses.note(self._seen[-1].at_ns, seen.losses)
         silent = dead(seen.losses)
@@ -311,13 +311,13 @@ class Alerts:
                 self._failed = True
 
 
-def _past_of_queues(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+def _queue_alerts(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
     for queue, waited_s in figures.jobs.longest_waits_s.items():
         if waited_s > QUEUE_LONG.bound:
             yield QUEUE_LONG, queue, waited_s
 
 
-def _past_of_clusters(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
+def _cluster_alerts(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:
     """Yield underused clusters. The use of clusters that do not respond is unknown."""
     for each in clusters:
         taken = each.gpu_milli

@@ -145,7 +145,7 @@ class Bandwidths:
         """
         if self._meter is None:
             return {}
-        found = {name: _sane(seen) for name, seen in self._meter.read(gateways).items()}
+        found = {name: _plausible(seen) for name, seen in self._meter.read(gateways).items()}
         now_ns = self._clock.monotonic_ns()
         for gateway in gateways:
             seen = found[gateway.name]
@@ -188,7 +188,7 @@ class Bandwidths:
             log.warning("%s: it is known again what its interface %s carries", gateway.name, gateway.interface)
 
 
-def _sane(seen: Reading | Missed) -> Reading | Missed:
+def _plausible(seen: Reading | Missed) -> Reading | Missed:
     """Return the reading, or a failure if it is implausible."""
     if isinstance(seen, Missed):
         return seen

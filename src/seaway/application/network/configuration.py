@@ -122,7 +122,7 @@ class Plan:
     version: int
 
 
-Meant = Callable[[Configured | None], bool]
+Precondition = Callable[[Configured | None], bool]
 """Check that a change is based on the current configuration; None for a missing configuration."""
 
 Follower = Callable[[NetworkConfig | None], None]
@@ -180,7 +180,7 @@ class Configuration:
         self._followers.append(follower)
         follower(self._now.config if self._now else None)
 
-    def plan(self, config: NetworkConfig, meant: Meant | None = None) -> Plan:
+    def plan(self, config: NetworkConfig, meant: Precondition | None = None) -> Plan:
         """Return the effect of a configuration without setting it.
 
         Raises
@@ -188,12 +188,12 @@ class Configuration:
         StaleError
             If the change is based on another configuration (`meant`).
         """
-        self._require_meant(meant)
+        self._require_precondition(meant)
         changes = differences(self._now.config if self._now else NetworkConfig(), config)
         made = tuple(changes) if changes or self._now else ("a network without gateways is created",)
-        return Plan(made, tuple(self._hurt_by(config)), self._version + bool(made))
+        return Plan(made, tuple(self._affected_jobs(config)), self._version + bool(made))
 
-    def put(self, config: NetworkConfig, actor: str, meant: Meant | None = None, *, force: bool = False) -> Plan:
+    def put(self, config: NetworkConfig, actor: str, meant: Precondition | None = None, *, force: bool = False) -> Plan:
         """Set the configuration. An unchanged configuration is not stored.
 
         Raises
@@ -210,7 +210,7 @@ class Configuration:
                 self._set(config, self._documents.write(config), actor, _summary(plan.changes))
             return plan
 
-    def delete(self, actor: str, meant: Meant | None = None, *, force: bool = False) -> None:
+    def delete(self, actor: str, meant: Precondition | None = None, *, force: bool = False) -> None:
         """Remove the configuration. Measurements stop, and links reported by clusters are used again.
 
         Raises
@@ -244,11 +244,11 @@ class Configuration:
             return None
         return Configured(config, stored.text, stored.version, stored.actor, stored.at_ns)
 
-    def _require_meant(self, meant: Meant | None) -> None:
+    def _require_precondition(self, meant: Precondition | None) -> None:
         if meant is not None and not meant(self._now):
             raise StaleError("the network was changed since you read it: read it again, and repeat your change")
 
-    def _hurt_by(self, config: NetworkConfig) -> list[str]:
+    def _affected_jobs(self, config: NetworkConfig) -> list[str]:
         """Return a sentence for each removed gateway that jobs with allocations use."""
         retained = {each.name for each in config.gateways}
         gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}

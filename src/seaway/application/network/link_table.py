@@ -117,7 +117,7 @@ class LinkTable:
             self._lines = {
                 ends: retained
                 for ends, lines in self._lines.items()
-                if (retained := {path: line for path, line in lines.items() if self._way(ends, path) == line.way})
+                if (retained := {path: line for path, line in lines.items() if self._path_of(ends, path) == line.way})
             }
             self._last_seen_ns = {name: self._last_seen_ns.get(name, now_ns) for name in self._gateways}
             self._looked_ns = None
@@ -273,7 +273,7 @@ class LinkTable:
     def _stretch_ns(self) -> int:
         return max(1, int(self._sample_s * NS_PER_S) * self._spread())
 
-    def _way(self, ends: Ends, path: str) -> object:
+    def _path_of(self, ends: Ends, path: str) -> object:
         """Return the endpoints and segments of a named path; None if it is not probed."""
         source, target = self._gateways.get(ends[0]), self._gateways.get(ends[1])
         if source is None or target is None or source is target:
@@ -284,7 +284,7 @@ class LinkTable:
     def _line(self, ends: Ends, path: str) -> PathState | None:
         lines = self._lines.get(ends)
         line = lines.get(path) if lines else None
-        if line is None and (way := self._way(ends, path)) is not None:
+        if line is None and (way := self._path_of(ends, path)) is not None:
             line = self._lines.setdefault(ends, {})[path] = PathState(way, self._settings)
         return line
 
@@ -298,7 +298,7 @@ class LinkTable:
     def _current(self, ends: Ends) -> PathState | None:
         """Return the state of the active path, or of the worst of several paths that share traffic."""
         lines = self._lines.get(ends, {})
-        return max((lines[path] for path in self._paths(ends) if path in lines), key=_badness, default=None)
+        return max((lines[path] for path in self._paths(ends) if path in lines), key=_quality_key, default=None)
 
     def _published(self, ends: Ends) -> Figures | None:
         """Return the figures of a link for decisions. Of several active paths, each figure is the worst."""
@@ -412,7 +412,7 @@ def _ways(config: NetworkConfig) -> dict[Ends, dict[str, object]]:
     return found
 
 
-def _badness(line: PathState) -> tuple[bool, int]:
+def _quality_key(line: PathState) -> tuple[bool, int]:
     """Return a sort key of paths by quality. A path without answers is worst, then the slowest."""
     latency_ns = line.published.latency_ns if line.published else None
     return latency_ns is None, latency_ns or 0

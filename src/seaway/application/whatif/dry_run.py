@@ -159,13 +159,13 @@ class DryRuns:
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
         """Return the code, parameters and text of the reason why a job waits."""
         with self._controller.lock:
-            adrift = self._controller.live.adrift(job)
+            missing_queue_or_pool = self._controller.live.missing_queue_or_pool(job)
             blocked = self._controller.live.blocked(job)
             retained = self._controller.scheduler.reservations.of(job.id)
             refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
             now_ns = self._controller.live.clock.monotonic_ns()
-        if adrift:
-            return "queue_removed", {}, f"waits: {adrift}"
+        if missing_queue_or_pool:
+            return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
         said = summary(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
         said += f"; but {short}" if short else ""
         if blocked:

@@ -211,7 +211,7 @@ def agent(  # one parameter for each option
         "user": user,
     }
     settings = load_settings(config, os.environ, {("agent", name): value for name, value in flags.items()}).agent
-    _log_plainly()
+    _log_lines()
     if settings.server:
         import_httpx_alone()
     if once:
@@ -308,7 +308,7 @@ def _show_nothing(_: Sequence[Reported]) -> None:
     """Print no results, because rounds are logged."""
 
 
-def _log_plainly() -> None:
+def _log_lines() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -71,7 +71,7 @@ def picture(client: Client) -> RenderableType:
     summary = Summary.of(clusters["clusters"], client.body(job_calls.count())["states"])
     waiting = whole(client, job_calls.jobs(limit=MOST, state=QUEUED))
     others = whole(client, job_calls.jobs(limit=MOST, state=[each for each in LIVE if each not in QUEUED]))
-    parts: list[RenderableType] = [summary.fleet_line(), summary.room_line(console().width), summary.jobs_line()]
+    parts: list[RenderableType] = [summary.fleet_line(), summary.capacity_line(console().width), summary.jobs_line()]
     parts += ["", clusters_table(clusters, wide=False)]
     for title, body in (("waiting", waiting), ("not waiting", others)):
         parts += [

@@ -32,10 +32,10 @@ def attach(client: Client, job: Body, *, after: int = 0) -> int:
     int
         Exit code: 0 if the job completed, or runs as a service.
     """
-    from seaway.cli.remote import be_patient
+    from seaway.cli.remote import retry_longer
 
     out = console()
-    be_patient(client)
+    retry_longer(client)
     serves = job["spec"].get("template") == "deployment"
     state = str(job["state"])
     try:
@@ -134,11 +134,11 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
 
 
 def _follow(client: Client, job: str | None, output: Output) -> None:
-    from seaway.cli.remote import be_patient
+    from seaway.cli.remote import retry_longer
     from seaway.terminal.words import line
 
     out = console()
-    be_patient(client)
+    retry_longer(client)
     try:
         for received in client.listen(job):
             if output is Output.JSON:

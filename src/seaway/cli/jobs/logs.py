@@ -44,13 +44,13 @@ def logs(
     import asyncio
 
     from seaway.cli.jobs.many_logs import Printer, Wanted, choose, follow_all, read_all
-    from seaway.cli.remote import be_patient, connect, connect_to_follow
+    from seaway.cli.remote import connect, connect_to_follow, retry_longer
 
     wanted = Wanted.of(replica or (), every=every, container=container, every_container=every_container)
     leaves = suppress(KeyboardInterrupt) if follow else nullcontext()
     with connect(context) as client, leaves:
         if follow:
-            be_patient(client)
+            retry_longer(client)
         job, sources = choose(client, job, wanted, follow=follow)
         printer = Printer(sources, labelled=prefix)
         if follow:

@@ -91,7 +91,7 @@ def _bars(axes: Axes, figures: Sequence[Estimate | None], colours: Sequence[str]
     for at, (mean, ends) in enumerate(zip(means, means + off, strict=True)):
         if not np.isnan(mean):
             axes.text(ends, at, f"  {mean:.4g}", va="center", color="#222222", fontsize="small")
-    _clean(axes)
+    _hide_frame(axes)
     longest = float(np.nanmax(means + off, initial=0.0))
     axes.set_xlim(0, longest * (1 + ROOM) if longest > 0 else None)
     axes.locator_params(axis="x", nbins=5)
@@ -146,7 +146,7 @@ def plot_band(axes: Axes, across: Float64, band: Band, name: str, number: int) -
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     axes.plot(across, band.mean, label=name, linewidth=1.6, color=colour, linestyle=dash)
     axes.fill_between(across, band.least, band.most, color=colour, alpha=0.15, linewidth=0)
-    _clean(axes)
+    _hide_frame(axes)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.margins(x=0)
 
@@ -161,7 +161,7 @@ def figure_of(width: float, height: float) -> Figure:
     return figure
 
 
-def _clean(axes: Axes) -> None:
+def _hide_frame(axes: Axes) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 

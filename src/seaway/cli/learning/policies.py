@@ -233,30 +233,30 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
 
     from seaway.terminal.tables import details
 
-    said = body["trained"]
+    manifest = body["trained"]
     about = {"policy": body["name"], "does": body["description"], "from": body["source"]}
     if body.get("queues"):
         about["queues"] = ", ".join(body["queues"])
-    if said is None:
+    if manifest is None:
         return details(about.items())
     about |= {
-        "level": said["level"] + (f", for {said['clusters']} clusters" if said["clusters"] else ""),
-        "network": "goes by links" if said["network"] else "does not look at links",
-        "trained by": said["algo"],
-        "made by": said["made_by"],
-        "created": said["created"],
-        "imported": f"{said['at']} by {said['imported_by']}" if said["at"] else "",
+        "level": manifest["level"] + (f", for {manifest['clusters']} clusters" if manifest["clusters"] else ""),
+        "network": "goes by links" if manifest["network"] else "does not look at links",
+        "trained by": manifest["algo"],
+        "made by": manifest["made_by"],
+        "created": manifest["created"],
+        "imported": f"{manifest['at']} by {manifest['imported_by']}" if manifest["at"] else "",
         "as a shadow": _as_shadow(compared),
-        "signed by": said["signed_by"] or "unsigned",
-        "digest": said["digest"],
-        "size": f"{said['size_bytes']:,} bytes",
+        "signed by": manifest["signed_by"] or "unsigned",
+        "digest": manifest["digest"],
+        "size": f"{manifest['size_bytes']:,} bytes",
     }
-    figures = {name: f"{value:g}" for name, value in said["figures"].items()}
+    figures = {name: f"{value:g}" for name, value in manifest["figures"].items()}
     parts: list[RenderableType] = [details(about.items())]
     if figures:
         parts += ["", details(figures.items())]
-    if said["config"]:
-        parts += ["", "settings", details((name, _written(value)) for name, value in said["config"].items())]
+    if manifest["config"]:
+        parts += ["", "settings", details((name, _written(value)) for name, value in manifest["config"].items())]
     return Group(*parts)
 
 

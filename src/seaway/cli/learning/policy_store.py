@@ -186,9 +186,9 @@ def shown_file(file: PolicyFile) -> Body:
     from seaway.learning.policies.signature import signer
     from seaway.wire.policies import trained_fields
 
-    said = file.manifest
+    manifest = file.manifest
     trained = trained_fields(ImportedPolicy(file, signer(file)))
-    return {"name": said.name, "description": said.says, "source": "trained", "trained": trained}
+    return {"name": manifest.name, "description": manifest.says, "source": "trained", "trained": trained}
 
 
 def library() -> JoinedLibrary:

@@ -125,7 +125,7 @@ def _check_same(asked: TrainingRequest, before: Run) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class RunTask:
     """One of several runs.
 
     Attributes
@@ -141,14 +141,14 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class RunResult:
     """Result of a run, or the error that ended it."""
 
     reached: Reached | None
     error: str = ""
 
 
-def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[Errand]:
+def run_tasks(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, resume: bool) -> list[RunTask]:
     """Return the runs for all algorithms, instances and seeds.
 
     Parameters
@@ -183,8 +183,8 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
             raise RejectedError(
                 "has a run already: add --resume to continue it, or choose another --out", where=str(folder)
             )
-        found.append(Errand(replace(one, out=folder.absolute()), folder))
-    for one in {errand.asked.algo: errand.asked for errand in found}.values():
+        found.append(RunTask(replace(one, out=folder.absolute()), folder))
+    for one in {task.asked.algo: task.asked for task in found}.values():
         run = one.run()
         check_installed(run.algo)
         for text in one.idle(run):
@@ -192,22 +192,22 @@ def errands(asked: TrainingRequest, seeds: Sequence[int] | None, *, each: bool, 
     return found
 
 
-def learn(errand: Errand) -> Came:
+def learn(task: RunTask) -> RunResult:
     """Train one run until it ends or the process is stopped."""
-    with _ended_quietly() as watch:
+    with _stop_on_signal() as watch:
         try:
-            _, reached = go_on(errand.asked, watch, _unsaid)  # continues a run whose worker died
+            _, reached = go_on(task.asked, watch, _discard)  # continues a run whose worker died
         except RejectedError as error:
-            return Came(None, str(error))
-    return Came(reached)
+            return RunResult(None, str(error))
+    return RunResult(reached)
 
 
-def sweep(runs: Sequence[Errand], spread: Spread) -> int:
+def sweep(runs: Sequence[RunTask], spread: Spread) -> int:
     """Train all runs, and print the result of each when it ends; return the number of unfinished runs."""
     unfinished = len(runs)
     with _interrupted_by_sigterm(), closing(spread.map(learn, runs)) as results:  # type: ignore[type-var]
         for at, came in watched(results, len(runs), "training"):
-            typer.echo(f"{runs[at].folder}: {said(came)}")
+            typer.echo(f"{runs[at].folder}: {describe_result(came)}")
             unfinished -= came.reached is not None and not came.reached.unfinished
             if came.reached and came.reached.unfinished:
                 break
@@ -224,7 +224,7 @@ def announce_all(asked: TrainingRequest, unfinished: int) -> None:
     typer.echo(f"curves:  tensorboard --logdir {where}")
 
 
-def said(came: Came) -> str:
+def describe_result(came: RunResult) -> str:
     """Describe the result of a run."""
     if came.reached is None:
         return came.error
@@ -235,11 +235,11 @@ def said(came: Came) -> str:
     return f"{came.reached.why}: {came.reached.episodes}; {placed}"
 
 
-def _unsaid(_: str) -> None:
+def _discard(_: str) -> None:
     """Print nothing, because options without effect are reported once, before the runs."""
 
 
-class _Quiet(NullListener):
+class _NoOutput(NullListener):
     """Listener without output that stops the run when the process is stopped."""
 
     def __init__(self, ended: Ended) -> None:
@@ -252,7 +252,7 @@ class _Quiet(NullListener):
 
 
 @contextmanager
-def _ended_quietly() -> Iterator[_Quiet]:
+def _stop_on_signal() -> Iterator[_NoOutput]:
     """Stop the run at a checkpoint when the process is stopped.
 
     A worker does not handle Ctrl-C; its parent does.
@@ -266,7 +266,7 @@ def _ended_quietly() -> Iterator[_Quiet]:
     heeded = [each for each in ENDING if here and signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, noted) for each in heeded}
     try:
-        yield _Quiet(ended)
+        yield _NoOutput(ended)
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -100,15 +100,17 @@ def _instance(name: str) -> Column:
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    said = [METHOD]
+    lines = [METHOD]
     if len({(row.policy, row.level) for row in rows}) > 1:
-        said.append("behind: how many jobs fewer than the first it placed, instance by instance.")
+        lines.append("behind: how many jobs fewer than the first it placed, instance by instance.")
     unknown = dict.fromkeys(row.instance for row in rows if not row.best_known)
     if any(row.best_known for row in rows) and unknown:
-        said.append(f"ratio: left out, as no best packing is known of {', '.join(unknown)}.")
+        lines.append(f"ratio: left out, as no best packing is known of {', '.join(unknown)}.")
     if any(row.trained_on_instance is not None for row in rows):
-        said.append("trained: on these instances, on some of them (of how many trials), or elsewhere, on none of them.")
-    return said + list(dict.fromkeys(f"{row.policy} on {row.instance}: {row.note}" for row in rows if row.note))
+        lines.append(
+            "trained: on these instances, on some of them (of how many trials), or elsewhere, on none of them."
+        )
+    return lines + list(dict.fromkeys(f"{row.policy} on {row.instance}: {row.note}" for row in rows if row.note))
 
 
 T = TypeVar("T")

@@ -199,10 +199,10 @@ def several(
     """Train several runs; return the exit code."""
     from seaway.cli.errors import note
     from seaway.cli.learning.contestants import seed_list
-    from seaway.cli.learning.runs import announce_all, errands, sweep
+    from seaway.cli.learning.runs import announce_all, run_tasks, sweep
     from seaway.learning.parallel import choose_spread
 
     spread = choose_spread(workers, ray, note)
-    unfinished = sweep(errands(asked, seed_list(seeds) if seeds else None, each=each, resume=resume), spread)
+    unfinished = sweep(run_tasks(asked, seed_list(seeds) if seeds else None, each=each, resume=resume), spread)
     announce_all(asked, unfinished)
     return FAILED if unfinished else 0

@@ -73,7 +73,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     sys.setswitchinterval(SWITCH_S)
     folder = DataFolder(data or data_folder())
     try:
-        with _listening(settings.server) as listener, _turn(settings, listener) as turn:
+        with _listening(settings.server) as listener, _wait_for_leadership(settings, listener) as turn:
             if turn.came:
                 _serve(settings, folder, listener, turn)
     finally:
@@ -87,18 +87,18 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
 
         def welcome() -> None:
             folder.announce(url, kind)
-            _welcome(plane, folder, url, first=first_token, waited_s=turn.waited_s)
+            _print_welcome(plane, folder, url, first=first_token, waited_s=turn.waited_s)
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
-        server = _Greeting(make_server(_application(plane, settings), settings.server).config, welcome)
-        plane.writer.on_deposed(server.end)
+        server = _GreetingServer(make_server(_application(plane, settings), settings.server).config, welcome)
+        plane.writer.on_superseded(server.end)
         turn.on_lost(server.end)
         turn.begin()
         with _ending_by_itself():
             if not turn.over:
                 server.run(sockets=[listener])
-        if why := plane.writer.deposed or turn.lost:
+        if why := plane.writer.superseded or turn.lost:
             raise UnavailableError(why)
 
 
@@ -126,7 +126,7 @@ def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
 
 
 @contextmanager
-def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
+def _wait_for_leadership(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
     """Wait until this process is the leader, and answer health checks in the meantime."""
     if not settings.leader.lease:
         yield LeaderSession()
@@ -139,7 +139,7 @@ def _turn(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession
         turn.close()
 
 
-class _Greeting(Server):
+class _GreetingServer(Server):
     """Server that reports its start.
 
     Parameters
@@ -267,7 +267,7 @@ def _first_token(plane: ControlPlane, folder: DataFolder) -> bool:
     return bool(secret)
 
 
-def _welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
+def _print_welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: bool, waited_s: float) -> None:
     """Print the server's URL, the location of the first token, and the start time without the wait for leadership."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")

@@ -122,12 +122,12 @@ def fault(
 
       seaway simulate fault start cluster-1 "image pull error"
     """
-    from seaway.adapters.simulated.messages import Trouble
+    from seaway.adapters.simulated.messages import FaultRequest
     from seaway.domain.units import duration_ns
 
     for_s = None if lasts is None else duration_ns(lasts, where="--for") / 1e9
     with remote(server) as backends:
-        backends.cluster(cluster).cause(Trouble(kind, target, for_s))
+        backends.cluster(cluster).cause(FaultRequest(kind, target, for_s))
     typer.echo(f"{cluster}: {kind}{f' {target}' if target else ''}{f' for {lasts}' if lasts else ''}")
 
 

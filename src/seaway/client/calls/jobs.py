@@ -105,13 +105,13 @@ def submit(
         Idempotency key: a second job with the same key is not submitted. Empty generates one for this call, so that it
         can be retried.
     """
-    call = _brought(JOB, job, given)
+    call = _submit_call(JOB, job, given)
     return replace(call, headers={**call.headers, "Idempotency-Key": key or uuid4().hex})
 
 
 def dry_run(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[JobFields]) -> Call[DryRunOut]:
     """Run the scheduler for a job without submitting it; nothing is stored. `job` is as in `submit`."""
-    return replace(_brought(DRY_RUN, job, given), query={"dry_run": True})
+    return replace(_submit_call(DRY_RUN, job, given), query={"dry_run": True})
 
 
 def job(job: str) -> Call[JobOut]:
@@ -227,7 +227,7 @@ def written(job: JobIn | Mapping[str, Any] | None, given: Mapping[str, Any]) -> 
     return {**job.model_dump(mode="json", exclude_unset=True), **given}
 
 
-def _brought(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Call[T]:
+def _submit_call(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Call[T]:
     if not isinstance(job, str):
         return send("POST", "/jobs", answer, written(job, given))
     if given:

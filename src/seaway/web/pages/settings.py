@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seaway.wire.tokens import AuditPage, TokenList, TokenOut
 
 
-SELDOM_S = 3.0
+SLOW_REFRESH_S = 3.0
 
 MAX_TOKENS = 200
 """Maximum number of tokens in the table. The search finds others."""
@@ -44,7 +44,7 @@ COPY = """(event) => {
 async def show_tokens(visit: Visit) -> None:
     """Show tokens, and follow changes."""
     page = _Tokens(visit)
-    await visit.follow(access.tokens(), page.callback, SELDOM_S)
+    await visit.follow(access.tokens(), page.callback, SLOW_REFRESH_S)
 
 
 class _Tokens:
@@ -317,9 +317,9 @@ async def _show_server(visit: Visit) -> None:
             draw()
 
     seen.update(unready=await unready(visit))
-    await visit.follow(fleet.clusters(), on_clusters, SELDOM_S)
-    await visit.follow(jobs.count(), on_jobs, SELDOM_S)
-    ui.timer(SELDOM_S, look)
+    await visit.follow(fleet.clusters(), on_clusters, SLOW_REFRESH_S)
+    await visit.follow(jobs.count(), on_jobs, SLOW_REFRESH_S)
+    ui.timer(SLOW_REFRESH_S, look)
 
 
 async def unready(visit: Visit) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Act = Callable[[str, str], Awaitable[None] | None]
 """Function that receives an action and the name of its object."""
 
-PRESSED = """(event) => {
+ACTION_SCRIPT = """(event) => {
   const button = event.target.closest('[data-act]');
   if (button) { event.preventDefault(); emit({act: button.dataset.act, name: button.dataset.name || ''}); }
 }"""
@@ -25,7 +25,9 @@ PRESSED = """(event) => {
 
 def on_act(fragment: Fragment, act: Act) -> None:
     """Call a function when a user clicks a button of a fragment: `data-act` is the action, `data-name` the object."""
-    fragment.element.on("click", lambda event: act(str(event.args["act"]), str(event.args["name"])), js_handler=PRESSED)
+    fragment.element.on(
+        "click", lambda event: act(str(event.args["act"]), str(event.args["name"])), js_handler=ACTION_SCRIPT
+    )
 
 
 class Closing:

@@ -35,7 +35,7 @@ class Editor:
         self._lines: Mapping[str, int] = {}
         with ui.element("div").classes("editor").props(f'role=group aria-label="{label}"') as self.section:
             self._editor = ui.codemirror(language="YAML", indent="  ", line_wrapping=True, on_change=self._changed)
-        dress(visit, self._editor)
+        apply_theme(visit, self._editor)
 
     def show(self, text: str) -> None:
         """Replace the text."""
@@ -75,7 +75,7 @@ class Editor:
             await self._typed(event.value)
 
 
-def dress(visit: Visit, editor: ui.codemirror) -> None:
+def apply_theme(visit: Visit, editor: ui.codemirror) -> None:
     """Set the light or dark theme of an editor. If only the browser knows the system's theme, query the browser."""
 
     async def ask() -> None:

@@ -27,7 +27,7 @@ ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm"
 LINES = {"stale": "dashed", "unknown": "dotted"}
 """Line styles of links without new measurements."""
 
-ROOMY = 24
+LABELLED_GATEWAYS = 24
 """Number of gateways from which names are drawn along the radius."""
 
 
@@ -87,7 +87,11 @@ def graph(
                 "links": [_arc(each, scale, words) for each in links],
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 7,
-                "label": {"show": True, "color": "var(--ink)", "fontSize": 12 if len(names) < ROOMY else 10},
+                "label": {
+                    "show": True,
+                    "color": "var(--ink)",
+                    "fontSize": 12 if len(names) < LABELLED_GATEWAYS else 10,
+                },
                 "emphasis": {"focus": "adjacency", "lineStyle": {"width": 4}},
             }
         ],
@@ -105,7 +109,7 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
     x, y, end = sin(angle), -cos(angle), ends.get(name)
     of_cluster = bool(end and end.clusters)
     label: dict[str, Any] = {"position": "right" if x > 0.3 else "left" if x < -0.3 else "bottom" if y > 0 else "top"}
-    if count >= ROOMY:
+    if count >= LABELLED_GATEWAYS:
         degrees = 90 - 360 * at / count
         label = {"position": "right" if x >= 0 else "left", "rotate": degrees if x >= 0 else degrees + 180}
         label |= {"align": "left" if x >= 0 else "right"}
@@ -114,7 +118,7 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
         "x": 100 * x,
         "y": 100 * y,
         "symbol": "roundRect" if of_cluster else "circle",
-        "symbolSize": 18 if count < ROOMY else 9,
+        "symbolSize": 18 if count < LABELLED_GATEWAYS else 9,
         "itemStyle": {"color": "var(--core)" if of_cluster else "var(--memory)"},
         "label": {**label, "width": 70, "overflow": "truncate"},
         "tip": f"<b>{escape(name)}</b><br>{escape(sorts_before(end, words))}",

@@ -169,14 +169,15 @@ class Painter:
         return held.tenant if self.by == TENANT else held.job
 
 
-def still(devices: Sequence[DeviceOut]) -> list[DeviceOut]:
+def without_seconds(devices: Sequence[DeviceOut]) -> list[DeviceOut]:
     """Return devices with the age of measurements in whole minutes, so that equal answers compare equal."""
     return [
-        each.model_copy(update={"used": _still(each.used), "slices": still_slices(each.slices)}) for each in devices
+        each.model_copy(update={"used": _still(each.used), "slices": slices_without_seconds(each.slices)})
+        for each in devices
     ]
 
 
-def still_slices(slices: Sequence[Held]) -> list[Held]:
+def slices_without_seconds(slices: Sequence[Held]) -> list[Held]:
     """Return slices with the age of measurements in whole minutes."""
     return [each.model_copy(update={"used": _still(each.used)}) if each.used else each for each in slices]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seaway.application.control.rejections import Refusals, somewhere
+from seaway.application.control.rejections import Refusals, any_node_fits
 from seaway.application.control.reports import Observation
 from seaway.application.ports.backend import Changes
 from seaway.domain.cluster import Fleet
@@ -96,7 +96,7 @@ def test_only_what_is_open_and_allowed_is_somewhere_to_go() -> None:
     """Closed nodes, nodes excluded by rules, and nodes without a free device do not count as other places."""
     parts = fleet(cluster(node(gpu(uuid="GPU-1")), name="alpha"), cluster(node(gpu(), ready=False), name="beta"))
     snapshot = Snapshot(parts)
-    assert somewhere(ONE_GPU, snapshot)
-    assert not somewhere(job(gpus=1, clusters={"beta"}).demand, snapshot)
-    assert not somewhere(job(gpus=1, avoid_uuids={"GPU-1"}).demand, snapshot)
-    assert somewhere(job(cpu_milli=1, avoid_uuids={"GPU-1"}).demand, snapshot)
+    assert any_node_fits(ONE_GPU, snapshot)
+    assert not any_node_fits(job(gpus=1, clusters={"beta"}).demand, snapshot)
+    assert not any_node_fits(job(gpus=1, avoid_uuids={"GPU-1"}).demand, snapshot)
+    assert any_node_fits(job(cpu_milli=1, avoid_uuids={"GPU-1"}).demand, snapshot)

@@ -94,7 +94,7 @@ def test_a_gateway_that_comes_later_is_looked_at_within_a_period() -> None:
 
 
 def test_one_that_is_configured_again_is_not_stored_waiting_for_what_it_was() -> None:
-    """A user who mends an address need not wait for ten periods."""
+    """A user who corrects an address need not wait for ten periods."""
     world = World(gateway("a", "http://wrong/"))
     world.sees["a"] = UNREACHABLE
     world.watch.look()

@@ -81,7 +81,7 @@ class Wait(Enum):
     """Nothing. The replica never starts, but holds its devices."""
 
 
-STUCK = frozenset({Wait.USER_FIX, Wait.NEVER_STARTS})
+UNSTARTABLE = frozenset({Wait.USER_FIX, Wait.NEVER_STARTS})
 """Waits of pods that are bound to a node and therefore hold devices, regardless of their reported state."""
 
 NODE_WAITS = frozenset({Wait.NODE, Wait.PREEMPTION})

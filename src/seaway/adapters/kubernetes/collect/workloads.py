@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.owned import attempt_of
-from seaway.adapters.kubernetes.collect.pod_status import STUCK, PodState, Wait
+from seaway.adapters.kubernetes.collect.pod_status import UNSTARTABLE, PodState, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
@@ -64,7 +64,7 @@ HELD = frozenset({"Suspended", "RayClusterSuspended"})
 END = frozenset({"Failed", "FailureTarget"})
 """Conditions of permanently failed workloads. A Job has the second one while its pods are terminating."""
 
-LOST = "BackoffLimitExceeded"
+RETRIES_EXHAUSTED = "BackoffLimitExceeded"
 """Reason of a failed Job without retries: one of its pods failed or was deleted."""
 
 RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
@@ -155,7 +155,7 @@ def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
     failed = next((true[each] for each in sorted(END & true.keys())), None)
     if failed is None:
         return None
-    cause = Cause.INFRASTRUCTURE if failed.reason == LOST else Cause.WORKLOAD
+    cause = Cause.INFRASTRUCTURE if failed.reason == RETRIES_EXHAUSTED else Cause.WORKLOAD
     return PodState(WorkloadPhase.FAILED, f"its pods are gone: {_condition_text(failed)}", cause)
 
 
@@ -190,7 +190,7 @@ def _condition_text(condition: Condition) -> str:
 
 
 STARTED = frozenset({WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED})
-NOT_YET = PodState(WorkloadPhase.STARTING)
+STARTING = PodState(WorkloadPhase.STARTING)
 RUNS = PodState(WorkloadPhase.RUNNING)
 
 
@@ -277,9 +277,9 @@ def _replica_state(
         if pod and pod.deleting and not pod.holds_resources:  # deleted after the end; its state adds nothing
             return workload.ended
     if pod is None or pod.state is None:
-        return PodState(WorkloadPhase.STARTING, workload.rejection) if workload and workload.rejection else NOT_YET
+        return PodState(WorkloadPhase.STARTING, workload.rejection) if workload and workload.rejection else STARTING
     if pod.state.wait is Wait.SCHEDULER:
-        return pod.state if pod.uid in persistent_waits else NOT_YET
+        return pod.state if pod.uid in persistent_waits else STARTING
     if pod.uid in persistent_waits:
         return PodState(WorkloadPhase.FAILED, pod.state.reason, persistent_waits[pod.uid])
     return pod.state
@@ -303,7 +303,7 @@ def _status(replica: int, pod: PodSummary | None, verdict: PodState) -> ReplicaS
     if pod is None:
         return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
     taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
-    stuck = pod.state is not None and pod.state.wait in STUCK  # it holds its devices in any state
+    stuck = pod.state is not None and pod.state.wait in UNSTARTABLE  # it holds its devices in any state
     return ReplicaStatus(replica, WorkloadPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
 
 

@@ -88,7 +88,7 @@ def _element(raw: msgspec.Raw) -> object:
         return None
 
 
-def truth(text: str, what: str) -> bool:
+def parse_bool(text: str, what: str) -> bool:
     """Parse a boolean as Go does.
 
     Raises
@@ -165,6 +165,6 @@ def _line_entry(at: int, fields: list[str]) -> Entry:
         bounded_text(fields[3], "devcore"),
         fields[4],
         max(bounded_text(fields[5], "numa", least=-1), 0),
-        truth(fields[6], "health"),
+        parse_bool(fields[6], "health"),
         fields[8] if len(fields) == 9 else HAMI_CORE,
     )

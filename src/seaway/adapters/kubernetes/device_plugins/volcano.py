@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seaway.adapters.kubernetes.device_plugins.findings import Findings, bounded_text, named, not_served, unhealthy
-from seaway.adapters.kubernetes.device_plugins.registers import HAMI_CORE, Entry, truth
+from seaway.adapters.kubernetes.device_plugins.registers import HAMI_CORE, Entry, parse_bool
 from seaway.adapters.kubernetes.device_plugins.resources import Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import nvidia_model
 from seaway.adapters.kubernetes.device_plugins.views import (
@@ -85,7 +85,7 @@ def _entry(at: int, fields: list[str]) -> Entry:
         100,
         fields[3],
         0,
-        truth(fields[4], "health"),
+        parse_bool(fields[4], "health"),
         fields[5] if len(fields) == 6 else HAMI_CORE,
     )
 

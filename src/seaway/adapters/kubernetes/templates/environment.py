@@ -38,7 +38,7 @@ _AMONG = frozenset({"CUDA", "HIP", "MUSA", "MACA", "TOPS", "XPU", "MLU", "ASCEND
 _OPENS = "it opens further devices of the node to a container"
 _LIMITS = "it sets what of a device a container may use"
 _UNLIMITED = "it lifts the limits of a share"
-_BESIDE = "it controls the isolation of the users of a device"
+_ISOLATION_CONTROL = "it controls the isolation of the users of a device"
 
 _NAMES = {
     "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container partition devices of the node",
@@ -48,13 +48,13 @@ _NAMES = {
     "NVIDIA_MOFED": _OPENS,
     "NVIDIA_GDRCOPY": _OPENS,
     "NVIDIA_NVSWITCH": _OPENS,
-    "CUDA_MPS_PIPE_DIRECTORY": _BESIDE,
+    "CUDA_MPS_PIPE_DIRECTORY": _ISOLATION_CONTROL,
     "CUDA_DISABLE_CONTROL": _UNLIMITED,
     "GPU_CORE_UTILIZATION_POLICY": _UNLIMITED,
     "ACTIVE_OOM_KILLER": _UNLIMITED,
     "CUDA_REDIRECT": _UNLIMITED,
     "CUDA_OVERSUBSCRIBE": _LIMITS,
-    "CUDA_TASK_PRIORITY": _BESIDE,
+    "CUDA_TASK_PRIORITY": _ISOLATION_CONTROL,
     "LD_AUDIT": "HAMi's limits of AMD's devices are loaded by it",
     "HSA_CU_MASK": _LIMITS,
     "HIP_DEVICE_MEMORY_LIMIT": _LIMITS,
@@ -63,8 +63,8 @@ _NAMES = {
     "ASCEND_VNPU_SPECS": _LIMITS,
     "NPU_MEM_QUOTA": _LIMITS,
     "NPU_PRIORITY": _LIMITS,
-    "NPU_GLOBAL_SHM_PATH": _BESIDE,
-    "NPU_LOCAL_SHM_PATH": _BESIDE,
+    "NPU_GLOBAL_SHM_PATH": _ISOLATION_CONTROL,
+    "NPU_LOCAL_SHM_PATH": _ISOLATION_CONTROL,
     "VIRTUAL_DEVICES": _LIMITS,
     "IX_REPLICA_DEVICES": _LIMITS,
 }

@@ -132,7 +132,7 @@ MAX_NUMBERS = 100_000
 """Maximum number of replicas of a job."""
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_STRANGE = re.compile(r"[^a-z0-9]+")
+_NOT_ALLOWED = re.compile(r"[^a-z0-9]+")
 
 
 def digest(what: object) -> str:
@@ -196,5 +196,5 @@ def _fitting(name: str, most: int) -> str:
     """Return a DNS label. Shorten names that do not fit, and add a digest."""
     if len(name) <= most and _LABEL.fullmatch(name):
         return name
-    plain = _STRANGE.sub("-", name.lower()).strip("-")[: most - DIGEST_LENGTH - 1].strip("-")
+    plain = _NOT_ALLOWED.sub("-", name.lower()).strip("-")[: most - DIGEST_LENGTH - 1].strip("-")
     return f"{plain}-{digest(name)}"

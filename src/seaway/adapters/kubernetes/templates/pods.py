@@ -265,7 +265,7 @@ MAIN = "main"
 """Name of the container that gets a replica's resources. Without this container, the first container gets them."""
 
 
-def graft(body: dict[str, Any], at: Path, context: Context, group: Group) -> PodTemplate:
+def pin_pod_template(body: dict[str, Any], at: Path, context: Context, group: Group) -> PodTemplate:
     """Add labels, resources and pins to the pod template of a custom workload.
 
     Keep the template's own fields, with these exceptions: Seaway's labels and resources replace equal ones. Node labels

@@ -57,12 +57,12 @@ def _template(context: Context, group: Group) -> PodTemplate:
         role=group.role.lower(),
         ports=group.role == MASTER,
         shared_memory=True,
-        fields=_evenly(context, group),
+        fields=_equal_spread(context, group),
     )
     return pod_template(context, group, pod, ("spec", "pytorchReplicaSpecs", group.role, "template"))
 
 
-def _evenly(context: Context, group: Group) -> dict[str, Any]:
+def _equal_spread(context: Context, group: Group) -> dict[str, Any]:
     """Return a constraint for equal numbers of pods on each node, if the plan has equal numbers."""
     each = Counter(placement.node for placement in group.placements)
     if len(each) < 2 or len(set(each.values())) > 1:

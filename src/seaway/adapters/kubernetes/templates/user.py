@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
-from seaway.adapters.kubernetes.templates.pods import graft
+from seaway.adapters.kubernetes.templates.pods import pin_pod_template
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import (
     ANNOTATIONS,
@@ -44,7 +44,7 @@ _POD_TEMPLATES: Mapping[str, Path] = {
 _EVERYWHERE = frozenset({"", "apps", "batch", "networking.k8s.io", "policy"})
 """API groups that every cluster has."""
 
-_STAYS = frozenset(
+_RESTARTING = frozenset(
     {"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"}
 )
 """Kinds whose pods run until they are stopped, by default."""
@@ -105,7 +105,7 @@ class UserTemplate:
         body = fill(self.manifests[place], known)
         _require_safe(self.name, place, body, rules)
         of_part = place == self.workload or context.name(group.digest) in body["metadata"]["name"]
-        template = graft(body, self.pods, context, group) if place == self.workload else None
+        template = pin_pod_template(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
         if template is None:
             del body["metadata"]["annotations"][REPLICAS]  # it runs no replica
@@ -147,7 +147,7 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
     says = found.manifests[workload]
-    restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _STAYS), _flag(says, SINGLE_CLUSTER)
+    restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _RESTARTING), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     return Template(name, purpose[:200], found.render, requires, needs, together, restarts, writes=writes)
 
@@ -225,16 +225,16 @@ def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     """Yield the errors of annotations with invalid values."""
     for key in (RESTARTS, SINGLE_CLUSTER):
         path = ("metadata", "annotations", key)
-        if find(manifest, path) not in (None, *_TRUTH):
+        if find(manifest, path) not in (None, *_BOOLEANS):
             yield RejectedError('must be "true" or "false"', where=Pin(path, None).pointer)
 
 
 def _flag(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:
     said = find(manifest, ("metadata", "annotations", key))
-    return otherwise if said is None else _TRUTH[said]
+    return otherwise if said is None else _BOOLEANS[said]
 
 
-_TRUTH = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 _MERGED: tuple[Path, ...] = (
     ("metadata",),
     ("metadata", "labels"),

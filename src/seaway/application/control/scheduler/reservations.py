@@ -24,7 +24,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-FOREVER_NS = 2**62
+NEVER_NS = 2**62
 NS_PER_S = 1_000_000_000
 
 INFEASIBLE_NS = 60_000_000_000
@@ -93,7 +93,7 @@ class Reservations:
         self._is_infeasible.clear()
         self._snapshot = self._state.fleet.snapshot
 
-    def fulfil(self, job_id: str) -> None:
+    def release_placed(self, job_id: str) -> None:
         """Release the reservation of a placed job."""
         for queue, reservation in list(self._made.items()):
             if reservation.entry.record.id == job_id:
@@ -111,10 +111,10 @@ class Reservations:
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
                 self._is_infeasible[reservation.entry.kind] = now_ns + self._hold_ns()
                 self._lift(queue)
-            elif not self._holds_good(reservation, now_ns) or self._is_behind(reservation.entry):
+            elif not self._is_valid(reservation, now_ns) or self._is_behind(reservation.entry):
                 self._lift(queue)
 
-    def _holds_good(self, reservation: Reservation, now_ns: int) -> bool:
+    def _is_valid(self, reservation: Reservation, now_ns: int) -> bool:
         """Report whether the job still waits, the reservation is in time, and its nodes still accept work."""
         retained, snapshot = reservation.entry, self._state.fleet.snapshot
         waits = self._state.waiting.get(retained.record.id)
@@ -180,7 +180,7 @@ class Reservations:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""
         copy = self._state.fleet.snapshot.copy()
         self._looked_at += 1
-        placements, starts_ns = self._foresee(copy, entry)
+        placements, starts_ns = self._project(copy, entry)
         if not placements:
             self._is_infeasible[entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
@@ -196,7 +196,7 @@ class Reservations:
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
-    def _foresee(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
+    def _project(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """End running jobs on a copy, in steps of doubling size, until the job fits."""
         ends = self._ends()
         at, step, latest = 0, 1, 0
@@ -210,7 +210,7 @@ class Reservations:
             at, step = at + step, step * 2
             plan = decide(copy, queue, self._profile(entry.queue), overdue={0}, dry_run=True)
             if plan.jobs_placed[0]:
-                return tuple(plan.placements()), None if latest >= FOREVER_NS else latest
+                return tuple(plan.placements()), None if latest >= NEVER_NS else latest
             copy.release(plan.decisions, plan.slices, plan.rows_of(0))
         return (), None
 
@@ -230,7 +230,7 @@ class Reservations:
                 ran_ns = wall_ns - (attempt.running_ns or wall_ns)
                 ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
             elif not attempt.spec.restarts:
-                ends.append((FOREVER_NS + attempt.created_ns // NS_PER_S, key))
+                ends.append((NEVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:

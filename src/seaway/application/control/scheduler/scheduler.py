@@ -101,7 +101,7 @@ class _Learnt:
     With `by_rules`, only the filter rules decide whether a job fits.
     """
 
-    lesson: int
+    mix_version: int
     renewals: int
     profile: Profile
     by_rules: bool
@@ -184,13 +184,13 @@ class Scheduler:
         return known.policy if known else DEFAULT_POLICY
 
     def _learnt(self, name: str) -> _Learnt:
-        lesson = self._state.taken_in // MIN_TO_LEARN
-        lesson = 0 if not lesson else lesson.bit_length()
+        mix_version = self._state.taken_in // MIN_TO_LEARN
+        mix_version = 0 if not mix_version else mix_version.bit_length()
         known, renewals = self._profiles.get(name), self._renewals[name]
-        if known is None or (known.lesson, known.renewals) != (lesson, renewals):
+        if known is None or (known.mix_version, known.renewals) != (mix_version, renewals):
             profile = self._made_or_fallback(name)
             known = self._profiles[name] = _Learnt(
-                lesson, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
+                mix_version, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
             )
         return known
 
@@ -318,7 +318,7 @@ class Scheduler:
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
                 self.tally.placed[decision.attempt.policy] += 1
-                self.reservations.fulfil(decision.job.id)
+                self.reservations.release_placed(decision.job.id)
                 self._refusals.pop(decision.job.id, None)
             else:
                 self.tally.conflicts += 1
@@ -334,7 +334,10 @@ class Scheduler:
         changes = []
         for each in self._state.waiting.fresh(2 * self._state.settings.batch_size):
             reason = (
-                self._state.adrift(each.record) or self.unready(each.queue) or self.deferral.why(each.kind) or NO_PLACE
+                self._state.missing_queue_or_pool(each.record)
+                or self.unready(each.queue)
+                or self.deferral.why(each.kind)
+                or NO_PLACE
             )
             if each.record.state is JobState.QUEUED:
                 changes.append(blocked(each.record, reason, ACTOR, now_ns))
@@ -383,7 +386,7 @@ class Scheduler:
             noted = self._score_recorder.open(snapshot, queue, allocated, profile) if placed_jobs.any() else None
         self.tally.decided += len(batch)
         fits = placed_jobs.tolist()
-        sure = _sure(fits, allocated)
+        sure = _certain_rejections(fits, allocated)
         head = self.reservations.head_of(
             batch[:sure], [fit or j in plan.deferred for j, fit in zip(number, fits, strict=True)]
         )
@@ -532,7 +535,7 @@ class Refused:
             self._infeasible_by_all.clear()
 
 
-def _sure(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
+def _certain_rejections(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
     """Return the number of leading jobs of a batch whose rejection is certain.
 
     A job that turns out not to fit may hold capacity temporarily. Later jobs may be rejected only for lack of it.

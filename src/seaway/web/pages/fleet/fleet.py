@@ -16,7 +16,7 @@ from seaway.web.fragment import Fragment, once, written
 from seaway.web.latest import Latest
 from seaway.web.pages.fleet.filter import FIELDS, FleetBar, is_meant, wanted_of
 from seaway.web.parts.cordon import Closing, on_act
-from seaway.web.parts.slices import JOB, TENANT, Painter, painter, still, still_slices
+from seaway.web.parts.slices import JOB, TENANT, Painter, painter, slices_without_seconds, without_seconds
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -95,7 +95,9 @@ class CardList:
     def show(self, page: Any, _: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a DevicePage
         """Show a page of devices."""
         words = self._words
-        drawn = once(("cards", words.language, by), [page], lambda: _draw_cards(still(page.devices), by, words))
+        drawn = once(
+            ("cards", words.language, by), [page], lambda: _draw_cards(without_seconds(page.devices), by, words)
+        )
         self._table.put(drawn.pieces[0])
         return drawn.shown
 
@@ -111,13 +113,15 @@ class SliceList:
     def show(self, page: Any, _: FleetFilter, by: str) -> Shown:  # noqa: ANN401  # a SlicePage
         """Show a page of slices."""
         words = self._words
-        drawn = once(("slices", words.language, by), [page], lambda: _draw_slices(still_slices(page.slices), by, words))
+        drawn = once(
+            ("slices", words.language, by), [page], lambda: _draw_slices(slices_without_seconds(page.slices), by, words)
+        )
         self._table.put(drawn.pieces[0])
         return drawn.shown
 
 
 def _draw_nodes(shown_nodes: Sequence[NodeOut], wanted: FleetFilter, by: str, words: Words) -> Drawn:
-    nodes = [each.model_copy(update={"devices": still(each.devices)}) for each in shown_nodes]
+    nodes = [each.model_copy(update={"devices": without_seconds(each.devices)}) for each in shown_nodes]
     devices = [device for node in nodes for device in node.devices]
     paint = painter(words, by, _slices(devices))
     return Drawn([_node(each, wanted, paint) for each in nodes], Shown(len(nodes), _legend(paint, devices)))

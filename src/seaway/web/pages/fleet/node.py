@@ -8,7 +8,7 @@ from seaway.client.calls import fleet
 from seaway.domain.errors import UnknownError
 from seaway.web.fragment import Fragment
 from seaway.web.parts.cordon import Closing
-from seaway.web.parts.slices import JOB, painter, still
+from seaway.web.parts.slices import JOB, painter, without_seconds
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def build(visit: Visit) -> None:
             head.show(node=None, cluster=cluster, name=name)
             closing.show(cluster, name, None, "", there=False)
             return
-        node = page.nodes[0].model_copy(update={"devices": still(page.nodes[0].devices)})
+        node = page.nodes[0].model_copy(update={"devices": without_seconds(page.nodes[0].devices)})
         slices = [held for device in node.devices for held in device.slices]
         paint = painter(words, JOB, slices)
         head.show(node=node, cluster=cluster, name=name)

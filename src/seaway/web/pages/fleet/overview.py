@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
-SELDOM_S = 3.0
+SLOW_REFRESH_S = 3.0
 """Interval of queries for agents and alerts in seconds. They change every few seconds."""
 
 FRESH_S = 5
@@ -77,8 +77,8 @@ async def build(visit: Visit) -> None:
 
     await visit.follow(fleet.clusters(), on_clusters)
     await visit.follow(jobs.count(), on_jobs)
-    await visit.follow(network.agents(), on_agents, SELDOM_S)
-    await visit.follow(service.alerts(), on_wrong, SELDOM_S)
+    await visit.follow(network.agents(), on_agents, SLOW_REFRESH_S)
+    await visit.follow(service.alerts(), on_wrong, SLOW_REFRESH_S)
 
 
 def _states(count: JobCount) -> dict[str, object]:

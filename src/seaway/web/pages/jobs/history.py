@@ -15,8 +15,8 @@ from seaway.web.job_document import written
 from seaway.web.latest import Turn
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.editor import dress
-from seaway.web.reasons import by_cluster, mends, steps
+from seaway.web.parts.editor import apply_theme
+from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Why(Tab):
         self._shown.show(
             reason=reason,
             clusters=by_cluster(explained, self.nodes) if explained else [],
-            mends=list(mends(explained.remedies)) if explained else [],
+            remedies=list(remedy_texts(explained.remedies)) if explained else [],
             plugins=list(explained.candidates[0].scores) if explained and explained.candidates else [],
         )
 
@@ -156,7 +156,7 @@ class Manifests(Tab):
             self._copy.props("flat dense no-caps")
         self._view = ui.codemirror(language="YAML", indent="  ").classes("manifest")
         self._view.props("readonly").disable()
-        dress(self.visit, self._view)
+        apply_theme(self.visit, self._view)
 
     async def look(self, turn: Turn) -> None:
         """Fetch the manifests. They change only with the attempt, and `callback` then opens the tab again."""

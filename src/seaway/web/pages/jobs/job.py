@@ -14,7 +14,7 @@ from seaway.client.call import Call
 from seaway.client.calls import fleet, jobs
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.web.drafts import keeping
+from seaway.web.drafts import store_script
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import written
 from seaway.web.latest import Latest
@@ -142,7 +142,7 @@ class Actions:
 
     def _again(self) -> None:
         if self._gone:  # the API no longer has the job, so it becomes a draft
-            ui.run_javascript(keeping(self._visit.who, written(self._job.spec)))
+            ui.run_javascript(store_script(self._visit.who, written(self._job.spec)))
             ui.navigate.to("/submit")
         else:
             ui.navigate.to(f"/submit?from={quote(self._job.id)}")

@@ -12,14 +12,14 @@ from nicegui.events import GenericEventArguments
 from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.web.drafts import FOUND, keeping, telling
+from seaway.web.drafts import FOUND, load_script, store_script
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import LARGEST, field_of, typed
 from seaway.web.latest import Latest, Turn
 from seaway.web.pages.jobs.job_form import Behind, Choices, JobDraft, JobForm
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
-from seaway.web.reasons import by_cluster, mends
+from seaway.web.reasons import by_cluster, remedy_texts
 from seaway.web.visit import Visit
 from seaway.web.words import count
 
@@ -101,7 +101,7 @@ class _Submit:
         else:
             self._offer_form()
             ui.on(FOUND, self._found)
-            visit.client.run_javascript(telling(visit.who))
+            visit.client.run_javascript(load_script(visit.who))
 
     async def _choices(self) -> Choices:
         visit = self.visit
@@ -128,7 +128,7 @@ class _Submit:
         await self._ask(self._latest.begin())
 
     def _keep_draft(self, text: str) -> None:
-        self.visit.client.run_javascript(keeping(self.visit.who, text))
+        self.visit.client.run_javascript(store_script(self.visit.who, text))
 
     # Input
 
@@ -261,7 +261,7 @@ class _Submit:
             asks=bool((self._draft.document or {}).get("resources")),
             most_room=MAX_ROOM,
             clusters=by_cluster(explained, self._nodes) if explained else [],
-            mends=list(mends(explained.remedies)) if explained else [],
+            remedies=list(remedy_texts(explained.remedies)) if explained else [],
         )
 
     # Errors

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seaway.wire.policies import CurvePointOut, TrainedOut
 
 
-SELDOM_S = 3.0
+SLOW_REFRESH_S = 3.0
 
 FIGURES = ("right", "ratio", "fragmentation", "gpu_load_variance", "gpu_memory_pct", "p99_us")
 """Columns of the table, in addition to placed jobs, which have bars."""
@@ -39,7 +39,7 @@ class EvaluationPanel:
 
     async def begin(self) -> None:
         """Follow the stored evaluations, and show the evaluation in the address."""
-        await self._visit.follow(policies.evaluations(), self._received, SELDOM_S)
+        await self._visit.follow(policies.evaluations(), self._received, SLOW_REFRESH_S)
 
     async def _received(self, value: EvaluationList) -> None:
         self._stored = value.evaluations

@@ -201,7 +201,7 @@ def bars(found: Sequence[Outcome]) -> Iterator[dict[str, object]]:
         }
 
 
-SELDOM_S = 3.0
+SLOW_REFRESH_S = 3.0
 
 DEFAULT = "default"
 """Queue that always exists."""
@@ -213,15 +213,15 @@ MAX_SHADOWS = 1000
 async def build(visit: Visit) -> None:
     """Build the page."""
     page = _Policies(visit)
-    await visit.follow(policies.policies(), page.on_policies, SELDOM_S)
-    await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
+    await visit.follow(policies.policies(), page.on_policies, SLOW_REFRESH_S)
+    await visit.follow(tenancy.queues(), page.on_queues, SLOW_REFRESH_S)
     wanted = visit.query.get("policy", "")
     await page.look(wanted)
     if wanted and wanted not in [each.name for each in page.policies]:
         page.show_missing(visit.words("Policy {policy} not found.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
-        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SELDOM_S)
+        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SLOW_REFRESH_S)
         page.comparison.offer([each.name for each in page.policies], {each.policy for each in page.queues})
 
 

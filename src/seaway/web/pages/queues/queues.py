@@ -217,18 +217,18 @@ def _with_none(tenants: Iterable[TenantOut], none: str) -> dict[str, str]:
     return {"": none, **{each.name: each.name for each in tenants}}
 
 
-SELDOM_S = 2.0
+SLOW_REFRESH_S = 2.0
 """Interval of queries for queues, pools, tenants and their use, in seconds."""
 
 
 async def build(visit: Visit) -> None:
     """Build the page."""
     page = _Queues(visit)
-    await visit.follow(tenancy.queues(), page.on_queues, SELDOM_S)
-    await visit.follow(tenancy.pools(), page.on_pools, SELDOM_S)
-    await visit.follow(tenancy.tenants(), page.on_tenants, SELDOM_S)
-    await visit.follow(fleet.clusters(), page.on_clusters, SELDOM_S)
-    await visit.follow(tenancy.queue_usage(), page.on_uses, SELDOM_S)
+    await visit.follow(tenancy.queues(), page.on_queues, SLOW_REFRESH_S)
+    await visit.follow(tenancy.pools(), page.on_pools, SLOW_REFRESH_S)
+    await visit.follow(tenancy.tenants(), page.on_tenants, SLOW_REFRESH_S)
+    await visit.follow(fleet.clusters(), page.on_clusters, SLOW_REFRESH_S)
+    await visit.follow(tenancy.queue_usage(), page.on_uses, SLOW_REFRESH_S)
     page.begin()
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")

@@ -31,7 +31,7 @@ def test_nothing_is_stored_from_then_on() -> None:
     store, called, doubts = MemoryStore(), [], []
     writer = Writer(store)
     store.lead("first")
-    writer.on_deposed(lambda: called.append(1))
+    writer.on_superseded(lambda: called.append(1))
     writer.listen(lambda _: None, lambda: doubts.append(1))
     MemoryStore(store.database).lead("second")
     with pytest.raises(UnavailableError, match="another process writes now"):
@@ -44,7 +44,7 @@ def test_nothing_is_stored_from_then_on() -> None:
         asyncio.run(writer.stored_soon(CHANGE))
     writer.stop()
     assert (called, doubts, store.cordons()) == ([1], [], [])
-    writer.on_deposed(lambda: called.append(2))
+    writer.on_superseded(lambda: called.append(2))
     assert called == [1, 2]
 
 
@@ -77,7 +77,7 @@ def test_threads_end_by_themselves() -> None:
     threads = Threads(clock, Random(1), stale_after_s=0.3)
     controller = Controller(store, writer, clusters, threads, make_policy, clock, ControlSettings(poll_interval_s=0.05))
     threads.on_report = controller.wake
-    writer.on_deposed(done.set)
+    writer.on_superseded(done.set)
     before = set(threading.enumerate())
     writer.start()
     controller.start()
