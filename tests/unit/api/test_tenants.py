@@ -85,7 +85,7 @@ async def test_who_has_to_be_thought_about_holds_up_no_one(rig: Rig, monkeypatch
         go_on.wait(10)
         return judge(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rig.plane.admission, "_judge", slow)
+    monkeypatch.setattr(rig.plane.admission, "_infeasibility", slow)
     async with rig.client("user") as client, anyio.create_task_group() as group:
 
         async def ask() -> None:

@@ -160,7 +160,7 @@ async def test_a_page_whose_browser_never_connects_is_let_go(rig: Rig, monkeypat
     """Anyone who fetches pages as a program does leaves nothing behind; one that has connected stays."""
     stays = await page_of(rig, "viewer")
     await stays.handle_handshake("1", "tab", None, "document", None)
-    monkeypatch.setattr(tabs, "UNSEEN_S", 0.01)
+    monkeypatch.setattr(tabs, "HIDDEN_S", 0.01)
     assert (await ask(rig, "GET", "/jobs", cookie=cookie(rig, "viewer"))).status_code == 200
     async with asyncio.timeout(5):
         while len(Client.instances) > 1:

@@ -47,11 +47,11 @@ def test_json_of_v2_8_lists_cards() -> None:
 
 
 @pytest.mark.parametrize("beside", [{"id": C, "numa": -1}, {"id": C, "index": None}, {"id": "GPU ü"}, "card", 3, None])
-def test_a_card_is_read_the_same_whatever_is_beside_it(right_aligned: object) -> None:
+def test_a_card_is_read_the_same_whatever_is_beside_it(beside: object) -> None:
     """Usual cards are decoded together, and one by one beside an unusual card; the result is the same."""
     cards = [*CARDS, MIG_CARD | {"id": "GPU-mig"}]
     alone = registered(json.dumps(cards)).node.devices
-    assert registered(json.dumps([*cards, right_aligned])).node.devices[: len(alone)] == alone
+    assert registered(json.dumps([*cards, beside])).node.devices[: len(alone)] == alone
     assert len(alone) == len(cards)
 
 
