@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from seaway.cli.main import main
-from tests.integration.test_api_server import Served, serving
+from tests.integration.served import Served, serving
 
 ROUND_S = 0.005
 """Pause between two cycles of the control loop, so that requests are served."""

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from seaway.adapters.privileges import Status, find_account, held_capabilities, read_status
-from tests.integration.test_api_server import Served, serving
+from tests.integration.served import Served, serving
 from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from schemathesis.core.result import Ok
 from seaway.api.http.routes import ROLE
 from seaway.application.login_limit import WINDOW_S
 from seaway.application.records import Role
-from tests.integration.test_api_server import Served, serving
+from tests.integration.served import Served, serving
 from tests.unit.api.rig import JOB
 
 pytestmark = pytest.mark.slow

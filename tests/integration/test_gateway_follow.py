@@ -21,7 +21,7 @@ from seaway.steering.state import desired
 from seaway.wire.network_in import network_text
 from tests.fakes.gateways import make_network, make_path
 from tests.integration.gateway_world import World
-from tests.integration.test_api_server import Served, serving
+from tests.integration.served import Served, serving
 from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.client.sync import Client
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnknownError
-from tests.integration.test_api_server import TIMEOUT_S, Served, serving
+from tests.integration.served import TIMEOUT_S, Served, serving
 from tests.unit.api.rig import JOB
 
 pytestmark = pytest.mark.slow

@@ -28,6 +28,7 @@ from seaway.api import (
     whatif,
 )
 from seaway.api.http import health
+from seaway.api.http.connections import Connections
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
 from seaway.api.http.openapi import describe, page
@@ -82,6 +83,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     )
     app.state.pipeline = pipeline
     app.state.meter = meter
+    app.state.connections = Connections()  # a server replaces it by its own
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
         app.add_exception_handler(kind, answer_http)

@@ -218,4 +218,7 @@ async def _own(request: Request) -> bytes:
     pipeline, meter = pipeline_of(request), request.app.state.meter
     assert isinstance(meter, Meter)
     listeners, by_queue = len(request.app.state.hub), not caller_of(request).tenant
-    return await pipeline.threads.read(meter.text, pipeline.plane, pipeline.audit, listeners, by_queue=by_queue)
+    connections = request.app.state.connections
+    return await pipeline.threads.read(
+        meter.text, pipeline.plane, pipeline.audit, listeners, connections, by_queue=by_queue
+    )

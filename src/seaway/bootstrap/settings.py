@@ -57,6 +57,12 @@ class ServerSettings:
     """
     body_limit_bytes: int = 1_048_576
     """Maximum size of a request body, bytes."""
+    max_connections: int = 8192
+    """Maximum number of open connections; less if the process may open fewer files. A new connection replaces the
+    oldest one without a request. If all have requests, the new one is closed.
+    """
+    max_connections_per_address: int = 1024
+    """The same for one address, or one IPv6 network of 64 bits. Does not apply to trusted proxies."""
     web: bool = True
     """Serve the web pages in addition to the API."""
     public_url: str = ""
@@ -479,6 +485,11 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 2**53:
                 problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {name}"))
     control = settings.control
+    problems += [
+        RejectedError("must be more than 0", where=f"[server] {name}")
+        for name in ("max_connections", "max_connections_per_address")
+        if not getattr(settings.server, name)
+    ]
     problems += [
         RejectedError("must be more than 0", where=f"[control] {name}")
         for name in (

@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from seaway.api.http.connections import BoundedServer, Connections
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, problem
 from seaway.api.http.routes import operation, router
@@ -126,7 +127,7 @@ class Standby:
             ssl_certfile=settings.tls_certificate if tls else None,
             ssl_keyfile=settings.tls_key if tls else None,
         )
-        self._server = uvicorn.Server(config)
+        self._server = BoundedServer(config, Connections())
         self._thread: threading.Thread | None = None
 
     def start(self, listener: socket.socket) -> None:

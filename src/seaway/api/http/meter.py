@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from seaway import __version__
+from seaway.api.http.connections import REASONS, Connections
 from seaway.api.metric_families import NetworkMetrics, counter_by, gauge_by, gauge_by_cluster, timed_by
 from seaway.application.audit import AuditLog
 from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
@@ -37,10 +38,18 @@ class LoopMetrics(Collector):
         Waiting jobs by rule; None if the caller may not see all jobs.
     """
 
-    def __init__(self, figures: Figures, audit: AuditLog, listeners: int, waiting_rules: dict[str, int] | None) -> None:
+    def __init__(
+        self,
+        figures: Figures,
+        audit: AuditLog,
+        listeners: int,
+        connections: Connections,
+        waiting_rules: dict[str, int] | None,
+    ) -> None:
         self._figures = figures
         self._audit = audit
         self._listeners = listeners
+        self._connections = connections
         self._waiting_rules = waiting_rules
 
     def collect(self) -> Iterator[Metric]:
@@ -63,6 +72,13 @@ class LoopMetrics(Collector):
                 "seaway_audit_dropped", "Audit entries dropped because the queue was full.", self._audit.dropped
             )
             yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._listeners)
+            yield GaugeMetricFamily("seaway_connections", "Open connections to the server.", len(self._connections))
+            yield counter_by(
+                "seaway_connections_closed",
+                "Connections closed because of a limit, by reason.",
+                ["reason"],
+                {(reason,): self._connections.closed[reason] for reason in REASONS},
+            )
 
 
 def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
@@ -231,7 +247,9 @@ class Meter:
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
         self.queries = Tally("seaway_page_api_request", "API requests of pages", "operation", self._registry)
 
-    def text(self, plane: ControlPlane, audit: AuditLog, listeners: int, *, by_queue: bool) -> bytes:
+    def text(
+        self, plane: ControlPlane, audit: AuditLog, listeners: int, connections: Connections, *, by_queue: bool
+    ) -> bytes:
         """Return all metrics.
 
         Parameters
@@ -241,7 +259,7 @@ class Meter:
         """
         registry, overview = CollectorRegistry(), plane.overview
         rules = overview.waiting_rules() if by_queue else None
-        registry.register(LoopMetrics(overview.figures(), audit, listeners, rules))
+        registry.register(LoopMetrics(overview.figures(), audit, listeners, connections, rules))
         registry.register(NetworkMetrics(overview, plane.network.agents))
         if by_queue:
             registry.register(_Trained(overview.policy_counts()))

@@ -42,10 +42,12 @@ TITLES = {
     409: "Conflict",
     412: "Precondition failed",
     413: "Content too large",
+    414: "URI too long",
     415: "Unsupported media type",
     422: "Unprocessable content",
     428: "Precondition required",
     429: "Too many requests",
+    431: "Request header fields too large",
     500: "Internal server error",
     503: "Service unavailable",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from seaway.api.http.connections import BoundedServer, Connections, raise_file_limit
 from seaway.application.access import require_loopback
 from seaway.bootstrap.settings import ServerSettings, names_in
 
@@ -29,16 +30,25 @@ LONGEST_MESSAGE = 4 << 20
 BACKLOG = 2048
 
 
-class Server(uvicorn.Server):
-    """Server of an application from `seaway.api.app.make_app`."""
+class Server(BoundedServer):
+    """Server of an application from `seaway.api.app.make_app`.
 
-    _gc = ExitStack()
+    Parameters
+    ----------
+    on_start
+        Called when the server accepts connections.
+    """
+
+    def __init__(self, config: uvicorn.Config, connections: Connections, on_start: Callable[[], None]) -> None:
+        super().__init__(config, connections)
+        self._on_start = on_start
+        self._gc = ExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the server, and reduce garbage collection."""
         await super().startup(sockets)
-        self._gc = ExitStack()
         self._gc.enter_context(tuned_gc())
+        self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End event streams, then shut down."""
@@ -47,6 +57,10 @@ class Server(uvicorn.Server):
             app.state.hub.close()
         await super().shutdown(sockets)
         self._gc.close()
+
+    def end(self) -> None:
+        """Request a shutdown. Any thread may call it."""
+        self.should_exit = True
 
 
 @contextmanager
@@ -63,8 +77,10 @@ def tuned_gc() -> Iterator[None]:
         gc.unfreeze()
 
 
-def make_server(app: FastAPI, settings: ServerSettings) -> Server:
+def make_server(app: FastAPI, settings: ServerSettings, on_start: Callable[[], None] = lambda: None) -> Server:
     """Create a server; its `run` returns when it is stopped.
+
+    The process may open fewer files than the settings allow connections. Then it accepts fewer connections.
 
     Raises
     ------
@@ -74,28 +90,30 @@ def make_server(app: FastAPI, settings: ServerSettings) -> Server:
     if settings.no_auth:
         require_loopback(settings.host)
     tls = bool(settings.tls_certificate)
-    return Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            loop="uvloop",
-            http="httptools",
-            ws="websockets-sansio" if settings.web else "none",
-            ws_max_size=LONGEST_MESSAGE,
-            lifespan="on",
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(settings.trusted_proxies),
-            forwarded_allow_ips=trusted(settings.trusted_proxies),
-            log_config=None,
-            backlog=BACKLOG,
-            timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=GRACE_S,
-            ssl_certfile=Path(settings.tls_certificate) if tls else None,
-            ssl_keyfile=Path(settings.tls_key) if tls else None,
-        )
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio" if settings.web else "none",
+        ws_max_size=LONGEST_MESSAGE,
+        lifespan="on",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=trusted(settings.trusted_proxies),
+        log_config=None,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=Path(settings.tls_certificate) if tls else None,
+        ssl_keyfile=Path(settings.tls_key) if tls else None,
     )
+    proxies = [ip_network(each) for each in trusted(settings.trusted_proxies)]
+    limit = raise_file_limit(settings.max_connections)
+    app.state.connections = Connections(limit, settings.max_connections_per_address, proxies)
+    return Server(config, app.state.connections, on_start)
 
 
 def trusted(proxies: str) -> list[str]:

@@ -11,19 +11,18 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
 from rich.console import Console
 
 from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
-from seaway.api.http.server import Server, make_server
+from seaway.api.http.server import make_server
 from seaway.application.access import require_loopback
 from seaway.application.clusters import ClusterNames
 from seaway.application.maintenance import Maintenance
@@ -91,7 +90,7 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
-        server = _GreetingServer(make_server(_application(plane, settings), settings.server).config, welcome)
+        server = make_server(_application(plane, settings), settings.server, welcome)
         plane.writer.on_superseded(server.end)
         turn.on_lost(server.end)
         turn.begin()
@@ -137,30 +136,6 @@ def _wait_for_leadership(settings: Settings, listener: socket.socket) -> Iterato
         yield turn
     finally:
         turn.close()
-
-
-class _GreetingServer(Server):
-    """Server that reports its start.
-
-    Parameters
-    ----------
-    greet
-        Called when the server accepts connections.
-    """
-
-    def __init__(self, config: uvicorn.Config, greet: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._greet = greet
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the server, and report the start."""
-        await super().startup(sockets)
-        if self.started:
-            self._greet()
-
-    def end(self) -> None:
-        """Request a shutdown. Any thread may call it."""
-        self.should_exit = True
 
 
 def _require_tls(server: ServerSettings) -> None:
