@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from jwt.exceptions import PyJWTError
 from seaway.application.access import RANKS, RESERVED, Caller, is_loopback
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Role
-from seaway.domain.errors import RejectedError, UnauthenticatedError
+from seaway.domain.errors import RejectedError, UnauthenticatedError, UnavailableError
 from seaway.domain.tenancy import require_name
 
 ALGORITHMS = ("RS256", "ES256")
@@ -62,14 +63,25 @@ class KeySet:
             _require_safe(self._address)
 
     def find(self, key_id: str) -> PyJWK | None:
-        """Return a key; None if the provider has no key with that ID."""
+        """Return a key; None if the provider has no key with that ID.
+
+        Raises
+        ------
+        UnavailableError
+            If other keys are known, and another thread waits for the provider. So a provider that does not respond
+            holds up one thread only.
+        """
         key = self._keys.get(key_id)
         if key is not None:
             return key
-        with self._lock:
+        if not self._lock.acquire(blocking=not self._keys):
+            raise UnavailableError("the keys of the identity provider are being read; try again soon", retry_after_s=1)
+        try:
             if key_id not in self._keys and self._may_read():
                 self._read()
             return self._keys.get(key_id)
+        finally:
+            self._lock.release()
 
     def _may_read(self) -> bool:
         now_ns = self._clock.monotonic_ns()
@@ -93,7 +105,8 @@ def _require_safe(address: str) -> None:
 
 
 def _fetched(address: str) -> bytes:
-    """Download the keys, up to the maximum size and without redirects."""
+    """Download the keys, up to the maximum size and time, without redirects."""
+    until_s = time.monotonic() + TIMEOUT_S
     with httpx.stream("GET", address, timeout=TIMEOUT_S, follow_redirects=False) as answer:
         answer.raise_for_status()
         body = b""
@@ -101,6 +114,8 @@ def _fetched(address: str) -> bytes:
             body += part
             if len(body) > LARGEST_BYTES:
                 raise ValueError("more than keys can be")
+            if time.monotonic() > until_s:
+                raise TimeoutError(f"not complete after {TIMEOUT_S:g} s")
     return body
 
 
@@ -244,7 +259,7 @@ class OidcBearer:
             if not isinstance(tenant, str):
                 raise RejectedError(f"{settings.tenant_claim} must name a tenant")
             require_name("tenant", tenant)
-        return Caller(name, role, str(tenant), expires_ns=int(ends_s * 10**9))
+        return Caller(name, role, str(tenant), expires_ns=int(ends_s * 10**9), issuer=settings.issuer)
 
     def _role(self, claim: object) -> Role:
         """Return the most powerful of the claimed roles.

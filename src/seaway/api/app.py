@@ -123,6 +123,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.hub.close()
+    app.state.pipeline.audit.end_minute()
     await app.state.pipeline.audit.store()
 
 

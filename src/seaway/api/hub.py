@@ -8,7 +8,7 @@ listener, which later reads the missed events from the feed or the store.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -113,6 +113,7 @@ class Listener:
 
 
 MAX_LISTENERS = 10_000
+MAX_PER_CALLER = 256
 TICK_S = 0.05
 HEARTBEAT_S = 15.0
 HEARTBEAT = b":\n\n"
@@ -139,6 +140,7 @@ class Hub:
         self._threads = threads
         self._listeners: dict[Subscription, set[Listener]] = defaultdict(set)
         self._count = 0
+        self._callers: Counter[str] = Counter()
         self._encoded: OrderedDict[int, bytes] = OrderedDict()
         self._news: asyncio.Event | None = None
         self._woken = False
@@ -155,14 +157,17 @@ class Hub:
         Raises
         ------
         UnavailableError
-            If there are too many listeners, or the server shuts down.
+            If there are too many listeners, in total or of one caller, or the server shuts down.
         """
+        if self._callers[listener.who.key] >= MAX_PER_CALLER:
+            raise UnavailableError(f"your token has {MAX_PER_CALLER} open streams; close some first")
         if self._closed or self._count >= MAX_LISTENERS:
             raise UnavailableError("too many streams; try again later" if not self._closed else "shutting down")
         async with self._starting:
             if self._task is None:
                 await self._start()
         self._listeners[listener.subscription].add(listener)
+        self._callers[listener.who.key] += 1
         self._count += 1
 
     def leave(self, listener: Listener) -> None:
@@ -171,6 +176,9 @@ class Hub:
         if listener in group:
             group.remove(listener)
             self._count -= 1
+            self._callers[listener.who.key] -= 1
+            if not self._callers[listener.who.key]:
+                del self._callers[listener.who.key]
             if not group:
                 del self._listeners[listener.subscription]
 

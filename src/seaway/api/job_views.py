@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated, Any
 
 import orjson
@@ -11,13 +10,13 @@ from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
-from seaway.api.http.pipeline import RequestPipeline, pipeline_of
+from seaway.api.http.pipeline import pipeline_of
 from seaway.api.http.queries import find
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
 from seaway.application.ports.store import MAX_ROWS
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
 from seaway.wire.job_in import MAX_REPLICAS
@@ -135,7 +134,9 @@ async def get_logs(
 ) -> Response:
     """Return the last log lines of a container of a replica, if its cluster has them."""
     pipeline, found = pipeline_of(request), await find(request, job)
-    return PlainTextResponse(await pipeline.threads.read(_lines, pipeline, found, replica, tail, container))
+    log = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, container)
+    lines = await pipeline.threads.ask_cluster(log.backend.cluster, log.lines, tail)
+    return PlainTextResponse("".join(f"{line}\n" for line in lines))
 
 
 @operation(routes, "GET", "/jobs/{job}/normalised", Role.VIEWER, {200: NormalisedJob}, errors=(404,))
@@ -159,8 +160,3 @@ class _Dumper(_Plain):  # type: ignore[misc]  # either of the two
 def _yaml(objects: list[dict[str, Any]]) -> bytes:
     text: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text.encode()
-
-
-def _lines(pipeline: RequestPipeline, job: JobRecord, replica: int, tail: int, container: str) -> str:
-    lines = islice(pipeline.plane.overview.logs(job, replica, tail, container), tail)
-    return "".join(line.rstrip("\n") + "\n" for line in lines)

@@ -215,14 +215,15 @@ class LogStream(Response):
         if isinstance(log.backend, Following):
             await self._listen(log, log.backend)
         else:
-            lines = await self._pipeline.threads.read(_lines, log)
+            lines = await self._pipeline.threads.ask_cluster(log.backend.cluster, log.lines, MAX_LINES)
             await self._tell(_later(lines, self._place.within, self._tail))
             self._pause_s = EVERY_S
 
     async def _listen(self, log: Log, backend: Following) -> None:
         inbox = _LineQueue(self._listener.wake)
         begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container)
-        reading = asyncio.wrap_future(await self._pipeline.threads.read(backend.follow_log, *begin))
+        ask = self._pipeline.threads.ask_cluster
+        reading = asyncio.wrap_future(await ask(log.backend.cluster, backend.follow_log, *begin))
         began_s = asyncio.get_running_loop().time()
         reading.add_done_callback(lambda _: self._listener.wake.set())
         try:
@@ -277,10 +278,6 @@ class LogStream(Response):
 
     async def _send_chunk(self, body: bytes) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-def _lines(log: Log) -> list[str]:
-    return [line.rstrip("\n") for line in log.backend.logs(log.copy, log.replica, MAX_LINES, log.container)]
 
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:

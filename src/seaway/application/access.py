@@ -54,6 +54,8 @@ class Caller:
         Expiry of the credential; None for no expiry.
     gateway
         Gateway of an agent; empty for other callers.
+    issuer
+        External issuer of the credential; empty for tokens of Seaway.
     """
 
     name: str
@@ -62,6 +64,12 @@ class Caller:
     token_id: str = ""
     expires_ns: int | None = None
     gateway: str = ""
+    issuer: str = ""
+
+    @property
+    def key(self) -> str:
+        """Identity for limits: the token, or the name at its issuer."""
+        return self.token_id or f"{self.issuer} {self.name}"
 
     def may_see(self, tenant: str) -> bool:
         """Report whether the caller can see objects of a tenant; objects without a tenant are visible to all."""
@@ -154,7 +162,7 @@ class Access:
                     self._held = held
                     return
 
-    def known(self, authorization: str | None, address: str) -> Caller | None:
+    def known(self, authorization: str | None, address: str, *, page: bool = False) -> Caller | None:
         """Return the caller without blocking; None if `verify` is needed.
 
         Parameters
@@ -163,17 +171,24 @@ class Access:
             The ``Authorization`` header; None if it is missing.
         address
             Source address of the request.
+        page
+            Whether a page of this process makes the request. A visitor without a token is then no failed login.
 
         Raises
         ------
         UnauthenticatedError
             If the token is missing or invalid.
         TooManyFailuresError
-            If too many tokens from that address were invalid.
+            If too many requests from that address had no valid token.
         """
         if self.everybody:
             return ANONYMOUS_ADMIN
-        credential = _credential(authorization)
+        try:
+            credential = _credential(authorization)
+        except UnauthenticatedError:
+            if authorization or not page:
+                self._limit.fail(address)
+            raise
         who = self._token(credential) if credential.startswith(f"{PREFIX}_") else None
         if who is None and self._bearer is not None and _is_jwt(credential):
             who = self._bearer.known(credential)

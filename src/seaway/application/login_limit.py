@@ -34,7 +34,7 @@ class TooManyFailuresError(SeawayError):
     """
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"too many invalid tokens from your address; try again in {retry_after_s} s")
+        super().__init__(f"too many requests without a valid token from your address; try again in {retry_after_s} s")
         self.retry_after_s = retry_after_s
 
 

@@ -227,6 +227,12 @@ class AuditEntry:
         Affected object, such as a path.
     status
         HTTP status of the response.
+    token_id
+        ID of the token; empty for other credentials and for none.
+    issuer
+        Issuer of the credential; empty for Seaway's own tokens and for none.
+    requests
+        Number of requests that the entry stands for; more than 1 only for requests without a valid credential.
     """
 
     at_ns: int
@@ -237,6 +243,9 @@ class AuditEntry:
     target: str
     status: int
     address: str = ""
+    token_id: str = ""
+    issuer: str = ""
+    requests: int = 1
     id: int = 0
 
 

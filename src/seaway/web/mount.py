@@ -14,7 +14,7 @@ import nicegui.ui_run_with as run_with_module
 from fastapi import FastAPI
 from nicegui import __version__, core, ui
 from nicegui import app as nicegui_app
-from socketio import AsyncServer
+from socketio import AsyncServer, packet
 from socketio.exceptions import ConnectionRefusedError as RefusedError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -46,6 +46,13 @@ REFUSED = "Implicit handshake failed"
 MESSAGES = ("handshake", "event", "javascript_response", "ack")
 """Messages of a page's script that the library accepts."""
 
+BINARY = (str(packet.BINARY_EVENT), str(packet.BINARY_ACK))
+"""Kinds of packets that announce binary ones. Pages send none, and the library would collect them without a limit."""
+
+WINDOW_S = 60.0
+MAX_BYTES = 32 << 20
+"""Maximum number of characters that a browser sends on one web socket within `WINDOW_S`."""
+
 LOG_INTERVAL_S = 60.0
 """Minimum interval between two log entries about invalid messages, in seconds."""
 
@@ -67,6 +74,7 @@ class Sockets:
     def __init__(self, api: ASGIApp) -> None:
         self._api = api
         self._said_s, self._unsaid = float("-inf"), 0
+        self._received: dict[str, tuple[float, int]] = {}  # start of the window, and characters since then
 
     def guard(self, server: AsyncServer) -> None:
         """Wrap the library's handlers."""
@@ -76,7 +84,8 @@ class Sockets:
             handlers[name] = self._taking(server, name, handlers[name])
         handlers["log"] = self._logging
         beneath = server.eio.handlers
-        beneath["message"] = self._reading(beneath["message"])
+        beneath["message"] = self._reading(server, beneath["message"])
+        beneath["disconnect"] = self._leaving(beneath["disconnect"])
 
     def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
         async def connecting(sid: str, environ: dict[str, Any], _: object = None) -> None:
@@ -108,15 +117,40 @@ class Sockets:
 
         return taking
 
-    def _reading(self, read: Callable[..., Any]) -> Callable[..., Any]:
-        async def reading(sid: str, packet: str | bytes) -> None:
-            """Read a packet. Drop an invalid one."""
+    def _reading(self, server: AsyncServer, read: Callable[..., Any]) -> Callable[..., Any]:
+        async def reading(sid: str, received: str | bytes) -> None:
+            """Read a packet. Drop an invalid one. Disconnect a browser that sends binary packets, or too much."""
+            if isinstance(received, bytes) or received.startswith(BINARY):
+                self._log_invalid("packet: binary packets are not accepted")
+                await server.eio.disconnect(sid)
+                return
+            if self._add(sid, len(received)) > MAX_BYTES:
+                self._log_invalid(f"packet: more than {MAX_BYTES} characters in {WINDOW_S:g} s")
+                await server.eio.disconnect(sid)
+                return
             try:
-                await read(sid, packet)
+                await read(sid, received)
             except Exception as error:  # noqa: BLE001  # errors of message handlers are handled elsewhere
                 self._log_invalid(f"packet: {type(error).__name__}: {error}")
 
         return reading
+
+    def _leaving(self, leave: Callable[..., Any]) -> Callable[..., Any]:
+        async def leaving(sid: str, *reason: object) -> None:
+            """Forget a web socket."""
+            self._received.pop(sid, None)
+            await leave(sid, *reason)
+
+        return leaving
+
+    def _add(self, sid: str, size: int) -> int:
+        """Count received characters; return their number in the current window."""
+        now_s = time.monotonic()
+        began_s, before = self._received.get(sid, (now_s, 0))
+        if now_s - began_s > WINDOW_S:
+            began_s, before = now_s, 0
+        self._received[sid] = began_s, before + size
+        return before + size
 
     def _logging(self, _: str, *given: object) -> None:
         self._log_invalid(f"log: {given}")

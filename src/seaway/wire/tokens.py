@@ -78,6 +78,9 @@ class AuditOut(Shown):
     target: str
     status: int
     address: str
+    token_id: str
+    issuer: str
+    requests: int
 
 
 class AuditPage(Shown):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
+from seaway.api.http import pipeline
 from seaway.api.http.meter import STREAMS
+from seaway.application import audit
 from seaway.application.access import RANKS
 from seaway.application.login_limit import MAX_FAILURES, WINDOW_S
 from seaway.application.records import Role
 from seaway.learning.policies.file import LARGEST_FILE
+from tests.fakes.records import audit_entry
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -72,6 +77,7 @@ async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
                 allowed = role in (Role.AGENT, *OF_AGENTS[name])
             assert (answer.status_code != 403) is allowed, name
             assert answer.status_code < 500, name
+        rig.clock.advance_s(WINDOW_S / MAX_FAILURES)
         async with rig.client("") as client:
             assert (await client.request(method, filled(path, job))).status_code == 401, name
 
@@ -146,10 +152,12 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert (await client.delete("/api/v1/tokens/nothing")).status_code == 404
 
 
-async def test_too_many_failures_have_to_wait(rig: Rig) -> None:
-    """After several failed logins an address must wait, but valid tokens still work."""
-    rig.tokens["bad"] = "sw_no_no"
-    async with rig.client("bad") as bad, rig.client("user") as good:
+@pytest.mark.parametrize("header", ["Bearer sw_no_no", "Bearer", "Basic YTpi", None])
+async def test_too_many_failures_have_to_wait(rig: Rig, header: str | None) -> None:
+    """After several requests without a valid token an address must wait, but valid tokens still work."""
+    async with rig.client("") as bad, rig.client("user") as good:
+        if header:
+            bad.headers["authorization"] = header
         statuses = [(await bad.get("/api/v1/me")).status_code for _ in range(MAX_FAILURES + 1)]
         assert statuses == [401] * MAX_FAILURES + [429]
         answer = await bad.get("/api/v1/me")
@@ -181,6 +189,47 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         page = (await client.get("/api/v1/audit", params={"limit": 2})).json()
         older = (await client.get("/api/v1/audit", params={"limit": 2, "before": page["next"]})).json()
         assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
+
+
+async def test_strangers_write_few_audit_entries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests without a valid token have two entries for an address and minute, with the number of requests."""
+    monkeypatch.setattr(pipeline, "ANONYMOUS_S", 0.2)
+    monkeypatch.setattr(audit, "MAX_ADDRESSES", 3)
+    for number in range(5):
+        transport = httpx.ASGITransport(rig.app, client=(f"192.0.2.{number}", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            for _ in range(30):
+                assert (await client.post("/api/v1/jobs", json=JOB)).status_code in (401, 429)
+    async with asyncio.timeout(5):
+        while len(rig.store.audit(0, 100)) < 7:
+            await asyncio.sleep(0.01)
+    entries = [(each.address, each.requests, each.status) for each in rig.store.audit(0, 100)[::-1]]
+    strangers = [f"192.0.2.{number}" for number in range(3)]
+    assert entries[:3] == [(each, 1, 401) for each in strangers]
+    assert entries[3:] == [*((each, 29, 429) for each in strangers), ("", 60, 429)]
+
+
+async def test_strangers_displace_no_entries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the database does not respond, half of the queue is for callers with a valid token."""
+    monkeypatch.setattr(audit, "MAX_WAITING", 4)
+    log = rig.app.state.pipeline.audit
+    for number in range(10):
+        log.note_anonymous(audit_entry(actor="", address=f"192.0.2.{number}"))
+    log.note(audit_entry(actor="ada"))
+    await log.store()
+    assert [each.actor for each in rig.store.audit(0, 100)] == ["ada", "", ""]
+    assert log.dropped == 8
+
+
+async def test_an_entry_names_the_token(rig: Rig) -> None:
+    """The audit log tells tokens of the same name apart."""
+    job = await rig.submit()
+    async with rig.client("user") as client:
+        await client.delete(f"/api/v1/jobs/{job['id']}")
+    async with rig.client("admin") as client:
+        entries = (await client.get("/api/v1/audit")).json()["entries"]
+    token_id = rig.tokens["user"].split("_")[1]
+    assert [(each["token_id"], each["issuer"], each["requests"]) for each in entries] == [(token_id, "", 1)] * 2
 
 
 async def test_a_job_is_stored_together_with_a_user_who_submitted_it(rig: Rig) -> None:

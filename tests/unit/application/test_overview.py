@@ -28,9 +28,9 @@ def test_manifests_and_logs_are_of_the_latest_attempt() -> None:
     manifests = made.plane.overview.manifests(made.job(jobs[0]))
     assert len(manifests) == 2
     assert all(jobs[0] in each["metadata"]["name"] for each in manifests)
-    assert list(made.plane.overview.logs(made.job(jobs[0]), 1, 5))
+    assert list(made.plane.overview.latest_log(made.job(jobs[0]), 1).lines(5))
     with pytest.raises(ConflictError, match="replicas 0 to 1, not 7"):
-        made.plane.overview.logs(made.job(jobs[0]), 7, 5)
+        made.plane.overview.latest_log(made.job(jobs[0]), 7)
     with pytest.raises(ConflictError, match="no place yet"):
         made.plane.overview.manifests(made.job(jobs[1]))
 

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from seaway.client.call import Call
+from seaway.web import mount, tabs
 from seaway.web import page as page_module
-from seaway.web import tabs
 from seaway.web.mount import Sockets
 from seaway.web.query_cache import EVERY_S, Callback
 from seaway.web.visit import Visit
@@ -80,6 +80,7 @@ class Server:
             server.on(name, self._taking(name))
         Sockets(inside(rig)).guard(server)
         self.call = server.handlers["/"]
+        self.server = server
         self.read = server.eio.handlers["message"]
 
     def _taking(self, name: str) -> Callable[..., None]:
@@ -145,6 +146,40 @@ async def test_what_makes_no_sense_is_a_line_in_the_log_now_and_then(
     lines = [each for each in caplog.records if each.name == "seaway.web.mount"]
     assert len(lines) == 1
     assert (lines[0].exc_info, len(lines[0].getMessage()) < 300) == (None, True)
+
+
+@pytest.mark.parametrize("sent", [b"1234", '51-["event",{"_placeholder":true,"num":0}]', "61-[]"])
+async def test_binary_packets_are_not_collected(rig: Rig, monkeypatch: pytest.MonkeyPatch, sent: str | bytes) -> None:
+    """A browser that sends or announces binary packets is disconnected."""
+    server, left = Server(rig), []
+
+    async def disconnect(sid: str) -> None:
+        left.append(sid)
+
+    monkeypatch.setattr(server.server.eio, "disconnect", disconnect)
+    await server.read("1", sent)
+    assert left == ["1"]
+    assert server.server._binary_packet == {}  # noqa: SLF001  # where the library collects them
+
+
+async def test_a_web_socket_has_a_limit_of_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser may send much, but not without end; another one is not affected."""
+    server, left = Server(rig), []
+
+    async def disconnect(sid: str) -> None:
+        left.append(sid)
+
+    monkeypatch.setattr(mount, "MAX_BYTES", 1000)
+    monkeypatch.setattr(server.server.eio, "disconnect", disconnect)
+    for _ in range(10):
+        await server.read("1", "2" + "x" * 99)
+    assert left == []
+    await server.read("2", "2[]")
+    await server.read("1", "2[]")
+    assert left == ["1"]
+    monkeypatch.setattr(mount, "WINDOW_S", -1)
+    await server.read("1", "2[]")
+    assert left == ["1"]
 
 
 async def test_files_are_taken_from_the_page_s_visitor(rig: Rig) -> None:

@@ -68,9 +68,9 @@ def _later(name: str) -> Column[str]:
     return Column(name, short(), nullable=False, server_default="")
 
 
-def _later_count(name: str) -> Column[int]:
-    """Return the column of a count that a later migration added; it is 0 in older rows."""
-    return Column(name, Integer, nullable=False, server_default="0")
+def _later_count(name: str, default: str = "0") -> Column[int]:
+    """Return the column of a count that a later migration added, with its value in older rows."""
+    return Column(name, Integer, nullable=False, server_default=default)
 
 
 def _key(*names: str) -> PrimaryKeyConstraint:
@@ -217,6 +217,9 @@ AUDIT = _table(
     _text("target"),
     _count("status"),
     _name("address"),
+    _later("token_id"),
+    _later("issuer"),
+    _later_count("requests", "1"),
     _id(),
     _key("id"),
 )

@@ -319,6 +319,9 @@ ANSWERS: dict[str, Any] = {
                 "target": f"/api/v1/jobs/{_ID}",
                 "status": 201,
                 "address": "192.0.2.7",
+                "token_id": "5f0c3a9e1b24",
+                "issuer": "",
+                "requests": 1,
             }
         ],
         "next": None,

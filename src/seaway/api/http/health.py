@@ -62,7 +62,7 @@ async def readyz(request: Request) -> Response:
     if pipeline.plane.writer.superseded:
         return _unready(pipeline.plane.writer.superseded, NEVER_S)
     try:
-        await pipeline.threads.read(pipeline.plane.store.ping)
+        await pipeline.threads.probe(pipeline.plane.store.ping)
     except UnavailableError as error:
         return _unready(str(error), error.retry_after_s)
     if missing := pipeline.plane.controller.unready():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, Semaphore, to_thread
 from fastapi import Request, Response
 
 from seaway.api.http.replies import answer
@@ -24,8 +25,20 @@ READERS = 8
 WRITERS = 64
 """Number of threads that wait for the writer, which stores concurrent changes together."""
 
-MAX_THREADS = 4
+ADMISSIONS = 4
 """Number of threads for long admission checks."""
+
+ISSUER = 4
+"""Number of threads for tokens of an external issuer."""
+
+PROBES = 2
+"""Number of threads for health checks."""
+
+OF_CLUSTER = 8
+"""Number of threads that wait for one cluster."""
+
+OF_CLUSTERS = 64
+"""Number of threads that wait for clusters, in total."""
 
 HEAVY = 2
 """Number of concurrent slow responses, such as the objects of thousands of replicas."""
@@ -33,17 +46,89 @@ HEAVY = 2
 IN_LINE = 14
 """Maximum number of queued slow responses. Further requests are rejected and can be retried."""
 
+IN_LINE_FOR_CLUSTER = 16
+"""The same for requests of one caller to one cluster."""
+
 RETRY_AFTER_S = 2
+
+CALLER: ContextVar[str] = ContextVar("caller", default="")
+"""Caller of the current request: the token or the name, and the address before the authentication."""
+
+UNLIMITED = 1 << 30
+
+
+class _Caller:
+    """Requests of one caller in one pool."""
+
+    __slots__ = ("count", "running")
+
+    def __init__(self, limit: int) -> None:
+        self.count = 0
+        self.running = Semaphore(limit, fast_acquire=True)
+
+
+class _Pool:
+    """Threads for one kind of work, half of them for one caller.
+
+    Parameters
+    ----------
+    threads
+        Number of threads.
+    in_line
+        Maximum number of requests of one caller, in progress or queued.
+    shared
+        Limit on threads of several pools.
+    """
+
+    def __init__(self, threads: int, in_line: int = UNLIMITED, shared: CapacityLimiter | None = None) -> None:
+        self._limiter = CapacityLimiter(threads)
+        self._shared = shared
+        self._share = max(threads // 2, 1)
+        self._in_line = in_line
+        self._callers: dict[str, _Caller] = {}
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run work in a thread.
+
+        Raises
+        ------
+        UnavailableError
+            If too many requests of the caller are queued.
+        """
+        key = CALLER.get()
+        caller = self._callers.get(key)
+        if caller is None:
+            caller = self._callers[key] = _Caller(self._share)
+        if caller.count >= self._in_line:
+            raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
+        caller.count += 1
+        try:
+            async with caller.running:
+                if self._shared is None:
+                    return await to_thread.run_sync(work, limiter=self._limiter)
+                async with self._limiter:
+                    return await to_thread.run_sync(work, limiter=self._shared)
+        finally:
+            caller.count -= 1
+            if not caller.count:
+                del self._callers[key]
+
+    def __bool__(self) -> bool:
+        return bool(self._callers)
 
 
 class Threads:
-    """Separate thread pools, so that one kind of work does not block others."""
+    """Separate thread pools, so that one kind of work, one cluster or one caller does not block others."""
 
     def __init__(self) -> None:
-        self._readers = CapacityLimiter(READERS)
-        self._writers = CapacityLimiter(WRITERS)
-        self._limiter = CapacityLimiter(MAX_THREADS)
-        self._heavy = CapacityLimiter(HEAVY)
+        self._readers = _Pool(READERS)
+        self._writers = _Pool(WRITERS)
+        self._admissions = _Pool(ADMISSIONS)
+        self._issuer = _Pool(ISSUER)
+        self._probes = _Pool(PROBES)
+        self._waiting_for_clusters = CapacityLimiter(OF_CLUSTERS)
+        self._clusters: dict[str, _Pool] = {}
+        self._heavy = _Pool(HEAVY, (HEAVY + IN_LINE) // 2)
         self.heavy_ahead = 0
         """Number of slow responses in progress or queued."""
 
@@ -51,19 +136,50 @@ class Threads:
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         """Run a read."""
-        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._readers)
+        return await self._readers.run(partial(work, *args, **kwargs))
 
     async def write(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         """Run a write, which waits for the writer."""
-        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._writers)
+        return await self._writers.run(partial(work, *args, **kwargs))
 
     async def admit(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         """Run a long admission check."""
-        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._limiter)
+        return await self._admissions.run(partial(work, *args, **kwargs))
+
+    async def verify(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run a verification, which may wait for an external issuer."""
+        return await self._issuer.run(partial(work, *args, **kwargs))
+
+    async def probe(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run a health check."""
+        return await self._probes.run(partial(work, *args, **kwargs))
+
+    async def ask_cluster(
+        self, cluster: str, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run a read that waits for a cluster.
+
+        Raises
+        ------
+        UnavailableError
+            If too many such requests of the caller are queued.
+        """
+        pool = self._clusters.get(cluster)
+        if pool is None:
+            pool = self._clusters[cluster] = _Pool(OF_CLUSTER, IN_LINE_FOR_CLUSTER, self._waiting_for_clusters)
+        try:
+            return await pool.run(partial(work, *args, **kwargs))
+        finally:
+            if not pool:
+                self._clusters.pop(cluster, None)
 
     async def heavy(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -79,7 +195,7 @@ class Threads:
             raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
         self.heavy_ahead += 1
         try:
-            return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=self._heavy)
+            return await self._heavy.run(partial(work, *args, **kwargs))
         finally:
             self.heavy_ahead -= 1
 
@@ -107,6 +223,8 @@ INSIDE = "seaway.inside"
 """Key in a request's scope: True if the request comes from a page of this process."""
 
 AUDIT_FLUSH_S = 0.1
+ANONYMOUS_S = 60.0
+"""Time after which further requests without a valid credential are recorded, seconds."""
 
 Call = Callable[[Request], Awaitable[Response]]
 
@@ -119,6 +237,7 @@ class RequestPipeline:
         self.threads = Threads()
         self.audit = AuditLog(plane.writer)
         self._storing: asyncio.Task[None] | None = None
+        self._minute: asyncio.Task[None] | None = None
 
     async def serve(self, request: Request, operation: str, role: Role, call: Call) -> Response:
         """Handle a request of an operation that requires `role`."""
@@ -126,6 +245,7 @@ class RequestPipeline:
         request.scope[OPERATION] = operation
         try:
             who = request.scope[WHO] = await self._who(request)
+            CALLER.set(who.key)
             who.require(role)
             reply = await call(request)
         except Exception as error:  # noqa: BLE001  # internal errors: details are in the log only
@@ -137,14 +257,22 @@ class RequestPipeline:
     async def _who(self, request: Request) -> Caller:
         """Authenticate the caller. Only uncached tokens need a database query."""
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
-        who = access.known(header, address)
-        return who if who is not None else await self.threads.read(access.verify, header, address)
+        who = access.known(header, address, page=bool(request.scope.get(INSIDE)))
+        if who is not None:
+            return who
+        CALLER.set(address)
+        return await self.threads.verify(access.verify, header, address)
 
     async def _note(self, request: Request, who: Caller | None, status: int) -> None:
         """Add an entry to the audit log. Successful changes wait until the entry is stored."""
-        if status in {408, 429} or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
+        if status == 408 or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
-        self.audit.note(self._entry(request, who, status, request.scope.get(MADE, "")))
+        entry = self._entry(request, who, status, request.scope.get(MADE, ""))
+        if who is None:
+            if self.audit.note_anonymous(entry):
+                self._minute = asyncio.create_task(self._end_minute())
+        elif status != 429:
+            self.audit.note(entry)
         if request.scope[OPERATION] != "submit_job" and status < 400:
             await self.audit.store()
         elif self._storing is None:
@@ -164,12 +292,20 @@ class RequestPipeline:
             target=_target(request, made)[:LONGEST_TARGET],
             status=status,
             address=address_of(request),
+            token_id=who.token_id if who else "",
+            issuer=who.issuer if who else "",
         )
 
     async def _flush_audit(self) -> None:
         """Store audit entries after a short delay, in one transaction."""
         await asyncio.sleep(AUDIT_FLUSH_S)
         self._storing = None
+        await self.audit.store()
+
+    async def _end_minute(self) -> None:
+        """Record the further requests of a minute without a valid credential."""
+        await asyncio.sleep(ANONYMOUS_S)
+        self.audit.end_minute()
         await self.audit.store()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from seaway.application.control.loop import Controller
@@ -57,6 +58,17 @@ class Log:
     replica: int
     attempt: int
     container: str = ""
+
+    def lines(self, tail: int) -> list[str]:
+        """Return the last lines. May wait for the cluster.
+
+        Raises
+        ------
+        RejectedError
+            If the cluster no longer has the log, or the container does not exist.
+        """
+        lines = islice(self.backend.logs(self.copy, self.replica, tail, self.container), tail)
+        return [line.rstrip("\n") for line in lines]
 
 
 def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
@@ -265,18 +277,15 @@ class Overview:
             for document in self._backend(cluster).manifests(deployment(attempt, cluster))
         ]
 
-    def logs(self, job: JobRecord, replica: int, tail: int, container: str = "") -> Iterator[str]:
-        """Return the last log lines of a replica of the latest attempt of a job, by default of its first container.
+    def latest_log(self, job: JobRecord, replica: int, container: str = "") -> Log:
+        """Return the location of the log of a replica of the latest attempt, by default of its first container.
 
         Raises
         ------
         ConflictError
             If the job was never placed, or has no such replica.
-        RejectedError
-            If the cluster no longer has the logs, or the container does not exist.
         """
-        log = self._log(self._latest(job), replica, container)
-        return log.backend.logs(log.copy, replica, tail, container)
+        return self._log(self._latest(job), replica, container)
 
     def log(self, job: JobRecord, replica: int, container: str = "") -> Log | None:
         """Return the location of the log of a replica of the latest attempt; None if the job was never placed.

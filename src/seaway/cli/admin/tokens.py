@@ -146,6 +146,7 @@ def audit(
         Column("TO", lambda each: each["target"], cut=True, drop=1),
         Column("STATUS", _status),
         Column("FROM", lambda each: each["address"], drop=3),
+        Column("REQUESTS", lambda each: str(each["requests"]), drop=4),
     )
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (str(each["id"]) for each in rows))
 
