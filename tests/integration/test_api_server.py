@@ -351,7 +351,9 @@ def test_a_thousand_clients_receive_an_event(served: Served) -> None:
         for connection in sockets:
             text = b""
             while b"to all of you" not in text:
-                text += connection.recv(65_536)
+                piece = connection.recv(65_536)
+                assert piece
+                text += piece
         assert time.monotonic() - began < 5
     finally:
         for connection in sockets:

@@ -155,6 +155,8 @@ class Admission:
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
             problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
+        else:
+            problems += queue.forbidden(spec.demand.nodes)
         templates = self._templates.purposes()
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))

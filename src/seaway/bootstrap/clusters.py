@@ -135,6 +135,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         hami_scheduler=settings.hami_scheduler,
         local_queue=settings.local_queue,
         volcano_queue=settings.volcano_queue,
+        run_as_user=settings.run_as_user,
         plugin_options=Named(
             hami.resource_name,
             hami.resource_mem,

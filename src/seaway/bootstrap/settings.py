@@ -196,6 +196,10 @@ class ClusterSettings:
     """Kueue LocalQueue of jobs with the template `kueue`. Empty for the name of the job's queue."""
     volcano_queue: str = ""
     """Volcano Queue of jobs with the template `volcanojob`. Empty for Volcano's default queue."""
+    run_as_user: int = 1000
+    """User and group ID of containers, unless a custom template has its own. 0 for the user of the image. An image
+    that runs as root is then rejected by its node.
+    """
     templates_dir: str = ""
     """Folder with custom templates, one YAML file each. Empty for none."""
     usage: UsageSettings = field(default_factory=UsageSettings)
@@ -560,6 +564,9 @@ def _is_origin(url: str) -> bool:
         return False
 
 
+MAX_USER_ID = 2**31 - 1
+
+
 def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
     """Return the errors of cluster settings, such as names that real clusters would reject."""
     problems = [
@@ -571,6 +578,8 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
     ]
     if not clusters.volcano_memory_factor:
         problems.append(RejectedError("must be more than 0", where="[clusters] volcano_memory_factor"))
+    if clusters.run_as_user > MAX_USER_ID:
+        problems.append(RejectedError(f"must be at most {MAX_USER_ID}", where="[clusters] run_as_user"))
     named = {"pull_secrets": names_in(clusters.pull_secrets)}
     named |= {each: (name,) for each in ("local_queue", "volcano_queue") if (name := getattr(clusters, each))}
     problems += [

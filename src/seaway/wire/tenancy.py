@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
@@ -13,9 +13,11 @@ from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
 from seaway.wire.explanations import FilteredOut, reason_fields
-from seaway.wire.fields import Line, Name, NameOrNone, References, moment, no_entries
+from seaway.wire.fields import LabelKey, Line, Name, NameOrNone, References, moment, no_entries
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Incoming, Shown, fields_of
+
+Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
 
 
 class QueueUsageOut(Shown):
@@ -132,10 +134,24 @@ class QueueIn(Incoming):
     open: bool = True
     """True if the queue accepts new jobs."""
     description: Line = ""
+    allowed_taints: Keys = no_entries()
+    """Keys of the taints that jobs may tolerate; `*` for all."""
+    allowed_node_labels: Keys = no_entries()
+    """Keys of the node labels that jobs may require; `*` for all."""
 
     def queue(self, name: str) -> Queue:
         """Return the record."""
-        return Queue(name, self.tenant, self.pool, self.policy, self.shadow, self.open, self.description)
+        return Queue(
+            name,
+            self.tenant,
+            self.pool,
+            self.policy,
+            self.shadow,
+            self.open,
+            self.description,
+            tuple(sorted({*self.allowed_taints})),
+            tuple(sorted({*self.allowed_node_labels})),
+        )
 
 
 class TenantOut(Shown):
@@ -180,6 +196,8 @@ class QueueOut(Shown):
     shadow: str
     open: bool
     description: str
+    allowed_taints: list[str]
+    allowed_node_labels: list[str]
     version: str
     """Version, used as ETag."""
 
@@ -238,6 +256,8 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "shadow": queue.shadow,
         "open": queue.open,
         "description": queue.description,
+        "allowed_taints": list(queue.allowed_taints),
+        "allowed_node_labels": list(queue.allowed_node_labels),
     }
     return versioned(fields)
 

@@ -6,7 +6,9 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.job import NodeRules
 from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.node import Toleration
 from seaway.domain.tenancy import Pool, Queue, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
@@ -40,6 +42,41 @@ def test_queues_of_others_and_closed_ones_take_nothing() -> None:
     assert "another tenant" in refused(made, queue="theirs")["queue"]
     assert "closed" in refused(made, queue="shut")["queue"]
     assert not refused(made, queue="theirs", tenant="team")
+
+
+LABELS, TAINTS = "placement.node_labels", "placement.tolerations"
+EVERY, GPU, DATABASE = Toleration(), Toleration("gpu"), Toleration("database", "x")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "asked", "where"),
+    [
+        ({}, {}, set()),
+        ({}, {"tolerations": (EVERY,)}, {TAINTS}),
+        ({}, {"tolerations": (GPU,), "node_labels": (("disk", "fast"),)}, {TAINTS, LABELS}),
+        ({"allowed_taints": ("gpu",)}, {"tolerations": (GPU,)}, set()),
+        ({"allowed_taints": ("gpu",)}, {"tolerations": (GPU, DATABASE)}, {TAINTS}),
+        ({"allowed_taints": ("gpu",)}, {"tolerations": (EVERY,)}, {TAINTS}),
+        ({"allowed_taints": ("*",)}, {"tolerations": (EVERY, DATABASE)}, set()),
+        ({"allowed_taints": ("*",)}, {"node_labels": (("disk", "fast"),)}, {LABELS}),
+        ({"allowed_node_labels": ("disk",)}, {"node_labels": (("disk", "fast"),)}, set()),
+        ({"allowed_node_labels": ("disk",)}, {"node_labels": (("disk", "fast"), ("zone", "a"))}, {LABELS}),
+    ],
+)
+def test_jobs_choose_nodes_as_their_queue_allows(
+    allowed: dict[str, tuple[str, ...]], asked: dict[str, object], where: set[str]
+) -> None:
+    """A job may tolerate taints and require node labels that an operator allowed for its queue, and no others."""
+    queue = Queue("q", **allowed)  # type: ignore[arg-type]
+    assert {each.where for each in queue.forbidden(NodeRules(**asked))} == where  # type: ignore[arg-type]
+
+
+def test_a_queue_allows_no_taints_by_default() -> None:
+    """Admission reports what the queue forbids, and the command that allows it."""
+    made = scene()
+    problems = refused(made, tolerations=(EVERY,), node_labels=(("disk", "fast"),))
+    assert "every taint" in problems[TAINTS]
+    assert problems[LABELS].endswith("seaway queues set default --allow-node-label disk")
 
 
 def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
@@ -115,7 +152,9 @@ def test_what_is_bound_to_a_part_of_the_fleet_is_reported_what_fits_there() -> N
         cluster(node(gpu(), gpu(), labels={"disk": "fast"}), name="large", region="us"),
     )
     made = scene(parts)
-    made.plane.writer.commit([Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p")])])
+    made.plane.writer.commit(
+        [Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p", allowed_node_labels=("disk",))])]
+    )
     made.plane.settle()
     for bound in ({"regions": {"eu"}}, {"queue": "q"}):
         reported = refused(made, gpus=2, **bound)["resources"]

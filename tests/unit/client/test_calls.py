@@ -220,7 +220,17 @@ def test_a_change_can_be_meant_for_one_version(ask: AttentionParams) -> None:
     assert "if-match" not in stub.requests[1].headers
 
 
-QUEUE = {"name": "q", "tenant": "", "pool": "default", "policy": "fgd", "shadow": "", "open": True, "description": ""}
+QUEUE = {
+    "name": "q",
+    "tenant": "",
+    "pool": "default",
+    "policy": "fgd",
+    "shadow": "",
+    "open": True,
+    "description": "",
+    "allowed_taints": [],
+    "allowed_node_labels": [],
+}
 
 
 def test_a_queue_can_be_set_as_it_was_seen(ask: AttentionParams) -> None:

@@ -31,7 +31,16 @@ def use(queue: str, tenant: str, waiting: int, waits_s: int, running: int) -> Qu
 def queue(name: str, tenant: str, pool: str) -> QueueOut:
     """Make a queue."""
     return QueueOut(
-        name=name, tenant=tenant, pool=pool, policy="bestfit", shadow="", open=True, description="", version="1"
+        name=name,
+        tenant=tenant,
+        pool=pool,
+        policy="bestfit",
+        shadow="",
+        open=True,
+        description="",
+        allowed_taints=[],
+        allowed_node_labels=[],
+        version="1",
     )
 
 

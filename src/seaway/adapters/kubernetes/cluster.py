@@ -203,7 +203,7 @@ class ClusterOptions:
         Configured properties of clusters that clusters do not report, by name: gateway, region, price.
     templates
         Templates of the objects that a job creates.
-    default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue
+    default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue, run_as_user
         Values for the objects, as in `TemplateOptions`.
     plugin_options
         Custom names of annotations and labels of vGPU device plugins.
@@ -222,6 +222,7 @@ class ClusterOptions:
     hami_scheduler: str = ""
     local_queue: str = ""
     volcano_queue: str = ""
+    run_as_user: int = 0
     plugin_options: Named = field(default_factory=Named)
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
@@ -251,4 +252,5 @@ class ClusterOptions:
             hami_scheduler=self.hami_scheduler,
             local_queue=self.local_queue,
             volcano_queue=self.volcano_queue,
+            run_as_user=self.run_as_user,
         )

@@ -247,10 +247,12 @@ def read_pool(row: Sequence[Any]) -> Pool:
 
 def queue_row(row: Queue) -> Row:
     """Encode a queue."""
-    return (row.name, row.tenant, row.pool, row.policy, row.shadow, int(row.open), row.description)
+    allowed = [names_text(each) for each in (row.allowed_taints, row.allowed_node_labels)]
+    return (row.name, row.tenant, row.pool, row.policy, row.shadow, int(row.open), row.description, *allowed)
 
 
 def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
-    name, tenant, pool, policy, shadow, is_open, description = row
-    return Queue(name, tenant, pool, policy, shadow, bool(is_open), description)
+    name, tenant, pool, policy, shadow, is_open, description, *allowed = row
+    taints, labels = (read_names(each or "[]") for each in allowed)
+    return Queue(name, tenant, pool, policy, shadow, bool(is_open), description, taints, labels)

@@ -68,6 +68,11 @@ def _later(name: str) -> Column[str]:
     return Column(name, short(), nullable=False, server_default="")
 
 
+def _later_text(name: str) -> Column[str]:
+    """Return the column of a text that a later migration added; it is null in older rows."""
+    return Column(name, long(), nullable=True)
+
+
 def _later_count(name: str, default: str = "0") -> Column[int]:
     """Return the column of a count that a later migration added, with its value in older rows."""
     return Column(name, Integer, nullable=False, server_default=default)
@@ -343,5 +348,7 @@ QUEUES = _table(
     _name("shadow"),
     _count("open"),
     _text("description"),
+    _later_text("allowed_taints"),
+    _later_text("allowed_node_labels"),
     _key("name"),
 )

@@ -115,6 +115,8 @@ _QUEUE = {
     "shadow": "",
     "open": True,
     "description": "At night",
+    "allowed_taints": ["nvidia.com/gpu"],
+    "allowed_node_labels": ["disk"],
 }
 _USE = {
     "queue": "batch",

@@ -48,10 +48,12 @@ STATUS_DESCRIPTIONS = {
     409: "The request conflicts with the current state.",
     412: "The version has changed.",
     413: "The body is too large.",
+    414: "The path and the query are longer than 8 KiB.",
     415: "The media type of the body is not supported.",
     422: "The request is invalid; `errors` has the reason for each field.",
     428: "If-Match is required.",
-    429: "Too many invalid tokens from your address, or too many reports of a gateway.",
+    429: "Too many requests without a valid token from your address, or too many reports of a gateway.",
+    431: "The headers are larger than 64 KiB, or more than 100.",
     500: "Internal error; see the log of the server.",
     503: "A dependency does not respond; retry after `Retry-After`.",
 }
@@ -62,7 +64,7 @@ MESSAGES: set[type[BaseModel]] = {Problem}
 PREFIX = "/api/v1"
 """Prefix of all operations, except those with a well-known path."""
 
-ALWAYS = (400, 401, 403, 422, 429, 500, 503)
+ALWAYS = (400, 401, 403, 414, 422, 429, 431, 500, 503)
 WITH_BODY = (408, 413, 415)
 ROLE = "x-role"
 

@@ -14,7 +14,16 @@ from seaway.domain.errors import RejectedError, StaleError, UnknownError
 app = typer.Typer(rich_markup_mode="rich")
 
 TRIES = 3
-FIELDS = ("tenant", "pool", "policy", "shadow", "open", "description")
+FIELDS = (
+    "tenant",
+    "pool",
+    "policy",
+    "shadow",
+    "open",
+    "description",
+    "allowed_taints",
+    "allowed_node_labels",
+)
 Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=arguments.queues)]
 
 
@@ -33,6 +42,7 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
       [cyan]seaway queues[/cyan]
       [cyan]seaway queues set batch --policy seaway --shadow fgd[/cyan]
       [cyan]seaway queues set batch --closed[/cyan]
+      [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
       [cyan]seaway queues shadows batch[/cyan]
     """
     if context.invoked_subcommand:
@@ -71,6 +81,14 @@ def set_queue(
     ] = None,
     open_: Annotated[bool | None, typer.Option("--open/--closed", help="Accept new jobs, or reject them.")] = None,
     description: Annotated[str | None, typer.Option(help="Description.")] = None,
+    allow_taint: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Taint that jobs may tolerate, repeatable; '*' for all, '' for none."),
+    ] = None,
+    allow_node_label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Node label that jobs may require, repeatable; '*' for all, '' for none."),
+    ] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value."""
     from seaway.client.calls.tenancy import put_queue, queue
@@ -82,6 +100,8 @@ def set_queue(
         "shadow": shadow,
         "open": open_,
         "description": description,
+        "allowed_taints": allow_taint and [key for key in allow_taint if key],
+        "allowed_node_labels": allow_node_label and [key for key in allow_node_label if key],
     }
     with connect(context) as client:
         for left in reversed(range(TRIES)):

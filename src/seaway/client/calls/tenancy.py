@@ -58,6 +58,8 @@ class QueueFields(TypedDict, total=False):
     shadow: str
     open: bool
     description: str
+    allowed_taints: list[str]
+    allowed_node_labels: list[str]
 
 
 def queues() -> Call[QueueList]:

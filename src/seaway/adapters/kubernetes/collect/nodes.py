@@ -76,6 +76,18 @@ NODE = "node"
 SLICE = "resource slice"
 
 
+CONTROL_PLANE = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
+"""Taints of nodes for the cluster's own components."""
+
+
+def is_control_plane(node: NodeObject) -> bool:
+    """Report whether a node is reserved for the cluster's control plane, whatever taints a job tolerates.
+
+    A node that has the label only, as in a cluster of one node, is open to other work.
+    """
+    return any(mark.key in CONTROL_PLANE and mark.effect != "PreferNoSchedule" for mark in node.spec.taints)
+
+
 def is_same(uid: str, version: str, meta: Meta) -> bool:
     """Report whether an object has the same UID and version."""
     return bool(version) and (uid, version) == (meta.uid, meta.resource_version)
@@ -152,7 +164,8 @@ class Nodes:
             for name in before.keys() | left.keys():
                 if name in self._views:
                     self._log_problems(name)
-            nodes = tuple(left.get(name, self._views[name].node) for name in sorted(self._views))
+            workers = sorted(name for name in self._views if not is_control_plane(self._written[name]))
+            nodes = tuple(left.get(name, self._views[name].node) for name in workers)
             self._cluster = replace(self._described, nodes=nodes)
         return self._cluster
 

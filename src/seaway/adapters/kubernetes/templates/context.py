@@ -48,6 +48,8 @@ class TemplateOptions:
         Kueue's LocalQueue; empty for the name of the job's queue.
     volcano_queue
         Volcano's Queue; empty for its default.
+    run_as_user
+        User and group ID of containers; 0 for those of the image.
     """
 
     accesses: Accesses
@@ -58,6 +60,7 @@ class TemplateOptions:
     hami_scheduler: str = ""
     local_queue: str = ""
     volcano_queue: str = ""
+    run_as_user: int = 0
 
 
 @dataclass(frozen=True, slots=True)

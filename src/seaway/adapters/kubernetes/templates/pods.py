@@ -67,6 +67,27 @@ class Pod:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
+def container_security() -> dict[str, Any]:
+    """Return the security context of a container, for the Pod Security Standard "restricted"."""
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def pod_security(user: int) -> dict[str, Any]:
+    """Return the security context of a pod, for the Pod Security Standard "restricted".
+
+    Parameters
+    ----------
+    user
+        User and group ID; 0 for those of the image.
+
+    References
+    ----------
+    https://kubernetes.io/docs/concepts/security/pod-security-standards/
+    """
+    own = {"runAsUser": user, "runAsGroup": user, "fsGroup": user} if user else {}
+    return {"runAsNonRoot": True, **own, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 @dataclass(frozen=True, slots=True)
 class PinnedFields:
     """Fields that Seaway adds to a pod template from any source.
@@ -150,6 +171,7 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
         "restartPolicy": pod.restart,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        "securityContext": pod_security(context.options.run_as_user),
         **pod.fields,
         **tied.fields,
         "containers": [_container(context, pod, tied)],
@@ -227,7 +249,11 @@ def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str,
 
 def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]:
     run = context.spec.run
-    container: dict[str, Any] = {"name": pod.container, "image": image_of(context)}
+    container: dict[str, Any] = {
+        "name": pod.container,
+        "image": image_of(context),
+        "securityContext": container_security(),
+    }
     if command := run.command if pod.command is None else pod.command:
         container["command"] = list(command)
     if args := run.args if pod.args is None else pod.args:
@@ -285,15 +311,24 @@ def pin_pod_template(body: dict[str, Any], at: Path, context: Context, group: Gr
     spec |= {name: value for name, value in {**tied.fields, **both}.items() if value}
     spec.setdefault("automountServiceAccountToken", False)
     spec.setdefault("enableServiceLinks", False)
+    _add_fields(spec, "securityContext", pod_security(context.options.run_as_user))
     main = next((each for each in spec["containers"] if each.get("name") == MAIN), spec["containers"][0])
     main["resources"] = _resources(main.get("resources") or {}, tied.resources)
     for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
         _add_variables(each, tied.env if each is main else NO_DEVICES)
+        _add_fields(each, "securityContext", container_security())
     own = labels_of(context, group)
     metadata = template["metadata"] = template.get("metadata") or {}
     for name, marked in own.items():
         metadata[name] = {**(metadata.get(name) or {}), **marked}
     return PodTemplate(template, tied.pins, tied.claims)
+
+
+def _add_fields(owner: dict[str, Any], name: str, given: Mapping[str, Any]) -> None:
+    """Add the fields that an object does not set itself. Ignore an invalid value, because clusters reject it."""
+    theirs = owner.get(name) or {}
+    if isinstance(theirs, dict):
+        owner[name] = {**given, **theirs}
 
 
 def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:

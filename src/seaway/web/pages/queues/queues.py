@@ -119,6 +119,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
     words = visit.words
     known = await visit.ask(policies.policies())
     by_name = {each.name: each.name for each in known.policies}
+    hint = words("Keys, separated by commas; * for all.")
     fields = [
         Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
@@ -128,13 +129,25 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
         Field("description", words("Description"), queue.description if queue else ""),
         Field("open", words("Accepts new jobs"), queue.open if queue else True),
+        Field("allowed_taints", words("Allowed taints"), ", ".join(queue.allowed_taints if queue else ()), hint=hint),
+        Field(
+            "allowed_node_labels",
+            words("Allowed node labels"),
+            ", ".join(queue.allowed_node_labels if queue else ()),
+            hint=hint,
+        ),
     ]
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
-        return tenancy.put_queue(name, seen=queue, **given)
+        lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
+        return tenancy.put_queue(name, seen=queue, **{**given, **lists})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
     _ask(visit, title, fields, put, queue.name if queue else "")
+
+
+def _keys(text: str) -> list[str]:
+    return [key for each in text.split(",") if (key := each.strip())]
 
 
 def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:

@@ -69,12 +69,12 @@ def decoded(value: dict[str, Any], kind: type[T]) -> T:
     return found
 
 
-def node(name: str, ready: str = "True") -> NodeObject:
+def node(name: str, ready: str = "True", **spec: Any) -> NodeObject:  # noqa: ANN401  # fields of a spec
     """Write a node."""
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     amounts = {"cpu": "8", "memory": "16Gi"}
     status = {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]}
-    return decoded({"metadata": meta, "status": status}, NodeObject)
+    return decoded({"metadata": meta, "spec": spec, "status": status}, NodeObject)
 
 
 def pod(name: str, **status: Any) -> PodObject:  # noqa: ANN401  # fields of a status
@@ -104,6 +104,23 @@ def copy(at: str = "", **status: Any) -> PodObject:  # noqa: ANN401  # fields of
 UNSCHEDULABLE = [
     {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "CardInsufficientMemory"}
 ]
+
+
+@pytest.mark.parametrize(
+    ("taint", "listed"),
+    [
+        ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}, False),
+        ({"key": "node-role.kubernetes.io/master", "effect": "NoExecute"}, False),
+        ({"key": "node-role.kubernetes.io/control-plane", "effect": "PreferNoSchedule"}, True),
+        ({"key": "gpu", "effect": "NoSchedule"}, True),
+    ],
+)
+def test_control_plane_nodes_are_not_of_the_fleet(view: ClusterView, taint: dict[str, str], listed: bool) -> None:
+    """A node that is reserved for the control plane gets no job, whatever the job tolerates."""
+    view.put_node(node("reserved", taints=[taint]))
+    reported = view.changes("", 0).inventory
+    assert reported is not None
+    assert ("reserved" in {each.name for each in reported.nodes}) is listed
 
 
 def test_only_what_changed_is_reported(view: ClusterView) -> None:

@@ -150,6 +150,30 @@ def test_examples_stay_as_they_are(template: str) -> None:
     assert text == file.read_text("utf-8")
 
 
+@every
+def test_pods_are_restricted(template: str) -> None:
+    """Pods of built-in templates pass the Pod Security Standard "restricted" and have no credentials of the cluster."""
+    for body in workloads(render(deployment(template), options(run_as_user=1000))):
+        for each in pod_templates(body):
+            spec = each["spec"]
+            assert spec["automountServiceAccountToken"] is False
+            ids = dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), 1000)
+            profile = {"seccompProfile": {"type": "RuntimeDefault"}}
+            assert spec["securityContext"] == {"runAsNonRoot": True, **ids, **profile}
+            assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+            assert all(set(volume) <= {"name", "emptyDir"} for volume in spec.get("volumes", ()))
+            for ran in (*spec.get("initContainers", ()), *spec["containers"]):
+                assert ran["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+                assert not any("hostPort" in port for port in ran.get("ports", ()))
+
+
+def test_users_of_images_are_kept_where_asked() -> None:
+    """Without a user ID, the image's own user runs the container, unless that is root."""
+    job = many(render(deployment(), options(run_as_user=0)), "Job")[0]
+    context = job["spec"]["template"]["spec"]["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 PLACES = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("ab")), min_size=1, max_size=8)
 
 
@@ -205,7 +229,7 @@ def test_what_runs_is_what_was_asked_for() -> None:
     assert ran["ports"] == [{"containerPort": 8080}]
     assert job["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     bare = many(render(deployment(run=Run("image:1")), options()), "Job")[0]
-    assert set(container(bare)) == {"name", "image", "resources"}
+    assert set(container(bare)) == {"name", "image", "resources", "securityContext"}
 
 
 def test_ports_make_a_service() -> None:

@@ -449,12 +449,17 @@ def test_no_job_chooses_secrets_volumes_or_rank(path: str, named: Callable[[str]
 
 
 @pytest.mark.parametrize(
-    "harmless", [{"capabilities": {"drop": ["ALL"]}}, {"privileged": False}, {"runAsNonRoot": True}]
+    "own",
+    [{"capabilities": {"drop": ["NET_RAW"]}}, {"privileged": False}, {"runAsNonRoot": False}, {"runAsUser": 0}],
 )
-def test_what_takes_power_away_is_welcome(harmless: dict[str, Any]) -> None:
-    """Fields of the same names that remove rights are allowed."""
-    manifests = rendered(changed("spec.template.spec.containers.1.securityContext", harmless))
-    assert pod(manifests)["spec"]["containers"][1]["securityContext"] == harmless
+def test_a_template_has_its_own_security_context(own: dict[str, Any]) -> None:
+    """Fields of the template are kept, also where they loosen Seaway's, and Seaway adds the others."""
+    added = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    spec = pod(rendered(changed("spec.template.spec.containers.1.securityContext", own)))["spec"]
+    assert spec["containers"][1]["securityContext"] == {**added, **own}
+    assert spec["containers"][0]["securityContext"] == added
+    spec = pod(rendered(changed("spec.template.spec.securityContext", {"runAsNonRoot": False})))["spec"]
+    assert spec["securityContext"] == {"runAsNonRoot": False, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 @pytest.mark.parametrize(
