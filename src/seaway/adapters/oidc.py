@@ -253,9 +253,8 @@ class OidcBearer:
         if name in RESERVED:
             raise RejectedError(f"{settings.name_claim} may not be {name!r}")
         role = self._role(claims.get(settings.role_claim))
-        of_tenant = RANKS[role] < RANKS[Role.OPERATOR]
-        tenant = claims.get(settings.tenant_claim) if of_tenant else ""
-        if of_tenant:
+        tenant = claims.get(settings.tenant_claim) if role.of_tenant else ""
+        if role.of_tenant:
             if not isinstance(tenant, str):
                 raise RejectedError(f"{settings.tenant_claim} must name a tenant")
             require_name("tenant", tenant)

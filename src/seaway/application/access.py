@@ -344,11 +344,10 @@ class Access:
             raise RejectedError(f"{name!r} is a reserved name; choose another", where="name")
 
     def _require_tenant(self, role: Role, tenant: str) -> None:
-        of_tenant = role in {Role.VIEWER, Role.USER}
-        if of_tenant and not tenant:
+        if role.of_tenant and not tenant:
             raise RejectedError(f"role {role.value} requires a tenant", where="tenant")
-        if not of_tenant and tenant:
-            raise RejectedError(f"an {role.value} is of no tenant: omit it", where="tenant")
+        if not role.of_tenant and tenant:
+            raise RejectedError(f"role {role.value} takes no tenant: omit it", where="tenant")
         if tenant and tenant not in {each.name for each in self._store.tenants()}:
             raise RejectedError(f"tenant {tenant!r} not found", where="tenant")
 

@@ -170,18 +170,29 @@ class IdempotencyKey:
 
 
 class Role(Enum):
-    """Permissions of a token. Each role includes the previous ones, except that only agents report measurements."""
+    """Permissions of a token.
+
+    Each role includes the previous ones, with two exceptions: only agents report measurements, and a user reads its
+    own tenant only.
+    """
 
     AGENT = "agent"
     """Report the measurements of one gateway, and read its targets."""
     VIEWER = "viewer"
     """Read the jobs of its tenant, and the fleet."""
+    MONITOR = "monitor"
+    """Read the jobs of all tenants, the fleet and all metrics."""
     USER = "user"
     """Submit and change jobs of its tenant."""
     OPERATOR = "operator"
     """Manage the jobs of all tenants, cordons, drains, queues, pools and policies."""
     ADMIN = "admin"
     """Manage tokens, tenants, the audit log and the database."""
+
+    @property
+    def of_tenant(self) -> bool:
+        """True if its tokens belong to a tenant."""
+        return self in (Role.VIEWER, Role.USER)
 
     @property
     def rank(self) -> int:

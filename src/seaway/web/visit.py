@@ -48,7 +48,7 @@ def address_script(address: str, *, back: bool) -> str:
 
 T = TypeVar("T")
 
-ROLES = ("viewer", "user", "operator", "admin")
+ROLES = ("viewer", "monitor", "user", "operator", "admin")
 """Roles of visitors in ascending order. Each role includes the permissions of the previous ones."""
 
 ME_EVERY_S = 5.0

@@ -8,7 +8,7 @@ from seaway.application.records import AuditEntry, Token
 from seaway.wire.fields import LabelValue, Limit, Name, NameOrNone, moment, moment_or_none
 from seaway.wire.message import Incoming, Shown, fields_of
 
-RoleName = Literal["agent", "viewer", "user", "operator", "admin"]
+RoleName = Literal["agent", "viewer", "monitor", "user", "operator", "admin"]
 
 
 class TokenIn(Incoming):

@@ -123,6 +123,22 @@ async def test_another_tenant_s_jobs_are_not_listed(rig: Rig) -> None:
         assert len((await client.get("/api/v1/queues")).json()["queues"]) == 2
 
 
+async def test_a_monitor_reads_all_tenants_and_changes_nothing(rig: Rig) -> None:
+    """It sees jobs and totals of all tenants in lists and metrics, and every request for a change is rejected."""
+    jobs = [(await rig.submit(token, name=token))["id"] for token in ("user", "other")]
+    rig.step(3)
+    async with rig.client("monitor") as client:
+        listed = (await client.get("/api/v1/jobs")).json()["jobs"]
+        assert {each["id"] for each in listed} == set(jobs)
+        assert len((await client.get("/api/v1/queues")).json()["queues"]) == 2
+        text = (await client.get("/metrics")).text
+        assert {"seaway_ready", "seaway_http_requests_total"} <= {line.partition("{")[0] for line in text.split()}
+        for name, method, path, _ in operations(rig):
+            if method != "GET":
+                answer = await client.request(method, filled(path, jobs[0]), json=BODIES.get(name))
+                assert answer.status_code == 403, name
+
+
 async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:
     """A user submits only for the user's own tenant, also in a dry run."""
     assert (await rig.submit("other"))["tenant"] == "other"

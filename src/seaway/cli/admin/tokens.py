@@ -18,10 +18,11 @@ app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
 
 
 class Role(StrEnum):
-    """Permissions of a token. Each role includes the previous ones, except the agent's role."""
+    """Permissions of a token."""
 
     AGENT = "agent"
     VIEWER = "viewer"
+    MONITOR = "monitor"
     USER = "user"
     OPERATOR = "operator"
     ADMIN = "admin"
@@ -47,8 +48,8 @@ def create(
         Role,
         typer.Option(
             help=(
-                "agent: report for a gateway. viewer: read. user: submit jobs. operator: cordon nodes, set "
-                "up queues. admin: all."
+                "agent: report for a gateway. viewer: read. monitor: read, of all tenants. user: submit jobs. "
+                "operator: cordon nodes, set up queues. admin: all."
             )
         ),
     ] = Role.USER,
@@ -65,6 +66,7 @@ def create(
 
       [cyan]seaway token create ada --tenant vision[/cyan]
       [cyan]seaway token create ci --role operator --expires-in 90d > token[/cyan]
+      [cyan]seaway token create prometheus --role monitor > token[/cyan]
       [cyan]seaway token create gw-1 --role agent --gateway gw-1 > token[/cyan]
     """
     from seaway.client.calls.service import create_token

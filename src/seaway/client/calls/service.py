@@ -75,7 +75,7 @@ def create_token(
     Parameters
     ----------
     role
-        ``agent``, ``viewer``, ``user``, ``operator`` or ``admin``.
+        ``agent``, ``viewer``, ``monitor``, ``user``, ``operator`` or ``admin``.
     tenant
         Tenant of the token; required for viewers and users.
     gateway

@@ -107,6 +107,7 @@ class _Tokens:
         tenants = (await self._visit.ask(tenancy.tenants())).tenants
         roles = {
             "viewer": words("viewer"),
+            "monitor": words("monitor"),
             "user": words("user"),
             "operator": words("operator"),
             "admin": words("admin"),
