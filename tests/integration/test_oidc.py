@@ -111,7 +111,7 @@ def token(key: Any = RSA_KEY, algorithm: str = "RS256", kid: str = "r1", **claim
 
 def test_a_token_says_who_has_it(bearer: OidcBearer) -> None:
     """Name, role and tenant come from the claims, with either kind of signature."""
-    alice = Caller("alice", Role.USER, "default", expires_ns=(NOW_S + 630) * 10**9)
+    alice = Caller("alice", Role.USER, "default", expires_ns=(NOW_S + 630) * 10**9, issuer="https://id.example")
     assert bearer.verify(token()) == alice
     assert bearer.verify(token(EC_KEY, "ES256", "e1")) == alice
     assert bearer.verify(token(aud=["x", "seaway"])) == alice

@@ -244,8 +244,6 @@ class Access:
             If a valid token has that name.
         """
         require_name("token", name)
-        self._require_free(name)
-        self._require_tenant(role, tenant)
         _require_gateway(role, gateway)
         now_ns = self._clock.now_ns()
         secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -260,7 +258,10 @@ class Access:
             expires_ns=None if lasts_s is None else now_ns + lasts_s * 10**9,
             gateway=gateway,
         )
-        self._writer.require(Change(insert=[token]))
+        with self._writer.setting_up:
+            self._require_free(name)
+            self._require_tenant(role, tenant)
+            self._writer.require(Change(insert=[token]))
         return token, f"{PREFIX}_{token.id}_{secret}"
 
     def revoke(self, token_id: str, *, force: bool = False) -> Token:
@@ -273,18 +274,19 @@ class Access:
         ConflictError
             If it is the last valid admin token, without `force`.
         """
-        token = next((each for each in self._store.tokens() if each.id == token_id), None)
-        if token is None:
-            raise UnknownError(f"token {token_id!r} not found")
-        if not force and self._is_last_admin(token_id):
-            raise ConflictError(
-                "this is the last admin token: create another one first, or force the revocation; "
-                "`seaway db new-admin-token` creates one on the machine with the database"
-            )
-        if token.revoked_ns is None:
-            token = replace(token, revoked_ns=self._clock.now_ns())
-            self._writer.require(Change(update=[token]))
-        return token
+        with self._writer.setting_up:
+            token = next((each for each in self._store.tokens() if each.id == token_id), None)
+            if token is None:
+                raise UnknownError(f"token {token_id!r} not found")
+            if not force and self._is_last_admin(token_id):
+                raise ConflictError(
+                    "this is the last admin token: create another one first, or force the revocation; "
+                    "`seaway db new-admin-token` creates one on the machine with the database"
+                )
+            if token.revoked_ns is None:
+                token = replace(token, revoked_ns=self._clock.now_ns())
+                self._writer.require(Change(update=[token]))
+            return token
 
     def first_token(self) -> str | None:
         """Create an admin token if no valid one exists; return None otherwise."""

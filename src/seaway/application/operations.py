@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -53,7 +52,6 @@ class Operations:
         self._writer = writer
         self._controller = controller
         self._clock = clock
-        self._setting_up = threading.Lock()  # serializes changes
 
     # Clusters and nodes.
 
@@ -159,7 +157,7 @@ class Operations:
         self._controller.scheduler.readiness.wait(queue.policy, queue.shadow)
         shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
         text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
-        with self._setting_up:
+        with self._writer.setting_up:
             _require_precondition(meant, self._store.queues(), queue.name, "queue")
             self._require_policies(queue)
             self._require_shadowed(queue)
@@ -168,7 +166,7 @@ class Operations:
 
     def delete_queue(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove a queue without unfinished jobs; raises `StaleError` as `put_queue` does."""
-        with self._setting_up:
+        with self._writer.setting_up:
             queue = _named(self._store.queues(), name, "queue")
             _require_precondition(meant, [queue], name, "queue")
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
@@ -211,7 +209,7 @@ class Operations:
 
     def delete_policy(self, name: str, actor: str, meant: MeantPolicy | None = None) -> None:
         """Remove a trained policy that no queue uses, live or as shadow; raises as `Policies.remove`."""
-        with self._setting_up:
+        with self._writer.setting_up:
             names = {name, *self.policies.profiles_with(name)}
             users = [queue.name for queue in self._store.queues() if names & {queue.policy, queue.shadow}]
             if users:
@@ -244,14 +242,14 @@ class Operations:
     def put_pool(self, pool: Pool, actor: str, meant: Precondition | None = None) -> Pool:
         """Create or change a pool. Its clusters can join later. Raises `StaleError` as `put_queue` does."""
         text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
-        with self._setting_up:
+        with self._writer.setting_up:
             _require_precondition(meant, self._store.pools(), pool.name, "pool")
             self._store_with_event(Change(put=[pool]), "pool", text, actor)
         return pool
 
     def delete_pool(self, name: str, actor: str, meant: Precondition | None = None) -> None:
         """Remove a pool that no queue uses; raises `StaleError` as `put_queue` does."""
-        with self._setting_up:
+        with self._writer.setting_up:
             pool = _named(self._store.pools(), name, "pool")
             _require_precondition(meant, [pool], name, "pool")
             _require_not_default(name, "pool")
@@ -262,7 +260,7 @@ class Operations:
 
     def put_tenant(self, tenant: Tenant, actor: str, meant: Precondition | None = None) -> Tenant:
         """Create or change a tenant; raises `StaleError` as `put_queue` does."""
-        with self._setting_up:
+        with self._writer.setting_up:
             _require_precondition(meant, self._store.tenants(), tenant.name, "tenant")
             self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
@@ -286,18 +284,24 @@ class Operations:
         tenant = _named(self._store.tenants(), name, "tenant")
         _require_precondition(meant, [tenant], name, "tenant")
         _require_not_default(name, "tenant")
-        owned = [queue.name for queue in self._store.queues() if queue.tenant == name]
-        if owned:
-            raise ConflictError(f"queue {owned[0]!r} belongs to tenant {name!r}")
+        self._require_ownerless(name)
         self._require_unused(JobFilter(tenant=name), f"tenant {name!r}")
         removed, left = self._remove_jobs(name)
-        now_ns = self._clock.now_ns()
-        tokens = [each for each in self._store.tokens() if each.tenant == name and each.revoked_ns is None]
-        change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
-        change.add(left)
-        text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
-        text += f", with {removed} finished jobs" if removed else ""
-        self._store_with_event(change, "tenant", text, actor)
+        with self._writer.setting_up:  # no queue and no token of the tenant can be created now
+            self._require_ownerless(name)
+            now_ns = self._clock.now_ns()
+            tokens = [each for each in self._store.tokens() if each.tenant == name and each.revoked_ns is None]
+            change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
+            change.add(left)
+            text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
+            text += f", with {removed} finished jobs" if removed else ""
+            self._store_with_event(change, "tenant", text, actor)
+
+    def _require_ownerless(self, tenant: str) -> None:
+        """Check that a tenant has no queue."""
+        owned = [queue.name for queue in self._store.queues() if queue.tenant == tenant]
+        if owned:
+            raise ConflictError(f"queue {owned[0]!r} belongs to tenant {tenant!r}")
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
         """Remove the finished jobs of a tenant except the last batch; return the number and that batch's change."""

@@ -72,6 +72,8 @@ class Writer:
         self.soon = 0
         self.superseded = ""
         self._on_superseded: list[Callable[[], None]] = []
+        self.setting_up = threading.Lock()
+        """Lock for changes of queues, pools, tenants and tokens, which depend on what else is stored."""
 
     def on_superseded(self, call: Callable[[], None]) -> None:
         """Register a function to call when another process becomes the leader, or call it now if one did.

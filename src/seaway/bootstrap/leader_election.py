@@ -115,7 +115,7 @@ class Leadership:
         if stand.label_error:
             return
         if stand.reason != self.waiting:
-            log.info("%s", stand.reason or f"{self.identity} leads")
+            log.warning("%s", stand.reason or f"{self.identity} leads")
         self.waiting, self.can_follow = stand.reason, stand.can_take_over
         if stand.leads and not self._led:
             self._led = True

@@ -36,8 +36,8 @@ PART = 3600
 Browsers drop cookies over 4,096 bytes, and some tokens of providers are longer.
 """
 
-LONGEST = 3 * PART
-"""Maximum number of characters of a token, which is split into several cookies."""
+LONGEST = 8192
+"""Maximum number of characters of a token, as in the API. It is split into several cookies."""
 
 PATHS = {TOKEN: "/", RENEWAL: "/login", HINT: "/logout"}
 """Path of each cookie of a log-in."""
@@ -123,4 +123,4 @@ def _retained(cookies: Mapping[str, str], name: str) -> str:
 
 
 def _names(name: str) -> list[str]:
-    return [name, *(f"{name}_{part}" for part in range(1, LONGEST // PART))]
+    return [name, *(f"{name}_{part}" for part in range(1, -(-LONGEST // PART)))]

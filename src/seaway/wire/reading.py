@@ -22,6 +22,9 @@ Message = TypeVar("Message", bound=BaseModel)
 MAX_ERRORS = 50
 """Maximum number of errors reported for one message."""
 
+MAX_LISTED = 1000
+"""Maximum number of errors of which some are reported. The library describes either all or none, 5 us each."""
+
 SHOWN = 60
 """Maximum length of a value in an error."""
 
@@ -98,6 +101,8 @@ def read_value(model: type[Message], value: object) -> Message:
 
 def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
     """Return one error for all errors of a message; `also` has all but the first."""
+    if error.error_count() > MAX_LISTED:
+        return RejectedError(f"the message has {error.error_count():,} errors, too many to list")
     reported: dict[str, RejectedError] = {}
     for each in error.errors(include_url=False):
         path = _path(each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 
 from seaway.learning.policies.file import LARGEST_FILE
@@ -78,6 +79,19 @@ async def test_a_header_that_counts_is_present_once(rig: Rig) -> None:
             answer = await client.post(JOBS, json=JOB, headers=[(name, "a"), (name, "b")])
             assert answer.status_code == 400, name
             assert name in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("base", "sent"),
+    [("https://seaway.example.com", True), ("http://seaway.example.com", False), ("https://localhost:8080", False)],
+)
+async def test_browsers_keep_to_https(rig: Rig, base: str, sent: bool) -> None:
+    """Responses over TLS have HSTS, except for names that other servers of the machine share."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(rig.app), base_url=base) as client:
+        for path in ("/healthz", "/api/v1/jobs"):
+            answer = await client.get(path)
+            assert ("strict-transport-security" in answer.headers) is sent
+            assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_a_policy_file_has_a_bound_of_its_own(rig: Rig) -> None:

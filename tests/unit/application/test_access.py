@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -24,6 +28,7 @@ from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,
     RejectedError,
+    SeawayError,
     UnauthenticatedError,
     UnavailableError,
     UnknownError,
@@ -50,6 +55,40 @@ class World:
     def who(self, token: str, address: str = "::1") -> Caller | None:
         """Ask who has a token."""
         return self.access.known(f"Bearer {token}", address)
+
+
+def at_once(world: World, monkeypatch: pytest.MonkeyPatch, *calls: Callable[[], object]) -> list[object]:
+    """Make calls at the same time, with slow storing; return their results or errors."""
+    store = world.writer.require
+
+    def slowly(change: Change) -> None:
+        time.sleep(0.02)
+        store(change)
+
+    monkeypatch.setattr(world.writer, "require", slowly)
+
+    def result(call: Callable[[], object]) -> object:
+        try:
+            return call()
+        except SeawayError as error:
+            return type(error)
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(result, calls))
+
+
+def test_a_name_is_given_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several requests for the same name at once, one succeeds."""
+    results = at_once(world, monkeypatch, *[lambda: world.token(Role.ADMIN, "ci")] * 5)
+    assert results.count(ConflictError) == 4
+
+
+def test_the_last_admins_do_not_revoke_each_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When two admins revoke each other at once, one of them stays."""
+    ids = [world.token(Role.ADMIN, name).split("_")[1] for name in ("ada", "bob")]
+    results = at_once(world, monkeypatch, *(partial(world.access.revoke, each) for each in ids))
+    assert results.count(ConflictError) == 1
+    assert sum(token.revoked_ns is None for token in world.store.tokens()) == 1
 
 
 @pytest.fixture
@@ -207,7 +246,7 @@ def test_an_agent_speaks_for_its_own_gateway_and_may_nothing_else(world: World) 
         assert who is not None
         assert (who.speaks_for("gw-1"), who.speaks_for("gw-2"), who.speaks_for("")) == (True, False, False)
         assert [role for role in Role if who.may(role)] == [Role.AGENT]
-    with pytest.raises(RejectedError, match="of no tenant"):
+    with pytest.raises(RejectedError, match="takes no tenant"):
         world.access.create("gw-2", Role.AGENT, "default", None, "test", gateway="gw-2")
 
 

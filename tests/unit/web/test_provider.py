@@ -12,6 +12,7 @@ import httpx
 import jwt
 import pytest
 
+from seaway.application.access import LONGEST_CREDENTIAL
 from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web.cookies import LONGEST, PART
 from seaway.web.provider import UNKNOWN, PendingLogin, Provider, ProviderSettings, ProviderTokens, require_whole
@@ -77,6 +78,11 @@ def given(answer: Mapping[str, Any] | bytes, **changes: str) -> ProviderTokens:
 def answer(**changes: object) -> dict[str, object]:
     """Make an answer."""
     return {"token_type": "Bearer", "access_token": token(aud="seaway"), "id_token": token(), **changes}
+
+
+def test_a_browser_stores_the_tokens_that_the_api_accepts() -> None:
+    """A token is either accepted everywhere, or nowhere."""
+    assert LONGEST == LONGEST_CREDENTIAL
 
 
 def test_of_what_a_provider_gives_that_for_the_api_is_taken() -> None:

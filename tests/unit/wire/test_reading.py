@@ -26,6 +26,14 @@ def test_a_field_is_present_once(body: str, field: str) -> None:
     assert (caught.value.where, caught.value.message) == (field, "this field is duplicated")
 
 
+@pytest.mark.parametrize("whole", ["{%s}", '{"labels":{%s}}'])
+def test_thousands_of_errors_are_not_described(whole: str) -> None:
+    """A message with more errors than anyone reads is rejected without a description of each."""
+    body = whole % ",".join(f'"!{number}":1' for number in range(2000))
+    with pytest.raises(RejectedError, match=r"has [24],00\d errors, too many to list"):
+        read_json(JobIn, body)
+
+
 def test_a_name_may_are_in_several_places() -> None:
     """Anything that looks like a name twice, in other objects or in texts, is taken."""
     body = (

@@ -49,6 +49,9 @@ ONCE = frozenset(
 OTHER = "other"
 """Label of requests that are neither operations nor pages."""
 
+HSTS = (b"strict-transport-security", b"max-age=31536000")
+"""Header by which browsers use https only. Not sent for loopback names, which all servers of a machine share."""
+
 SECURITY = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 
 log = logging.getLogger(__name__)
@@ -89,7 +92,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *SECURITY, *_closing_headers(scope, status)]
+                more = [HSTS] if scope["scheme"] == "https" and not _is_local(scope) else []
+                message["headers"] = [*message["headers"], *SECURITY, *more, *_closing_headers(scope, status)]
             await send(message)
 
         try:
@@ -184,6 +188,11 @@ def _closing_headers(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
+
+
+def _is_local(scope: Scope) -> bool:
+    """Report whether a request names this machine by a loopback name."""
+    return is_loopback(_name(f"//{scope.get(HEADERS, {}).get(b'host', b'').decode('latin-1')}"))
 
 
 def _require_own(method: str, headers: dict[bytes, bytes]) -> None:

@@ -111,7 +111,9 @@ class LedSession(LeaderSession):
             signal.signal(each, handler)
 
     def _why(self) -> str:
-        return self._leadership.waiting or "this process leads, and is starting"
+        if self._leadership.waiting:
+            return "this process is a standby; its log names the leader"
+        return "this process leads, and is starting"
 
     def _reported(self) -> None:
         self._news.put(NEWS)

@@ -23,7 +23,7 @@ from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
-from seaway.application.access import require_loopback
+from seaway.application.access import is_loopback, require_loopback
 from seaway.application.clusters import ClusterNames
 from seaway.application.maintenance import Maintenance
 from seaway.application.ports.clock import SystemClock
@@ -38,6 +38,8 @@ from seaway.cli.serving.leader import LeaderSession, LedSession
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.scheduling.kernels.compile import never_compiled
+
+log = logging.getLogger(__name__)
 
 SWITCH_S = 0.001
 """Switch interval of threads in seconds. It is short, so that requests are answered during decisions."""
@@ -69,6 +71,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     if settings.server.no_auth:
         require_loopback(settings.server.host)
     _require_tls(settings.server)
+    _warn_without_tls(settings.server)
     sys.setswitchinterval(SWITCH_S)
     folder = DataFolder(data or data_folder())
     try:
@@ -136,6 +139,17 @@ def _wait_for_leadership(settings: Settings, listener: socket.socket) -> Iterato
         yield turn
     finally:
         turn.close()
+
+
+def _warn_without_tls(server: ServerSettings) -> None:
+    """Warn if tokens could be read on the network."""
+    if server.tls_certificate or server.public_url.startswith("https:") or is_loopback(server.host):
+        return
+    log.warning(
+        "WITHOUT TLS: everyone on the network between %s and its clients can read tokens. Set [server] tls_certificate "
+        "and tls_key, or put a proxy with TLS in front and set [server] public_url",
+        server.host,
+    )
 
 
 def _require_tls(server: ServerSettings) -> None:

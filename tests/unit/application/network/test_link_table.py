@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from random import Random
-from threading import Thread
+from threading import Barrier, Thread
 from time import process_time
 from unittest.mock import Mock
 
@@ -436,10 +436,11 @@ def test_of_very_many_links_each_is_written_down_more_seldom() -> None:
 def test_reports_may_come_from_many_threads() -> None:
     """Four agents report at once while a user looks, and nothing is lost or seen half."""
     names = [f"gw-{number}" for number in range(1, 5)]
-    reported = Table(*names)
+    reported, together = Table(*names), Barrier(len(names))
 
     def report(name: str) -> None:
         for second in range(0, 300, 10):
+            together.wait(10)  # all have the same clock
             rounds = [answered(other, second) for other in names if other != name]
             reported.link_table.take(name, rounds, START_NS + second * S)
             reported.link_table.network_snapshot(START_NS + second * S)
