@@ -20,7 +20,8 @@ from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
 from seaway.application.records import JobRecord, PendingCommand, Verb
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from tests.fakes import records as make
 from tests.fakes.records import NOW_NS
 

@@ -43,7 +43,8 @@ from seaway.application.records import (
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
 from seaway.domain.job_state import JobState
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 
 Kind = TypeVar("Kind")
 Key = tuple[Any, ...]

@@ -23,7 +23,8 @@ from seaway.domain.errors import ConflictError, RejectedError, SeawayError, Unav
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.clocks import VirtualClock

@@ -12,7 +12,8 @@ from seaway.application.control.settings import ControlSettings
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.engine import decide
 from seaway.scheduling.infeasibility_cache import InfeasibilityCache, RequestedAmounts, dominates, requested_amounts
 from seaway.scheduling.job_queue import JobQueue

@@ -16,7 +16,8 @@ from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import UnknownError
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
 from seaway.wire.tenancy import (
     PoolIn,

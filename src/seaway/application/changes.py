@@ -28,7 +28,8 @@ from seaway.application.records import (
     ShadowResult,
     Token,
 )
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 Record = (
     JobRecord

@@ -18,7 +18,8 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import FINAL
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
 

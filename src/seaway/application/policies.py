@@ -12,7 +12,7 @@ from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import EvaluationRecord, Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from seaway.learning.policies.check import check_speed, read_policy, try_in_subprocess
 from seaway.learning.policies.file import PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary

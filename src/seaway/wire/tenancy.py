@@ -11,7 +11,8 @@ from pydantic import Field
 from seaway.application.fleet.queues import Place, QueueUsage
 from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import LabelKey, Line, Name, NameOrNone, References, moment, no_entries
 from seaway.wire.job_out import JobOut, job_fields

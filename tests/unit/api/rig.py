@@ -20,7 +20,8 @@ from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
-from seaway.domain.tenancy import Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Tenant
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.memory_store import MemoryStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import pack
 from tests.fakes.policies import cluster_policy

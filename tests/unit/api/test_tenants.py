@@ -10,7 +10,7 @@ import pytest
 
 from seaway.api.hub import Subscription
 from seaway.application.records import Event
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio

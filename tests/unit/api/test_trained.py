@@ -9,7 +9,8 @@ import pytest
 from seaway.application.changes import Change
 from seaway.bootstrap.settings import PolicySettings
 from seaway.domain.errors import RejectedError
-from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.learning.policies.file import pack
 from tests.fakes.policies import cluster_policy, node_policy
 from tests.fakes.records import shadow_result

@@ -9,7 +9,8 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import NodeRules
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Toleration
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec

@@ -9,7 +9,8 @@ import pytest
 
 from seaway.domain.errors import ConflictError
 from seaway.domain.job import Job
-from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.framework import PASS, Cycle, Decider, Status
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile

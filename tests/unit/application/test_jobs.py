@@ -12,7 +12,8 @@ from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
 from seaway.domain.job_spec import Run
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
-from seaway.domain.tenancy import Pool, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool
 from tests.unit.application.scene import Scene, scene, spec
 
 S = JobState

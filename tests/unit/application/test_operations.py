@@ -13,7 +13,8 @@ from seaway.application.ports.store import JobFilter
 from seaway.application.records import AuditEntry
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.learning.policies.file import pack
 from tests.fakes.policies import cluster_policy
 from tests.fakes.records import token

@@ -8,7 +8,7 @@ from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 
 @pytest.mark.parametrize("name", ["a", "team-a", "v1.2", "0", "a" * 63])

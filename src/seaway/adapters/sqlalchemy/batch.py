@@ -34,7 +34,8 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 
 class Step(IntEnum):

@@ -31,7 +31,8 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.tenancy import Pool, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool
 
 Row = tuple[Any, ...]
 

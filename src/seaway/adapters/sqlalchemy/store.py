@@ -58,7 +58,8 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.job_state import FINAL, AttemptState, JobState
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 Kind = TypeVar("Kind")
 Question = Select[Any]

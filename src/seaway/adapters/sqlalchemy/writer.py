@@ -16,7 +16,8 @@ from seaway.adapters.sqlalchemy.tables import ATTEMPTS, LEASE
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.errors import InvariantError, SupersededError
-from seaway.domain.tenancy import DEFAULT, Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 
 TRIES = 3
 """Maximum number of tries for a transaction after deadlocks."""

@@ -27,7 +27,8 @@ from seaway.application.views import ClusterState
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.registry import make_queue_discipline
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from seaway.application.changes import Change, Record
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 
 class Names:

@@ -27,7 +27,8 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.job_state import JobState
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 
 Row = TypeVar("Row")
 

@@ -9,7 +9,8 @@ from seaway.application.control.scheduler.compile_readiness import CompileReadin
 from seaway.application.views import Reason
 from seaway.application.whatif.whatif import Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT
 from tests.unit.application.scene import Scene, scene
 
 

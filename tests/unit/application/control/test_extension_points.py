@@ -10,7 +10,8 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.domain.placement import Placement
-from seaway.domain.tenancy import DEFAULT, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.framework import EXTENSION_POINTS, PASS, Codes, Cycle, DeviceScore, Scores, Status, Verdict
 from seaway.scheduling.job_queue import JobQueue

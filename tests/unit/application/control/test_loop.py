@@ -24,7 +24,7 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import InvariantError, UnavailableError
 from seaway.domain.job_state import AttemptState, JobState
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from tests.fakes.control_plane import make_policy
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.application.scene import Scene, scene, spec, two_clusters

@@ -12,7 +12,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.deployment import Cause, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
-from seaway.domain.tenancy import Queue
+from seaway.domain.queues import Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, known, scene, spec

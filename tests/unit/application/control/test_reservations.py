@@ -139,7 +139,7 @@ def test_three_infeasible_jobs_do_not_keep_the_fourth_from_its_place() -> None:
 def test_each_queue_has_a_reservation_of_its_own() -> None:
     """The heads of two queues both get a reservation, and a third job may use neither."""
     from seaway.application.changes import Change
-    from seaway.domain.tenancy import Queue
+    from seaway.domain.queues import Queue
 
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("other")])])

@@ -5,7 +5,8 @@ from dataclasses import replace
 from seaway.application.changes import Change
 from seaway.application.control.fleet import MIN_DEMANDS
 from seaway.domain.job_state import JobState
-from seaway.domain.tenancy import Pool, Queue, Tenant
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Pool, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 

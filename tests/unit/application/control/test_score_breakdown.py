@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.control.scheduler import score_breakdown as module
-from seaway.domain.tenancy import DEFAULT, Queue
+from seaway.domain.queues import Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 

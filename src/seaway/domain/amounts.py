@@ -1,0 +1,167 @@
+"""Amounts of resources, as guaranteed to queues, limited by quotas, and held by jobs.
+
+An amount maps names of resources to integers:
+
+- ``gpus``: GPUs, thousandths. A slice counts as its larger share of cores and memory.
+- ``gpus/MODEL``: the same, of one product name.
+- ``gpu_cores``: reserved GPU cores, thousandths of a device.
+- ``gpu_memory``: GPU memory, MiB.
+- ``cpu``: CPU, thousandths of a core.
+- ``memory``: memory, MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand
+from seaway.domain.placement import Placement
+from seaway.domain.units import LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
+
+Amounts = Mapping[str, int]
+"""Amounts by resource. In a limit, a missing resource has no bound; elsewhere it is 0."""
+
+GPUS, GPU_CORES, GPU_MEMORY, CPU, MEMORY = RESOURCES = ("gpus", "gpu_cores", "gpu_memory", "cpu", "memory")
+"""Names of the resources, without those of single models."""
+
+MODEL_PREFIX = "gpus/"
+"""Prefix of the name of a resource that counts the GPUs of one model."""
+
+NO_AMOUNTS: Amounts = {}
+
+_PARSERS: dict[str, Callable[..., int]] = {
+    GPUS: cpu_milli,
+    GPU_CORES: cpu_milli,
+    GPU_MEMORY: memory_mib,
+    CPU: cpu_milli,
+    MEMORY: memory_mib,
+}
+
+
+def model_resource(model: str) -> str:
+    """Return the name of the resource that counts the GPUs of a model. Case is ignored, as in a job's `gpu_model`."""
+    return MODEL_PREFIX + model.casefold()
+
+
+def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, int]:
+    """Parse amounts as users write them, such as ``{"gpus": 16, "gpus/A100": 8, "memory": "2TB"}``.
+
+    Raises
+    ------
+    RejectedError
+        If a resource is unknown or an amount is invalid.
+    """
+    amounts = {}
+    for name, value in given.items():
+        at = f"{where}.{name}" if where else name
+        model = name.removeprefix(MODEL_PREFIX) if name.startswith(MODEL_PREFIX) else ""
+        parser = _PARSERS.get(GPUS if model else name)
+        if parser is None:
+            raise RejectedError(
+                f"unknown resource; use {', '.join(RESOURCES)} or gpus/MODEL, as in gpus/A100", where=at
+            )
+        amounts[model_resource(model) if model else name] = parser(value, where=at)
+    return amounts
+
+
+def resource_text(name: str, amount: int) -> str:
+    """Format one amount, such as ``16 gpus`` or ``2TB memory``."""
+    gpu = name.startswith(GPUS) or name == GPU_CORES
+    figure = f"{amount / 1000:g}" if gpu else cpu_text(amount) if name == CPU else memory_text(amount)
+    return f"{figure} {name}"
+
+
+def amounts_text(amounts: Amounts) -> str:
+    """Format amounts, such as ``16 gpus, 2TB memory``; ``nothing`` without any."""
+    return ", ".join(resource_text(name, amount) for name, amount in sorted(amounts.items())) or "nothing"
+
+
+def add(total: dict[str, int], amounts: Amounts, times: int = 1) -> None:
+    """Add amounts to a total in place, `times` as much; a resource that becomes 0 is removed."""
+    for name, amount in amounts.items():
+        left = total.get(name, 0) + times * amount
+        if left:
+            total[name] = left
+        else:
+            total.pop(name, None)
+
+
+def total_of(parts: Iterable[Amounts]) -> dict[str, int]:
+    """Return the sum of amounts."""
+    total: dict[str, int] = {}
+    for each in parts:
+        add(total, each)
+    return total
+
+
+def exceeded(amounts: Amounts, limit: Amounts) -> list[str]:
+    """Return the resources of which `amounts` has more than `limit`, in alphabetical order."""
+    return sorted(name for name, most in limit.items() if amounts.get(name, 0) > most)
+
+
+def requested_amounts(demand: Demand, replicas: int) -> dict[str, int]:
+    """Return the least amounts that a job holds once it is placed.
+
+    A share of memory in MiB counts as GPUs only when its device is known, so `gpus` is a lower bound for such jobs. The
+    same applies to models: only a job that allows a single model is known to use it.
+    """
+    request = demand.request.filled()
+    share_milli = max(request.gpu_milli, request.gpu_memory_percent * WHOLE_DEVICE_MILLI // 100)
+    gpus_milli = request.gpus * share_milli
+    amounts = {
+        GPUS: gpus_milli,
+        GPU_CORES: request.gpus * request.gpu_milli,
+        GPU_MEMORY: request.gpus * request.gpu_memory_mib,
+        CPU: request.cpu_milli,
+        MEMORY: request.memory_mib,
+    }
+    if len(demand.devices.models) == 1:
+        amounts[model_resource(*demand.devices.models)] = gpus_milli
+    return {name: amount * replicas for name, amount in amounts.items() if amount}
+
+
+def held_amounts(
+    demand: Demand, placements: Iterable[Placement], device: Callable[[str], Device | None]
+) -> dict[str, int]:
+    """Return the amounts that a placed job holds.
+
+    Parameters
+    ----------
+    device
+        Lookup of a device by UUID. A slice of an unknown device counts by its cores.
+    """
+    request = demand.request
+    held: dict[str, int] = {}
+    for placement in placements:
+        add(held, {CPU: request.cpu_milli, MEMORY: request.memory_mib})
+        for taken in placement.slices:
+            found = device(taken.uuid)
+            by_memory = (
+                -(-taken.memory_mib * WHOLE_DEVICE_MILLI // found.memory_mib) if found and found.memory_mib else 0
+            )
+            share_milli = max(taken.core_milli, by_memory)
+            add(held, {GPUS: share_milli, GPU_CORES: taken.core_milli, GPU_MEMORY: taken.memory_mib})
+            if found:
+                add(held, {model_resource(found.model): share_milli})
+    return held
+
+
+def _memory_share_milli(held_mib: int, device: Device | None) -> int:
+    """Return the share of a device's memory, thousandths, rounded up; 0 for an unknown device."""
+    return -(-held_mib * WHOLE_DEVICE_MILLI // device.memory_mib) if device and device.memory_mib else 0
+
+
+def checked(amounts: Amounts, where: str) -> Amounts:
+    """Return amounts unchanged.
+
+    Raises
+    ------
+    RejectedError
+        If an amount is negative or too large.
+    """
+    for name, amount in amounts.items():
+        if not 0 <= amount <= LARGEST:
+            raise RejectedError(f"is {amount}, but must be between 0 and {LARGEST}", where=f"{where}.{name}")
+    return amounts

@@ -1,0 +1,220 @@
+"""Queues, and the tree that they form.
+
+Jobs wait in the leaves. A queue with children only divides its share among them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, exceeded, resource_text, total_of
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import NodeRules
+from seaway.domain.tenancy import DEFAULT, require_name
+
+ANY_KEY = "*"
+
+MAX_DEPTH = 8
+"""Maximum number of queues from a root to a leaf."""
+
+MAX_WEIGHT = 1_000_000
+MAX_PRIORITY = 1_000_000
+
+
+class Order(StrEnum):
+    """Order of the waiting jobs of a queue."""
+
+    FIFO = "fifo"
+    """Submission time."""
+    PRIORITY = "priority"
+    """Priority, then submission time."""
+    FAIR = "fair"
+    """The tenant with the smallest dominant share first; its jobs by priority, then submission time."""
+    SHORTEST = "shortest"
+    """Expected duration, the shortest first and unknown ones last, then submission time."""
+
+
+class Backfill(StrEnum):
+    """Jobs that may start before an earlier job of their queue that does not fit."""
+
+    NONE = "none"
+    """No job."""
+    EASY = "easy"
+    """Jobs that do not delay the first job, which has a reservation."""
+    CONSERVATIVE = "conservative"
+    """Jobs that delay no earlier job. Each has a reservation."""
+    GREEDY = "greedy"
+    """Every job that fits. A large job can wait for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of jobs.
+
+    Attributes
+    ----------
+    tenant
+        Tenant whose jobs it accepts; empty for all tenants.
+    pool
+        Pool of clusters for its jobs; that of its parent.
+    policy
+        Policy that places its jobs.
+    shadow
+        Shadow policy, whose decisions have no effect and serve for comparison; empty for none.
+    open
+        Whether it accepts new jobs. Jobs that already wait in it are placed even if it is closed.
+    allowed_taints, allowed_node_labels
+        Keys of the taints that its jobs may tolerate, and of the node labels that they may require; `ANY_KEY` for all.
+    parent
+        Name of the queue that it is part of; empty for a root.
+    weight
+        Share of what its siblings' guarantees leave; 0 for nothing beyond its guarantee.
+    priority
+        Queues with a higher priority are served before their siblings, beyond the guarantees of all.
+    guarantee
+        Amounts that it gets before any sibling gets more than its guarantee.
+    limit
+        Amounts that its jobs and those of its descendants never exceed together; a missing resource has no limit.
+    order
+        Order of its jobs.
+    backfill
+        Jobs that may overtake.
+    """
+
+    name: str
+    tenant: str = ""
+    pool: str = DEFAULT
+    policy: str = "bestfit"
+    shadow: str = ""
+    open: bool = True
+    description: str = ""
+    allowed_taints: tuple[str, ...] = ()
+    allowed_node_labels: tuple[str, ...] = ()
+    parent: str = ""
+    weight: int = 1
+    priority: int = 0
+    guarantee: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    order: Order = Order.FAIR
+    backfill: Backfill = Backfill.EASY
+
+    def __post_init__(self) -> None:
+        """Check the name and the numbers."""
+        require_name("queue", self.name)
+        if not 0 <= self.weight <= MAX_WEIGHT:
+            raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
+        if abs(self.priority) > MAX_PRIORITY:
+            raise RejectedError(
+                f"is {self.priority}, but must be between -{MAX_PRIORITY} and {MAX_PRIORITY}", where="priority"
+            )
+        checked(self.limit, "limit")
+        for name in exceeded(checked(self.guarantee, "guarantee"), self.limit):
+            raise RejectedError(
+                f"guarantees {resource_text(name, self.guarantee[name])}, more than its limit of "
+                f"{resource_text(name, self.limit[name])}",
+                where=f"guarantee.{name}",
+            )
+
+    def forbidden(self, nodes: NodeRules) -> Iterator[RejectedError]:
+        """Yield the errors of a job's requirements on nodes that the queue does not allow."""
+        taints = sorted({each.key for each in nodes.tolerations} - {*self.allowed_taints})
+        if taints and ANY_KEY not in self.allowed_taints:
+            named = ", ".join(repr(key) for key in taints if key) or "every taint"
+            yield RejectedError(
+                f"queue {self.name!r} does not allow jobs to tolerate {named}; an operator can allow it: "
+                f"seaway queues set {self.name} --allow-taint {taints[-1] or repr(ANY_KEY)}",
+                where="placement.tolerations",
+            )
+        labels = sorted({key for key, _ in nodes.node_labels} - {*self.allowed_node_labels})
+        if labels and ANY_KEY not in self.allowed_node_labels:
+            yield RejectedError(
+                f"queue {self.name!r} does not allow jobs to require {', '.join(map(repr, labels))}; an operator can "
+                f"allow it: seaway queues set {self.name} --allow-node-label {labels[0]}",
+                where="placement.node_labels",
+            )
+
+
+def children_of(queues: Iterable[Queue]) -> Mapping[str, Sequence[Queue]]:
+    """Return the children of each queue that has some, by name; those of the empty name are the roots."""
+    children: defaultdict[str, list[Queue]] = defaultdict(list)
+    for queue in sorted(queues, key=lambda each: each.name):
+        children[queue.parent].append(queue)
+    return children
+
+
+def path_of(name: str, queues: Mapping[str, Queue]) -> Iterator[Queue]:
+    """Yield a queue and its ancestors, up to the root; an unknown name ends the path."""
+    for _ in range(MAX_DEPTH):
+        queue = queues.get(name)
+        if queue is None:
+            return
+        yield queue
+        name = queue.parent
+
+
+def subtree_guarantee(name: str, queues: Mapping[str, Queue], children: Mapping[str, Sequence[Queue]]) -> Amounts:
+    """Return the guarantee of a queue. For resources that it does not name, that is the sum over its children."""
+    own = queues[name].guarantee
+    parts = (subtree_guarantee(each.name, queues, children) for each in children.get(name, ()))
+    return {**total_of(parts), **own}
+
+
+def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
+    """Check a new or changed queue against all other queues.
+
+    Raises
+    ------
+    RejectedError
+        If its parent is missing, has another pool or is one of its descendants, or if a queue guarantees less than its
+        children do.
+    """
+    queues = {each.name: each for each in others} | {queue.name: queue}
+    if queue.parent:
+        _check_parent(queue, queues)
+    children = children_of(queues.values())
+    for child in children.get(queue.name, ()):
+        if child.pool != queue.pool:
+            raise RejectedError(
+                f"is {queue.pool!r}, but its child {child.name!r} has the pool {child.pool!r}; a tree has one pool",
+                where="pool",
+            )
+    for each in path_of(queue.name, queues):
+        _check_sums(each, queues, children, changed=queue.name)
+
+
+def _check_parent(queue: Queue, queues: Mapping[str, Queue]) -> None:
+    parent = queues.get(queue.parent)
+    if parent is None:
+        raise RejectedError(f"unknown queue {queue.parent!r}", where="parent")
+    above = list(path_of(queue.parent, queues))
+    if queue in above:
+        way = " in ".join(each.name for each in above[: above.index(queue) + 1])
+        raise RejectedError(f"{queue.name} in {way} is a cycle; choose another parent", where="parent")
+    if parent.pool != queue.pool:
+        raise RejectedError(
+            f"has the pool {parent.pool!r}, but this queue has {queue.pool!r}; a tree has one pool", where="parent"
+        )
+    below = _height(queue.name, children_of(queues.values()))
+    if len(above) + below > MAX_DEPTH:
+        raise RejectedError(f"makes {len(above) + below} levels, but {MAX_DEPTH} are allowed", where="parent")
+
+
+def _height(name: str, children: Mapping[str, Sequence[Queue]]) -> int:
+    return 1 + max((_height(each.name, children) for each in children.get(name, ())), default=0)
+
+
+def _check_sums(
+    parent: Queue, queues: Mapping[str, Queue], children: Mapping[str, Sequence[Queue]], *, changed: str
+) -> None:
+    """Check that a queue guarantees what its children guarantee together, and that its limit allows it."""
+    total = total_of(subtree_guarantee(each.name, queues, children) for each in children.get(parent.name, ()))
+    for kind, bound in (("guarantees", parent.guarantee), ("has a limit of", parent.limit)):
+        for name in exceeded(total, bound):
+            raise RejectedError(
+                f"queue {parent.name!r} {kind} {resource_text(name, bound[name])}, but its children guarantee "
+                f"{resource_text(name, total[name])} together",
+                where=f"guarantee.{name}" if changed != parent.name or kind == "guarantees" else f"limit.{name}",
+            )

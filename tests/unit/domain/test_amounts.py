@@ -1,0 +1,56 @@
+"""Amounts of resources: parsed, printed, and counted for jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.domain.amounts import amounts_text, held_amounts, parse_amounts, requested_amounts
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand, DeviceRules, ResourceRequest
+from seaway.domain.placement import DeviceSlice, Placement
+
+
+def test_amounts_have_the_units_of_job_files() -> None:
+    """Users write GPUs and cores as numbers and memory with a unit; models are compared without case."""
+    given = {"gpus": 1.5, "gpus/A100": 16, "gpu_memory": "640Gi", "cpu": "500m", "memory": "2Gi"}
+    amounts = parse_amounts(given)
+    assert amounts == {"gpus": 1500, "gpus/a100": 16_000, "gpu_memory": 655_360, "cpu": 500, "memory": 2048}
+    assert amounts_text(amounts) == "500m cpu, 640Gi gpu_memory, 1.5 gpus, 16 gpus/a100, 2Gi memory"
+
+
+@pytest.mark.parametrize(("name", "where"), [("gpu", "limit.gpu"), ("gpus/", "limit.gpus/"), ("disk", "limit.disk")])
+def test_an_unknown_resource_is_rejected(name: str, where: str) -> None:
+    """An unknown resource is rejected with the known names."""
+    with pytest.raises(RejectedError, match="use gpus, gpu_cores, gpu_memory, cpu, memory or gpus/MODEL") as refused:
+        parse_amounts({name: 1}, where="limit")
+    assert refused.value.where == where
+
+
+def test_a_slice_counts_as_its_larger_share() -> None:
+    """A slice with half the memory and a tenth of the cores of a device counts as half a GPU of its model."""
+    device = Device("gpu-1", 0, "A100", 80_000)
+    placement = Placement("job", 0, "east", "n1", (DeviceSlice("gpu-1", 40_000, 100),))
+    demand = Demand(ResourceRequest(1000, 512, 1, 40_000, gpu_milli=100))
+    held = held_amounts(demand, [placement, placement], {"gpu-1": device}.get)
+    assert held == {
+        "gpus": 1000,
+        "gpus/a100": 1000,
+        "gpu_cores": 200,
+        "gpu_memory": 80_000,
+        "cpu": 2000,
+        "memory": 1024,
+    }
+
+
+@pytest.mark.parametrize("request_", [ResourceRequest(100, 10, 2), ResourceRequest(0, 0, 1, gpu_memory_percent=30)])
+def test_a_request_is_a_lower_bound(request_: ResourceRequest) -> None:
+    """The request of a job is never more than its later holdings, and equal for shares in percent."""
+    demand = Demand(request_, DeviceRules(models=frozenset({"A100"})))
+    device, filled = Device("gpu-1", 0, "A100", 80_000), request_.filled()
+    memory_mib = device.memory_mib * filled.gpu_memory_percent // 100
+    slices = (DeviceSlice("gpu-1", memory_mib, filled.gpu_milli),) * filled.gpus
+    held = held_amounts(demand, [Placement("job", at, "east", "n1", slices) for at in range(3)], {"gpu-1": device}.get)
+    asked = requested_amounts(demand, 3)
+    assert all(asked[name] <= held[name] for name in asked)
+    assert asked["gpus"] == held["gpus"] == asked["gpus/a100"]

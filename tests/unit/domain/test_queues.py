@@ -1,0 +1,88 @@
+"""Queues: the checks of a queue alone, and of the tree that queues form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.queues import MAX_DEPTH, Queue, check_tree, subtree_guarantee
+
+TREE = (
+    Queue("research", guarantee={"gpus": 16_000}, limit={"gpus": 32_000}),
+    Queue("vision", parent="research", guarantee={"gpus": 8_000}),
+    Queue("speech", parent="research", guarantee={"gpus": 8_000}),
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "said"),
+    [
+        ({"weight": -1}, "weight", "between 0 and"),
+        ({"priority": 2_000_000}, "priority", "between -1000000 and"),
+        ({"guarantee": {"gpus": -1}}, "guarantee.gpus", "between 0 and"),
+        (
+            {"guarantee": {"gpus": 3000}, "limit": {"gpus": 2000}},
+            "guarantee.gpus",
+            "3 gpus, more than its limit of 2 gpus",
+        ),
+    ],
+)
+def test_a_queue_is_checked_alone(fields: dict[str, Any], where: str, said: str) -> None:
+    """An invalid number is rejected with its field and its bounds."""
+    with pytest.raises(RejectedError, match=said) as refused:
+        Queue("batch", **fields)
+    assert refused.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("queue", "where", "said"),
+    [
+        (Queue("nlp", parent="nowhere"), "parent", "unknown queue 'nowhere'"),
+        (Queue("research", parent="vision"), "parent", "research in vision in research is a cycle"),
+        (Queue("research", parent="research"), "parent", "cycle"),
+        (Queue("nlp", parent="research", pool="other"), "parent", "a tree has one pool"),
+        (Queue("research", pool="other"), "pool", "a tree has one pool"),
+        (
+            Queue("nlp", parent="research", guarantee={"gpus": 1000}),
+            "guarantee.gpus",
+            "queue 'research' guarantees 16 gpus, but its children guarantee 17 gpus together",
+        ),
+        (
+            Queue("research", guarantee={"gpus": 15_000}),
+            "guarantee.gpus",
+            "guarantees 15 gpus, but its children guarantee 16 gpus together",
+        ),
+        (Queue("research", limit={"gpus": 4000}), "limit.gpus", "has a limit of 4 gpus, but its children guarantee 16"),
+    ],
+)
+def test_a_tree_that_does_not_add_up_is_rejected(queue: Queue, where: str, said: str) -> None:
+    """A cycle, two pools in one tree, and children that are guaranteed more than their parent are rejected."""
+    with pytest.raises(RejectedError, match=said) as refused:
+        check_tree(queue, [each for each in TREE if each.name != queue.name])
+    assert refused.value.where == where
+
+
+def test_sums_are_checked_up_to_the_root() -> None:
+    """A guarantee of a grandchild counts for each ancestor, through queues that name none."""
+    between = Queue("team", parent="research")
+    with pytest.raises(RejectedError, match="children guarantee 18 gpus together"):
+        check_tree(Queue("user", parent="team", guarantee={"gpus": 2000}), [*TREE, between])
+
+
+def test_a_queue_without_a_guarantee_has_that_of_its_children() -> None:
+    """A resource that a queue does not name is guaranteed as the sum over its children."""
+    queues = {
+        each.name: each
+        for each in (Queue("root"), *(Queue(n, "", parent="root", guarantee={"cpu": 500}) for n in "ab"))
+    }
+    assert subtree_guarantee("root", queues, {"root": [queues["a"], queues["b"]]}) == {"cpu": 1000}
+
+
+def test_a_tree_has_a_largest_depth() -> None:
+    """A queue below the lowest level is rejected."""
+    chain = [Queue("q0"), *(Queue(f"q{at}", parent=f"q{at - 1}") for at in range(1, MAX_DEPTH))]
+    with pytest.raises(RejectedError, match=f"makes {MAX_DEPTH + 1} levels"):
+        check_tree(Queue("below", parent=chain[-1].name), chain)
+    check_tree(chain[-1], chain[:-1])
