@@ -20,7 +20,7 @@ from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
 from seaway.application.records import JobRecord, PendingCommand, Verb
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Order, Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from tests.fakes import records as make
 from tests.fakes.records import NOW_NS
@@ -300,7 +300,24 @@ def records_return_as_they_were(opening: Opening) -> None:
     policy = make.policy_record(content=bytes(range(256)) * 400)
     evaluation = make.evaluation_record()
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
-    queue = Queue("fast", "team-a", "gold", "fgd", "bestfit", False, "for the hasty")
+    queue = Queue(
+        "fast",
+        "team-a",
+        "gold",
+        "fgd",
+        "bestfit",
+        False,
+        "for the hasty",
+        ("gpu",),
+        ("zone",),
+        "all",
+        3,
+        -7,
+        {"gpus/a100": 8000, "memory": 1 << 40},
+        {"gpus/a100": 16_500, "memory": 1 << 41},
+        Order.SHORTEST,
+        Backfill.GREEDY,
+    )
     tenant = Tenant("team-a", "the a team")
     rows: list[Record] = [
         job,

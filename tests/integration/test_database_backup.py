@@ -20,6 +20,8 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.queues import Order, Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.learning.policies.file import pack
 from tests.conformance.store_suite import store_all
 from tests.fakes import records as make
@@ -52,7 +54,8 @@ def url(tmp_path: Path) -> str:
     tiny = cluster_policy()
     policy = make.policy_record(digest=tiny.digest, content=pack(tiny))
     store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record(), policy]))
-    store_all(store, Change(insert=[make.evaluation_record()]))
+    queue = Queue("q", parent=DEFAULT, guarantee={"gpus": 1500}, limit={"memory": 1 << 20}, order=Order.FIFO)
+    store_all(store, Change(insert=[make.evaluation_record(), queue]))
     store.close()
     return url
 

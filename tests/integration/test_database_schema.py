@@ -27,6 +27,7 @@ from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.queues import Queue
 from tests.missing import skip_or_fail
 from tests.servers.databases import SERVERS, Server, servers
 from tests.servers.missing import MissingError
@@ -104,6 +105,22 @@ def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
     unreachable = LinkSample(2, "a", "b", None, 0, 10**6, 0, 0, "direct")
     store.commit([Change(insert=[unreachable])])
     assert store.link_samples("a", "b", 0, 10) == [LinkSample(1, "a", "b", 2, 3, 4, 5, 6), unreachable]
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_queue_of_before_the_tree_is_a_root_with_default_values(url: str) -> None:
+    """A queue that was stored before queues had parents, guarantees and limits has the defaults of a new queue."""
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0009")
+        connection.exec_driver_sql("INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
+    engines.dispose()
+    database.migrate(url)
+    store = database.open_store(url)
+    assert store.queues() == [Queue("q", policy="fgd", description="old")]
     store.close()
 
 

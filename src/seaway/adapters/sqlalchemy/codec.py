@@ -27,11 +27,12 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain import job_spec as ids
+from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Order, Queue
 from seaway.domain.tenancy import Pool
 
 Row = tuple[Any, ...]
@@ -246,14 +247,57 @@ def read_pool(row: Sequence[Any]) -> Pool:
     return Pool(name, frozenset(read_names(clusters)), description)
 
 
+def amounts_json(amounts: Amounts) -> str:
+    """Return amounts as JSON, with the resources in alphabetical order."""
+    return orjson.dumps(dict(amounts), option=orjson.OPT_SORT_KEYS).decode() if amounts else "{}"
+
+
+def read_amounts(text: str | None) -> Amounts:
+    """Parse the output of `amounts_json`; None is the value of rows from before the column."""
+    return NO_AMOUNTS if text in (None, "{}") else orjson.loads(text)
+
+
 def queue_row(row: Queue) -> Row:
     """Encode a queue."""
-    allowed = [names_text(each) for each in (row.allowed_taints, row.allowed_node_labels)]
-    return (row.name, row.tenant, row.pool, row.policy, row.shadow, int(row.open), row.description, *allowed)
+    return (
+        row.name,
+        row.tenant,
+        row.pool,
+        row.policy,
+        row.shadow,
+        int(row.open),
+        row.description,
+        names_text(row.allowed_taints),
+        names_text(row.allowed_node_labels),
+        row.parent,
+        row.weight,
+        row.priority,
+        amounts_json(row.guarantee),
+        amounts_json(row.limit),
+        row.order.value,
+        row.backfill.value,
+    )
 
 
 def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
-    name, tenant, pool, policy, shadow, is_open, description, *allowed = row
-    taints, labels = (read_names(each or "[]") for each in allowed)
-    return Queue(name, tenant, pool, policy, shadow, bool(is_open), description, taints, labels)
+    name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
+    parent, weight, priority, guarantee, limit, order, backfill = more
+    return Queue(
+        name,
+        tenant,
+        pool,
+        policy,
+        shadow,
+        bool(is_open),
+        description,
+        read_names(taints or "[]"),
+        read_names(labels or "[]"),
+        parent,
+        weight,
+        priority,
+        read_amounts(guarantee),
+        read_amounts(limit),
+        Order(order),
+        Backfill(backfill),
+    )

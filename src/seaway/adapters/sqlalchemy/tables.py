@@ -68,6 +68,11 @@ def _later(name: str) -> Column[str]:
     return Column(name, short(), nullable=False, server_default="")
 
 
+def _later_word(name: str, default: str) -> Column[str]:
+    """Return the column of a word that a later migration added, with its value in older rows."""
+    return Column(name, short(16), nullable=False, server_default=default)
+
+
 def _later_text(name: str) -> Column[str]:
     """Return the column of a text that a later migration added; it is null in older rows."""
     return Column(name, long(), nullable=True)
@@ -350,5 +355,12 @@ QUEUES = _table(
     _text("description"),
     _later_text("allowed_taints"),
     _later_text("allowed_node_labels"),
+    _later("parent"),
+    _later_count("weight", "1"),
+    _later_count("priority"),
+    _later_text("guarantee"),
+    _later_text("resource_limit"),
+    _later_word("job_order", "fair"),
+    _later_word("backfill", "easy"),
     _key("name"),
 )
