@@ -1,19 +1,18 @@
-"""Operations of operators and admins: cordons, queues, pools, tenants."""
+"""Operations of operators and admins: cordons, pools, tenants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import PRECONDITIONS, precondition_of, read, read_reply, tagged_reply
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import After, Word, number_after, page_token
+from seaway.api.http.queries import Word
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.application.operations import Operations
-from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import UnknownError
 from seaway.domain.queues import Queue
@@ -23,27 +22,17 @@ from seaway.wire.tenancy import (
     PoolIn,
     PoolList,
     PoolOut,
-    QueueIn,
-    QueueList,
-    QueueOut,
-    QueueUsageList,
-    ShadowList,
     TenantIn,
     TenantList,
     TenantOut,
-    WaitingPage,
     pool_fields,
-    queue_fields,
-    shadow_fields,
     tenant_fields,
-    use_fields,
-    waiting_fields,
 )
 
 Made = TypeVar("Made")
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 
-cordons, queues, pools, tenants, shadows = map(router, ("cordons", "queues", "pools", "tenants", "policies"))
+cordons, pools, tenants = map(router, ("cordons", "pools", "tenants"))
 
 
 @operation(cordons, "GET", "/cordons", Role.VIEWER, {200: CordonList})
@@ -76,48 +65,7 @@ async def uncordon(
     node: Annotated[Word, Query(description="Name of the node; empty for the whole cluster.")] = "",
 ) -> Response:
     """Remove a cordon."""
-    await _do(request, Operations.uncordon, cluster, node)
-    return nothing()
-
-
-@operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
-async def list_queues(request: Request) -> Response:
-    """List queues, without those of other tenants."""
-    pipeline, who = pipeline_of(request), caller_of(request)
-    rows = await pipeline.threads.read(pipeline.plane.store.queues)
-    return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
-
-
-@operation(
-    queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
-)
-async def get_queue(request: Request, name: str) -> Response:
-    """Return a queue."""
-    store = pipeline_of(request).plane.store
-    return read_reply(request, queue_fields(await _named(request, "queue", store.queues, name, lambda row: row.tenant)))
-
-
-@operation(
-    queues,
-    "PUT",
-    "/queues/{name}",
-    Role.OPERATOR,
-    {200: QueueOut},
-    errors=(409, 412),
-    body=QueueIn,
-    headers=PRECONDITIONS,
-)
-async def put_queue(request: Request, name: str) -> Response:
-    """Create or change a queue: its tenant, its pool and its policy."""
-    given = await read(request, QueueIn)
-    meant = precondition_of(request, queue_fields)
-    return tagged_reply(queue_fields(await _do(request, Operations.put_queue, given.queue(name), meant=meant)))
-
-
-@operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
-async def delete_queue(request: Request, name: str) -> Response:
-    """Remove a queue without waiting and running jobs."""
-    await _do(request, Operations.delete_queue, name, meant=precondition_of(request, queue_fields))
+    await act(request, Operations.uncordon, cluster, node)
     return nothing()
 
 
@@ -134,7 +82,7 @@ async def list_pools(request: Request) -> Response:
 async def get_pool(request: Request, name: str) -> Response:
     """Return a pool."""
     store = pipeline_of(request).plane.store
-    return read_reply(request, pool_fields(await _named(request, "pool", store.pools, name, lambda _: "")))
+    return read_reply(request, pool_fields(await named(request, "pool", store.pools, name, lambda _: "")))
 
 
 @operation(
@@ -144,13 +92,13 @@ async def put_pool(request: Request, name: str) -> Response:
     """Create or change a pool, a set of clusters for queues."""
     given = await read(request, PoolIn)
     meant = precondition_of(request, pool_fields)
-    return tagged_reply(pool_fields(await _do(request, Operations.put_pool, given.pool(name), meant=meant)))
+    return tagged_reply(pool_fields(await act(request, Operations.put_pool, given.pool(name), meant=meant)))
 
 
 @operation(pools, "DELETE", "/pools/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_pool(request: Request, name: str) -> Response:
     """Remove a pool that no queue uses."""
-    await _do(request, Operations.delete_pool, name, meant=precondition_of(request, pool_fields))
+    await act(request, Operations.delete_pool, name, meant=precondition_of(request, pool_fields))
     return nothing()
 
 
@@ -168,9 +116,7 @@ async def list_tenants(request: Request) -> Response:
 async def get_tenant(request: Request, name: str) -> Response:
     """Return a tenant."""
     store = pipeline_of(request).plane.store
-    return read_reply(
-        request, tenant_fields(await _named(request, "tenant", store.tenants, name, lambda row: row.name))
-    )
+    return read_reply(request, tenant_fields(await named(request, "tenant", store.tenants, name, lambda row: row.name)))
 
 
 @operation(
@@ -187,34 +133,23 @@ async def put_tenant(request: Request, name: str) -> Response:
     """Create or change a tenant."""
     given = await read(request, TenantIn)
     meant = precondition_of(request, tenant_fields)
-    return tagged_reply(tenant_fields(await _do(request, Operations.put_tenant, given.tenant(name), meant=meant)))
+    return tagged_reply(tenant_fields(await act(request, Operations.put_tenant, given.tenant(name), meant=meant)))
 
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
 async def delete_tenant(request: Request, name: str) -> Response:
     """Remove a tenant without queues and unfinished jobs."""
-    await _do(request, Operations.delete_tenant, name, meant=precondition_of(request, tenant_fields))
+    await act(request, Operations.delete_tenant, name, meant=precondition_of(request, tenant_fields))
     return nothing()
 
 
-@operation(shadows, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
-async def list_shadows(
-    request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100
-) -> Response:
-    """List comparisons of shadow policies with live policies, newest first."""
-    pipeline = pipeline_of(request)
-    rows = await pipeline.threads.read(pipeline.plane.store.shadows, queue, limit, number_after(after))
-    following = page_token(str(rows[-1].id)) if len(rows) == limit else None
-    return json_reply({"shadows": [shadow_fields(row) for row in rows], "next": following})
-
-
-async def _do(request: Request, act: Callable[..., Made], *given: object, **more: object) -> Made:
+async def act(request: Request, do: Callable[..., Made], *given: object, **more: object) -> Made:
     """Run an action of `Operations` in the caller's name."""
     pipeline = pipeline_of(request)
-    return await pipeline.threads.write(act, pipeline.plane.operations, *given, caller_of(request).name, **more)
+    return await pipeline.threads.write(do, pipeline.plane.operations, *given, caller_of(request).name, **more)
 
 
-async def _named(
+async def named(
     request: Request, kind: str, ask: Callable[[], list[Thing]], name: str, tenant_of: Callable[[Thing], str]
 ) -> Thing:
     """Return the object with a name.
@@ -229,42 +164,3 @@ async def _named(
         if row.name == name and who.may_see(tenant_of(row)):
             return row
     raise UnknownError(f"{kind} {name[:63]!r} not found")
-
-
-MAX_EXPLAINED = 100
-"""Maximum number of jobs on a page, each with an explanation."""
-
-contents = router("queues")
-
-
-@operation(contents, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
-async def list_queue_usage(request: Request) -> Response:
-    """List allocations and waiting jobs by queue and tenant, without those of other tenants."""
-    pipeline, who = pipeline_of(request), caller_of(request)
-    rows = await pipeline.threads.read(pipeline.plane.overview.queue_usage)
-    return json_reply({"uses": [use_fields(row) for row in rows if who.may_see(row.tenant)]})
-
-
-@operation(contents, "GET", "/queues/{name}/waiting", Role.VIEWER, {200: WaitingPage}, errors=(404,))
-async def list_waiting(
-    request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
-) -> Response:
-    """List the waiting jobs of a queue in scheduling order, with the reasons.
-
-    Tenants alternate. Jobs of other tenants are omitted.
-    """
-    pipeline, who = pipeline_of(request), caller_of(request)
-    queues = await pipeline.threads.read(pipeline.plane.store.queues)
-    if not any(row.name == name and who.may_see(row.tenant) for row in queues):
-        raise UnknownError(f"queue {name[:63]!r} not found")
-    first, overview = number_after(after), pipeline.plane.overview
-
-    def page() -> dict[str, Any]:
-        rows = overview.waiting(name, who.tenant)
-        return {
-            "jobs": [waiting_fields(row, overview.reason(row.job)) for row in rows[first : first + limit]],
-            "total": len(rows),
-            "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
-        }
-
-    return json_reply(await pipeline.threads.read(page))

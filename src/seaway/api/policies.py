@@ -36,7 +36,7 @@ from seaway.wire.policies import (
     detail_fields,
     policy_fields,
 )
-from seaway.wire.tenancy import queue_fields
+from seaway.wire.queues import queue_fields
 
 ZIP = "application/zip"
 """Alternative media type of a policy file."""

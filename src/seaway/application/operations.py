@@ -18,7 +18,7 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import FINAL
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue, check_tree
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
@@ -141,12 +141,14 @@ class Operations:
         Raises
         ------
         RejectedError
-            If the policy, pool or tenant does not exist.
+            If the policy, pool, tenant or parent does not exist, or the tree would be invalid.
         ConflictError
-            If the policy may not decide yet.
+            If the policy may not decide yet, or the parent has unfinished jobs.
         StaleError
             If the change is based on another version (`meant`).
         """
+        if queue.backfill is Backfill.CONSERVATIVE:
+            raise RejectedError("conservative is not available yet; use none, easy or greedy", where="backfill")
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name or field == "policy":
@@ -157,19 +159,28 @@ class Operations:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
         self._controller.scheduler.readiness.wait(queue.policy, queue.shadow)
         shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
-        text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}"
+        parent = f", part of {queue.parent}" if queue.parent else ""
+        text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}{parent}"
         with self._writer.setting_up:
-            _require_precondition(meant, self._store.queues(), queue.name, "queue")
+            queues = self._store.queues()
+            _require_precondition(meant, queues, queue.name, "queue")
+            check_tree(queue, queues)
+            if queue.parent and queue.parent != next((each.parent for each in queues if each.name == queue.name), ""):
+                hint = "; a queue with children takes no jobs: wait until they end, or choose another parent"
+                self._require_unused(JobFilter(queue=queue.parent), f"queue {queue.parent!r}", hint)
             self._require_policies(queue)
             self._require_shadowed(queue)
             self._store_with_event(Change(put=[queue]), "queue", text, actor)
         return queue
 
     def delete_queue(self, name: str, actor: str, meant: Precondition | None = None) -> None:
-        """Remove a queue without unfinished jobs; raises `StaleError` as `put_queue` does."""
+        """Remove a queue without unfinished jobs and children; raises `StaleError` as `put_queue` does."""
         with self._writer.setting_up:
-            queue = _named(self._store.queues(), name, "queue")
+            queues = self._store.queues()
+            queue = _named(queues, name, "queue")
             _require_precondition(meant, [queue], name, "queue")
+            if children := [each.name for each in queues if each.parent == name]:
+                raise ConflictError(f"queue {name!r} has the child {children[0]!r}; remove or move its children first")
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
             _require_not_default(name, "queue")
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
@@ -329,10 +340,10 @@ class Operations:
             yield from events
             after = events[-1].id
 
-    def _require_unused(self, wanted: JobFilter, what: str) -> None:
+    def _require_unused(self, wanted: JobFilter, what: str, hint: str = "") -> None:
         live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)
         if live:
-            raise ConflictError(f"{what} has {live} unfinished job{'s' if live > 1 else ''}")
+            raise ConflictError(f"{what} has {live} unfinished job{'s' if live > 1 else ''}{hint}")
 
     def _store_with_event(self, change: Change, kind: str, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))

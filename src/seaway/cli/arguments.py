@@ -86,7 +86,7 @@ def _nodes(client: Client, cluster: str) -> Iterator[tuple[str, str]]:
 
 
 def _queues(client: Client) -> Iterator[tuple[str, str]]:
-    from seaway.client.calls.tenancy import queues as listed
+    from seaway.client.calls.queues import queues as listed
 
     for queue in _body(client, listed())["queues"]:
         yield queue["name"], f"policy {queue['policy']}"

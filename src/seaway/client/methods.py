@@ -10,6 +10,7 @@ from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
 from seaway.client.calls import policies as policy_calls
+from seaway.client.calls import queues as queue_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import tenancy as tenancy_calls
 
@@ -123,12 +124,12 @@ class Methods:
     agents = verb(network_calls.agents)
 
     # Queues, pools, tenants, policies
-    queues = verb(tenancy_calls.queues)
-    queue = verb(tenancy_calls.queue)
-    put_queue = verb(tenancy_calls.put_queue)
-    delete_queue = verb(tenancy_calls.delete_queue)
-    queue_usage = verb(tenancy_calls.queue_usage)
-    waiting = pages(tenancy_calls.waiting)
+    queues = verb(queue_calls.queues)
+    queue = verb(queue_calls.queue)
+    put_queue = verb(queue_calls.put_queue)
+    delete_queue = verb(queue_calls.delete_queue)
+    queue_usage = verb(queue_calls.queue_usage)
+    waiting = pages(queue_calls.waiting)
     pools = verb(tenancy_calls.pools)
     pool = verb(tenancy_calls.pool)
     put_pool = verb(tenancy_calls.put_pool)
@@ -147,7 +148,7 @@ class Methods:
     delete_evaluation = verb(policy_calls.delete_evaluation)
     delete_policy = verb(policy_calls.delete_policy)
     activate_policy = verb(policy_calls.activate_policy)
-    shadows = pages(tenancy_calls.shadows)
+    shadows = pages(queue_calls.shadows)
 
     # Access
     me = verb(service_calls.me)

@@ -62,8 +62,27 @@ def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, 
             raise RejectedError(
                 f"unknown resource; use {', '.join(RESOURCES)} or gpus/MODEL, as in gpus/A100", where=at
             )
-        amounts[model_resource(model) if model else name] = parser(value, where=at)
+        resource = model_resource(model) if model else name
+        if resource in amounts:
+            raise RejectedError("is given twice: models are compared without case", where=at)
+        amounts[resource] = parser(value, where=at)
     return amounts
+
+
+def written_amounts(amounts: Amounts) -> dict[str, int | float | str]:
+    """Return amounts as users write them; `parse_amounts` returns the same amounts again."""
+    return {
+        name: memory_text(amount) if _PARSERS.get(name) is memory_mib else _number_of(amount)
+        for name, amount in sorted(amounts.items())
+    }
+
+
+def _number_of(milli: int) -> int | float | str:
+    """Return thousandths as a whole number or a fraction; as a text such as ``7m`` if a float is not exact."""
+    if milli % 1000 == 0:
+        return milli // 1000
+    number = milli / 1000
+    return number if cpu_milli(number) == milli else f"{milli}m"
 
 
 def resource_text(name: str, amount: int) -> str:

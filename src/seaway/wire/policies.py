@@ -9,7 +9,8 @@ from pydantic import ConfigDict, RootModel
 
 from seaway.wire.fields import Name, moment
 from seaway.wire.message import Incoming, Shown, fields_of
-from seaway.wire.tenancy import QueueOut, versioned
+from seaway.wire.queues import QueueOut
+from seaway.wire.tenancy import versioned
 
 if TYPE_CHECKING:
     from seaway.application.policies import ImportedPolicy

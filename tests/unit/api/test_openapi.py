@@ -24,7 +24,7 @@ from seaway.wire import (
     whatif,
 )
 from seaway.wire import links as link_matrix
-from seaway.wire import tenancy as queue_views
+from seaway.wire import queues as queue_views
 from tests.unit.api.rig import Rig
 
 MODELS: dict[str, type[BaseModel]] = {each.__name__: each for each in MESSAGES} | {

@@ -1,56 +1,110 @@
-"""Usage and pending jobs of queues, over HTTP."""
+"""The tree of queues over HTTP."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
+TREE = {
+    "parent": "all",
+    "weight": 2,
+    "priority": -3,
+    "guarantee": {"gpus": 1.5, "gpus/A100": 1, "memory": "64Gi"},
+    "limit": {"gpus": 2, "gpu_memory": "640GB", "cpu": "500m"},
+    "order": "shortest",
+    "backfill": "greedy",
+}
 
-HUGE = {"cpu": 1, "memory": "1Gi", "gpus": 2, "gpu_memory": "100%"}
 
-
-async def test_allocations_and_waits_is_summed_up_by_queue_and_tenant(rig: Rig) -> None:
-    """Each queue has the usage of its jobs and the number of pending ones; tenants see only their own jobs."""
-    for _ in range(5):  # two devices each, and there are eight
-        await rig.submit(resources=HUGE)
-    await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
-    rig.step(8)
+async def test_a_queue_shows_its_tree_as_it_was_set(rig: Rig) -> None:
+    """Parent, share, amounts, order and backfill are read back, accepted again, and default where they are omitted."""
     async with rig.client("operator") as client:
-        ours, theirs = (await client.get("/api/v1/queue-usage")).json()["uses"]
-    assert (ours["queue"], ours["tenant"], theirs["queue"], theirs["tenant"]) == (
-        "default",
-        "default",
-        "theirs",
-        "other",
-    )
-    assert ours["waiting"] + theirs["waiting"] == 2
-    assert ours["gpus"] == 2 * ours["running"]
-    assert ours["cpu_milli"] == 1000 * ours["running"]
-    assert ours["gpu_memory_mib"] == 2 * 81_920 * ours["running"]
-    assert max(ours["longest_wait_s"], theirs["longest_wait_s"]) > 0
-    async with rig.client("other") as client:
-        assert (await client.get("/api/v1/queue-usage")).json()["uses"] == [theirs]
+        assert (await client.put("/api/v1/queues/all", json={})).status_code == 200
+        made = (await client.put("/api/v1/queues/a", json=TREE)).json()
+        written = {
+            **TREE,
+            "guarantee": {"gpus": 1.5, "gpus/a100": 1, "memory": "64Gi"},
+            "limit": {"cpu": 0.5, "gpu_memory": "640GB", "gpus": 2},
+        }
+        assert {name: made[name] for name in TREE} == written
+        again = {name: value for name, value in made.items() if name not in {"name", "version"}}
+        assert (await client.put("/api/v1/queues/a", json=again)).json() == made
+        plain = (await client.put("/api/v1/queues/a", json={})).json()
+        assert {name: plain[name] for name in TREE} == {
+            "parent": "",
+            "weight": 1,
+            "priority": 0,
+            "guarantee": {},
+            "limit": {},
+            "order": "fair",
+            "backfill": "easy",
+        }
 
 
-async def test_what_waits_replaces_the_order_in_which_it_is_tried(rig: Rig) -> None:
-    """Jobs are ordered by priority, then by submit time; each has its position and reason, page by page."""
-    for name in ("one", "two", "three", "four"):
-        await rig.submit(name=name, resources=HUGE)
-    rig.step(5)
-    for name, priority in (("late", 0), ("later", 0), ("urgent", 5)):
-        await rig.submit(name=name, priority=priority, resources=HUGE)
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({"guarantee": {"gpu": 1}}, "guarantee.gpu", "unknown resource"),
+        ({"limit": {"memory": "64"}}, "limit.memory", "memory with its unit"),
+        ({"limit": {"gpus": True}}, "limit.gpus", "is not valid"),
+        ({"limit": {"gpus/a": 1, "gpus/A": 1}}, "limit.gpus/A", "given twice"),
+        ({"guarantee": {"gpus": 4}, "limit": {"gpus": 2}}, "guarantee.gpus", "4 gpus, more than its limit of 2 gpus"),
+        ({"weight": -1}, "weight", "at least 0"),
+        ({"order": "lifo"}, "order", "must be one of"),
+        ({"backfill": "conservative"}, "backfill", "not available yet"),
+        ({"parent": "nowhere"}, "parent", "unknown queue 'nowhere'"),
+    ],
+)
+async def test_mistakes_are_at_their_field(rig: Rig, fields: dict[str, Any], field: str, says: str) -> None:
+    """The error of a queue names the field and the figures."""
+    async with rig.client("operator") as client:
+        answer = await client.put("/api/v1/queues/a", json=fields)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"], says in error["message"]) == (422, field, True), error
+
+
+async def test_the_use_of_a_queue_counts_for_its_parents(rig: Rig) -> None:
+    """Parents have the sums of their descendants; use beyond the guarantee is borrowed."""
+    async with rig.client("operator") as client:
+        for name, fields in (
+            ("all", {"limit": {"gpus": 4}}),
+            ("a", {"parent": "all", "guarantee": {"gpus": 1}}),
+            ("b", {"parent": "all", "guarantee": {"gpus": 2}}),
+        ):
+            assert (await client.put(f"/api/v1/queues/{name}", json=fields)).status_code == 200
         rig.step()
-    async with rig.client("viewer") as client:
-        path = "/api/v1/queues/default/waiting"
-        first = (await client.get(path, params={"limit": 2})).json()
-        assert [(each["name"], each["position"]) for each in first["jobs"]] == [("urgent", 1), ("late", 2)]
-        assert (first["total"], "0 of 4 nodes fit" in first["jobs"][1]["message"]) == (3, True)
-        waits = first["jobs"][1]
-        assert (waits["code"], waits["nodes_evaluated"], waits["params"]) == ("no_node_fits", 4, {})
-        assert [(each["code"], each["nodes"]) for each in waits["filtered"]] == [("DeviceFit.8", 4)]
-        rest = (await client.get(path, params={"limit": 2, "after": first["next"]})).json()
-        assert ([each["name"] for each in rest["jobs"]], rest["next"]) == (["later"], None)
-        assert (await client.get("/api/v1/queues/theirs/waiting")).status_code == 404
-        assert (await client.get("/api/v1/queues/no/waiting")).status_code == 404
+        for _ in range(2):
+            await rig.submit(queue="a", resources={"gpus": 1, "cpu": 1})
+        await rig.submit("other", queue="b", resources={"gpus": 1}, tenant="other")
+        rig.step(3)
+        used = {each["queue"]: each for each in (await client.get("/api/v1/queue-usage")).json()["queues"]}
+    assert {
+        name: (each["used"]["gpus"], each["borrowed"].get("gpus", 0)) for name, each in used.items() if each["used"]
+    } == {
+        "all": (3, 0),
+        "a": (2, 1),
+        "b": (1, 0),
+    }
+    assert (used["all"]["guarantee"], used["all"]["limit"], used["all"]["running"]) == ({"gpus": 3}, {"gpus": 4}, 3)
+    assert used["a"]["used"]["cpu"] == 2
+
+
+async def test_tenants_see_only_their_own_use(rig: Rig) -> None:
+    """The token of a tenant gets its queues and those of all tenants, and only its own jobs count."""
+    await rig.submit()
+    await rig.submit("other", queue="theirs", tenant="other")
+    rig.step(3)
+    seen = {}
+    for token in ("user", "other", "operator"):
+        async with rig.client(token) as client:
+            rows = (await client.get("/api/v1/queue-usage")).json()["queues"]
+        seen[token] = {each["queue"]: (each["running"], each["borrowed"] is not None) for each in rows}
+    assert seen == {
+        "user": {"default": (1, False)},
+        "other": {"default": (0, False), "theirs": (1, True)},
+        "operator": {"default": (1, True), "theirs": (1, True)},
+    }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import NoReturn
 
 import pytest
@@ -13,7 +14,7 @@ from seaway.application.ports.store import JobFilter
 from seaway.application.records import AuditEntry
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.learning.policies.file import pack
 from tests.fakes.policies import cluster_policy
@@ -78,6 +79,58 @@ def test_queues_name_what_there_is() -> None:
     made.plane.operations.put_queue(Queue("q", policy="fgd", shadow="greedy"), "ada")
     made.plane.settle()
     assert made.plane.controller.live.queues["q"].policy == "fgd"
+
+
+def test_a_tree_is_checked_where_it_is_stored() -> None:
+    """A queue names a parent that exists, and a parent cannot guarantee less than its children do."""
+    operations = scene().plane.operations
+    operations.put_queue(Queue("all", guarantee={"gpus": 8000}), "ada")
+    operations.put_queue(Queue("a", parent="all", guarantee={"gpus": 6000}), "ada")
+    for queue, where, text in (
+        (Queue("b", parent="nowhere"), "parent", "unknown queue 'nowhere'"),
+        (Queue("all", parent="a"), "parent", "is a cycle"),
+        (Queue("b", parent="all", guarantee={"gpus": 3000}), "guarantee.gpus", "8 gpus, but .* 9 gpus together"),
+        (Queue("all", guarantee={"gpus": 5000}), "guarantee.gpus", "5 gpus, but its children guarantee 6 gpus"),
+        (Queue("b", backfill=Backfill.CONSERVATIVE), "backfill", "use none, easy or greedy"),
+    ):
+        with pytest.raises(RejectedError, match=text) as error:
+            operations.put_queue(queue, "ada")
+        assert error.value.where == where
+    with pytest.raises(ConflictError, match="'all' has the child 'a'; remove or move"):
+        operations.delete_queue("all", "ada")
+    operations.delete_queue("a", "ada")
+    operations.delete_queue("all", "ada")
+
+
+def test_two_changes_at_once_cannot_overfill_a_parent() -> None:
+    """Of two queues whose guarantees do not fit together, the one that is stored second is rejected."""
+    made = scene()
+    operations, store = made.plane.operations, made.plane.store
+    operations.put_queue(Queue("all", guarantee={"gpus": 8000}), "ada")
+    with ThreadPoolExecutor(2) as pool, made.plane.writer.setting_up:
+        both = [
+            pool.submit(operations.put_queue, Queue(name, parent="all", guarantee={"gpus": 5000}), "ada")
+            for name in ("a", "b")
+        ]
+        assert not wait(both, 0.2).done
+    failed = [each.exception() for each in both]
+    assert sorted(isinstance(each, RejectedError) for each in failed) == [False, True]
+    assert sum(queue.parent == "all" for queue in store.queues()) == 1
+
+
+def test_a_queue_with_jobs_does_not_become_a_parent() -> None:
+    """A queue gets children once its jobs have ended; a child that it already has can still be changed."""
+    made = scene()
+    operations = made.plane.operations
+    operations.put_queue(Queue("q"), "ada")
+    made.plane.settle()
+    job_id = made.submit(queue="q")
+    with pytest.raises(ConflictError, match="queue 'q' has 1 unfinished job; a queue with children takes no jobs"):
+        operations.put_queue(Queue("a", parent="q"), "ada")
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.run(5)
+    operations.put_queue(Queue("a", parent="q"), "ada")
+    operations.put_queue(Queue("a", parent="q", weight=3), "ada")
 
 
 def test_a_policy_changes_for_what_waits() -> None:

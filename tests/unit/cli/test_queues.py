@@ -60,3 +60,56 @@ def test_who_names_no_policy_as_a_shadow_is_reported_how_to_have_none(
         "policy": "error: policy: unknown policy 'none'; available: fgd\n",
     }
     assert capsys.readouterr().err == reported[field]
+
+
+def test_the_tree_is_set_and_cleared_by_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amounts are sent as they were written, empty texts clear, and options that are not given keep their value."""
+    stored = {**QUEUE, "parent": "old", "weight": 3, "guarantee": {"gpus": 2}, "limit": {"gpus": 9}, "version": "a"}
+    stub = Stub([httpx.Response(200, json=stored), httpx.Response(200, json=stored)])
+    options = ("--parent", "", "--limit", "", "--guarantee", "gpus=16, gpus/A100=8,memory=2TB", "--order", "shortest")
+    assert run(monkeypatch, stub, *options) == 0
+    sent = json.loads(stub.requests[1].content)
+    assert {name: sent.get(name) for name in ("parent", "weight", "guarantee", "limit", "order", "backfill")} == {
+        "parent": "",
+        "weight": 3,
+        "guarantee": {"gpus": "16", "gpus/A100": "8", "memory": "2TB"},
+        "limit": {},
+        "order": "shortest",
+        "backfill": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("amounts", "says"),
+    [("gpus", "'gpus' is not valid; use RESOURCE=AMOUNT"), ("gpus=1,gpus=2", "gpus is given twice")],
+)
+def test_amounts_without_a_resource_are_not_sent(
+    amounts: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistake in the amounts is reported with its option, without a request."""
+    stub = Stub([])
+    assert run(monkeypatch, stub, "--limit", amounts) == 2
+    assert f"--limit: {says}" in capsys.readouterr().err
+    assert not stub.requests
+
+
+def test_the_tree_is_listed_with_use_and_waiting_jobs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Children are indented below their parents; a queue below a parent that is not visible is a root."""
+    tree = [{**QUEUE, "name": name, "parent": parent} for name, parent in (("a", "q"), ("b", "hidden"), ("q", ""))]
+    sums = {"used": {"gpus": 1.5}, "guarantee": {"gpus": 2}, "limit": {}, "borrowed": {}, "waiting": 4, "running": 1}
+    usage = {"uses": [], "queues": [{**sums, "queue": "a"}]}
+    stub = Stub([httpx.Response(200, json={"queues": tree}), httpx.Response(200, json=usage)])
+    monkeypatch.setattr(
+        queues, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
+    )
+    with pytest.raises(SystemExit):
+        main(["queues"])
+    lines = [line.split()[:6] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["QUEUE", "GPUS", "GUARANTEE", "LIMIT", "RUNNING", "WAITING"],
+        ["b", "0", "–", "–", "0", "0"],
+        ["q", "0", "–", "–", "0", "0"],
+        ["a", "1.5", "2", "–", "1", "4"],
+    ]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from seaway.domain.amounts import amounts_text, held_amounts, parse_amounts, requested_amounts
+from seaway.domain.amounts import (
+    RESOURCES,
+    amounts_text,
+    held_amounts,
+    parse_amounts,
+    requested_amounts,
+    written_amounts,
+)
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.units import LARGEST
 
 
 def test_amounts_have_the_units_of_job_files() -> None:
@@ -54,3 +64,27 @@ def test_a_request_is_a_lower_bound(request_: ResourceRequest) -> None:
     asked = requested_amounts(demand, 3)
     assert all(asked[name] <= held[name] for name in asked)
     assert asked["gpus"] == held["gpus"] == asked["gpus/a100"]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*RESOURCES, "gpus/a100", "gpus/nvidia l40s"]), st.integers(0, LARGEST), max_size=len(RESOURCES)
+    )
+)
+def test_amounts_are_read_back_as_they_were_written(amounts: dict[str, int]) -> None:
+    """Written amounts are accepted again, and mean exactly the same."""
+    assert parse_amounts(written_amounts(amounts)) == amounts
+
+
+def test_written_amounts_are_numbers_where_a_number_is_exact() -> None:
+    """GPUs and CPU are numbers, memory has a unit."""
+    given = {"gpus": 16_000, "gpus/a100": 500, "gpu_memory": 610_352, "cpu": 64_000, "memory": 2 << 20}
+    written = {"cpu": 64, "gpu_memory": "640GB", "gpus": 16, "gpus/a100": 0.5, "memory": "2048Gi"}
+    assert written_amounts(given) == written
+
+
+def test_a_model_is_named_once() -> None:
+    """Two amounts of one model, which differ in case, are rejected instead of one being dropped."""
+    with pytest.raises(RejectedError, match="given twice") as refused:
+        parse_amounts({"gpus/A100": 1, "gpus/a100": 2}, where="limit")
+    assert refused.value.where == "limit.gpus/a100"

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.web.pages.policies.policies import Duel, Outcome, bars, duels, figure_rows, placed_share
 from seaway.web.words import Words
-from seaway.wire.tenancy import ShadowOut
+from seaway.wire.queues import ShadowOut
 from seaway.wire.whatif import SumsOut
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from seaway.web.pages.queues.rows import Held, Room, Seen, pool_rows, queue_rows, tenant_rows
 from seaway.wire.fleet import AmountOut, ClusterOut
-from seaway.wire.tenancy import PoolOut, QueueOut, QueueUsageOut, TenantOut
+from seaway.wire.queues import QueueOut, QueueUsageOut
+from seaway.wire.tenancy import PoolOut, TenantOut
 
 
 def amount(total: int, used: int) -> AmountOut:

@@ -117,6 +117,13 @@ _QUEUE = {
     "description": "At night",
     "allowed_taints": ["nvidia.com/gpu"],
     "allowed_node_labels": ["disk"],
+    "parent": "research",
+    "weight": 2,
+    "priority": 0,
+    "guarantee": {"gpus": 16, "gpus/a100": 8},
+    "limit": {"gpu_memory": "640GB", "gpus": 32},
+    "order": "fair",
+    "backfill": "easy",
 }
 _USE = {
     "queue": "batch",
@@ -129,6 +136,15 @@ _USE = {
     "gpu_memory_mib": 274_656,
     "cpu_milli": 48_000,
     "memory_mib": 98_304,
+}
+_TOTALS = {
+    "queue": "batch",
+    "waiting": 1,
+    "running": 12,
+    "used": {"cpu": 48, "gpu_memory": "274656Mi", "gpus": 12, "gpus/a100": 12, "memory": "96Gi"},
+    "guarantee": {"gpus": 16, "gpus/a100": 8},
+    "borrowed": {"cpu": 48, "gpu_memory": "274656Mi", "gpus/a100": 4, "memory": "96Gi"},
+    "limit": {"gpu_memory": "640GB", "gpus": 32},
 }
 _POOL = {"clusters": ["berlin", "paris"], "description": "Near clusters"}
 _TENANT = {"description": "Computer vision"}
@@ -211,7 +227,7 @@ EXAMPLES: dict[str, Any] = {
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
     "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
-    "QueueUsageList": {"uses": [_USE]},
+    "QueueUsageList": {"uses": [_USE], "queues": [_TOTALS]},
     "WaitingPage": {
         "jobs": [
             {

@@ -11,7 +11,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
-from seaway.application.fleet.queues import Place, QueueUsage, QueueViews
+from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
@@ -196,6 +196,10 @@ class Overview:
     def queue_usage(self) -> list[QueueUsage]:
         """Return the allocations and waiting jobs, by queue and tenant."""
         return self._queues.uses()
+
+    def queue_totals(self, tenant: str = "") -> list[QueueTotals]:
+        """Return the sums of queues with their descendants; with a tenant, of its own jobs and its queues only."""
+        return self._queues.totals(tenant)
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
         """Return the waiting jobs of a queue, of one tenant or of all, in scheduling order."""

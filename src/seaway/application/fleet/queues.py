@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
+from seaway.domain.amounts import Amounts, add, held_amounts
+from seaway.domain.device import Device
+from seaway.domain.queues import children_of, path_of, subtree_guarantee
 
 CACHE_NS = 1_000_000_000
 """Lifetime of cached sums, nanoseconds. All callers share one computation."""
@@ -28,7 +31,9 @@ class QueueUsage:
     gpus
         Number of allocated device slices.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
-        Allocated amounts.
+        Allocated amounts. `gpu_milli` counts reserved cores.
+    amounts
+        Allocated amounts as queues guarantee and limit them.
     """
 
     queue: str
@@ -41,6 +46,42 @@ class QueueUsage:
     gpu_memory_mib: int = 0
     cpu_milli: int = 0
     memory_mib: int = 0
+    amounts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class QueueTotals:
+    """Jobs and amounts of a queue with its descendants.
+
+    Attributes
+    ----------
+    waiting, running
+        Number of waiting jobs, and of jobs with an allocation.
+    guarantee
+        Guaranteed amounts. For resources that the queue does not name, the sum over its children.
+    limit
+        Limit of the queue itself.
+    complete
+        Whether `used` counts the jobs of all tenants that can have jobs in the queue.
+    used
+        Allocated amounts.
+    """
+
+    queue: str
+    guarantee: Amounts
+    limit: Amounts
+    complete: bool = True
+    waiting: int = 0
+    running: int = 0
+    used: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def borrowed(self) -> Amounts | None:
+        """Amounts beyond the guarantee; None if `used` is not complete."""
+        if not self.complete:
+            return None
+        beyond = {name: amount - self.guarantee.get(name, 0) for name, amount in self.used.items()}
+        return {name: amount for name, amount in beyond.items() if amount > 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +112,42 @@ class QueueViews:
             self._cached = (asked_ns, self._summed_up())
         return self._cached[1]
 
+    def totals(self, tenant: str = "") -> list[QueueTotals]:
+        """Return the sums of all queues with their descendants, by name.
+
+        Parameters
+        ----------
+        tenant
+            Tenant whose jobs count and whose queues are returned, with those of all tenants; empty for all.
+        """
+        queues = self._controller.names.queues.copy()
+        children = children_of(queues.values())
+        found = {
+            name: QueueTotals(
+                name,
+                subtree_guarantee(name, queues, children),
+                queue.limit,
+                complete=not tenant or queue.tenant == tenant,
+            )
+            for name, queue in sorted(queues.items())
+        }
+        for use in self.uses():
+            if tenant not in {"", use.tenant}:
+                continue
+            for each in path_of(use.queue, queues):
+                sums = found[each.name]
+                sums.waiting += use.waiting
+                sums.running += use.running
+                add(sums.used, use.amounts)
+        return [sums for name, sums in found.items() if not tenant or queues[name].tenant in {"", tenant}]
+
     def _summed_up(self) -> list[QueueUsage]:
         with self._controller.lock:
             live = self._controller.live
             jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
+            clusters = [each.cluster for each in live.fleet.clusters.values() if each.cluster]
             now_ns = live.clock.now_ns()
+        devices = {device.uuid: device for each in clusters for node in each.nodes for device in node.devices}
         found: dict[tuple[str, str], QueueUsage] = {}
         for job in jobs:
             if job.state.waits:
@@ -84,7 +156,7 @@ class QueueViews:
             if (since_ns := live.stages.waits_since_ns(job)) is not None:
                 use = _use(found, job.spec.queue, job.spec.tenant)
                 use.longest_wait_s = max(use.longest_wait_s, (now_ns - since_ns) / 1e9)
-        _add_held(found, attempts)
+        _add_held(found, attempts, devices)
         return [found[key] for key in sorted(found)]
 
     def waiting(self, queue: str, tenant: str = "") -> list[Place]:
@@ -106,13 +178,16 @@ def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> Q
     return found.setdefault((queue, tenant), QueueUsage(queue, tenant))
 
 
-def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt]) -> None:
+def _add_held(
+    found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt], devices: Mapping[str, Device]
+) -> None:
     """Add the allocations of attempts. A job with an ending and a new attempt counts once."""
     running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for attempt in attempts:
         spec, request = attempt.spec, attempt.spec.demand.request
         use = _use(found, spec.queue, spec.tenant)
         running[spec.queue, spec.tenant].add(attempt.job_id)
+        add(use.amounts, held_amounts(spec.demand, attempt.placements, devices.get))
         use.cpu_milli += request.cpu_milli * len(attempt.placements)
         use.memory_mib += request.memory_mib * len(attempt.placements)
         for placement in attempt.placements:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from seaway.cli import arguments
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import connect, whole
+from seaway.cli.remote import Body, connect, whole
 from seaway.domain.errors import RejectedError, StaleError, UnknownError
+from seaway.domain.queues import Backfill, Order
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.client.sync import Client
 
 app = typer.Typer(rich_markup_mode="rich")
 
@@ -23,7 +29,18 @@ FIELDS = (
     "description",
     "allowed_taints",
     "allowed_node_labels",
+    "parent",
+    "weight",
+    "priority",
+    "guarantee",
+    "limit",
+    "order",
+    "backfill",
 )
+SHOWN_WAITING = 20
+"""Maximum number of waiting jobs that `show` prints."""
+SHARE = "Tree and share"
+AMOUNT_HELP = "gpus, gpus/MODEL, gpu_cores, gpu_memory, cpu, memory; '' for none"
 Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=arguments.queues)]
 
 
@@ -35,35 +52,66 @@ class Seen(NamedTuple):
 
 @app.callback(invoke_without_command=True)
 def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List, set and remove queues; compare their policies with shadow policies.
+    """Show the tree of queues: use, guarantee and limit of GPUs, and waiting jobs. Set, import and remove queues.
 
     [bold]Examples[/bold]
 
       [cyan]seaway queues[/cyan]
-      [cyan]seaway queues set batch --policy seaway --shadow fgd[/cyan]
-      [cyan]seaway queues set batch --closed[/cyan]
-      [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
+      [cyan]seaway queues set research --limit gpus=32[/cyan]
+      [cyan]seaway queues set vision --parent research --weight 2 --guarantee gpus=16,gpus/A100=8[/cyan]
+      [cyan]seaway queues show vision[/cyan]
+      [cyan]seaway queues import kueue.yaml --dry-run[/cyan]
+      [cyan]seaway queues set batch --policy seaway --shadow fgd --closed[/cyan]
       [cyan]seaway queues shadows batch[/cyan]
     """
     if context.invoked_subcommand:
         return
-    from seaway.client.calls.tenancy import queues as call
-    from seaway.terminal.tables import Column, Rows
-    from seaway.terminal.words import NONE
+    from seaway.client.calls.queues import queue_usage
+    from seaway.client.calls.queues import queues as call
+    from seaway.terminal.queues import COLUMNS, tree
+    from seaway.terminal.tables import Rows
 
     with connect(context) as client:
         body = client.body(call())
-    rows = body["queues"]
-    columns = (
-        Column("QUEUE", lambda each: each["name"]),
-        Column("TENANT", lambda each: each["tenant"] or "all", drop=3),
-        Column("POOL", lambda each: each["pool"], drop=2),
-        Column("POLICY", lambda each: each["policy"]),
-        Column("SHADOW", lambda each: each["shadow"] or NONE, drop=1),
-        Column("OPEN", lambda each: "yes" if each["open"] else "no"),
-        Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=4),
-    )
-    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+        plain = output in (Output.TABLE, Output.WIDE)
+        totals = client.body(queue_usage()).get("queues", []) if plain else []
+    rows = tree(body["queues"], totals)
+    show(output, body, lambda wide: Rows(COLUMNS, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+@app.command("show")
+def show_queue(context: typer.Context, name: Name, output: OutputOption = Output.TABLE) -> None:
+    """Show a queue: its settings, all amounts, its children, and its waiting jobs with their reasons.
+
+    JSON and YAML add `totals`, `children` and `waiting` to the fields of the queue.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway queues show vision[/cyan]
+      [cyan]seaway queues show vision -o yaml[/cyan]
+    """
+    from seaway.client.calls import queues as calls
+    from seaway.terminal.queues import detail, tree
+
+    with connect(context) as client:
+        body = client.body(calls.queue(name))
+        everything = client.body(calls.queues())["queues"]
+        totals = client.body(calls.queue_usage())["queues"]
+        waiting = client.body(calls.waiting(name, limit=SHOWN_WAITING).first)
+    rows = tree(everything, totals)
+    whole_body = {
+        **body,
+        "totals": next((each for each in totals if each["queue"] == name), None),
+        "children": [each["name"] for each in rows if each["parent"] == name],
+        "waiting": waiting,
+    }
+
+    def picture(_: bool) -> RenderableType:
+        from rich.console import Group
+
+        return Group(*detail(body, rows, waiting))
+
+    show(output, whole_body, picture, lambda: [name])
 
 
 @app.command("set")
@@ -89,10 +137,43 @@ def set_queue(
         list[str] | None,
         typer.Option(metavar="KEY", help="Node label that jobs may require, repeatable; '*' for all, '' for none."),
     ] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(
+            help="Queue that it is part of; '' for none.", autocompletion=arguments.queues, rich_help_panel=SHARE
+        ),
+    ] = None,
+    weight: Annotated[
+        int | None, typer.Option(help="Share of what the guarantees of its siblings leave.", rich_help_panel=SHARE)
+    ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option(help="Beyond guarantees, served before siblings of lower priority.", rich_help_panel=SHARE),
+    ] = None,
+    guarantee: Annotated[
+        str | None,
+        typer.Option(metavar="RESOURCE=AMOUNT,...", help=f"Guaranteed amounts; {AMOUNT_HELP}.", rich_help_panel=SHARE),
+    ] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(metavar="RESOURCE=AMOUNT,...", help="Maximum amounts; '' for no limit.", rich_help_panel=SHARE),
+    ] = None,
+    order: Annotated[Order | None, typer.Option(help="Order of its jobs.", rich_help_panel=SHARE)] = None,
+    backfill: Annotated[
+        Backfill | None,
+        typer.Option(help="Jobs that may start before an earlier one that does not fit.", rich_help_panel=SHARE),
+    ] = None,
 ) -> None:
-    """Create or change a queue. Omitted options keep their value."""
-    from seaway.client.calls.tenancy import put_queue, queue
+    """Create or change a queue. Omitted options keep their value.
 
+    [bold]Examples[/bold]
+
+      [cyan]seaway queues set research --guarantee gpus=32 --limit gpus=64,memory=2TB[/cyan]
+      [cyan]seaway queues set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
+      [cyan]seaway queues set vision --guarantee gpus=16,gpus/A100=8[/cyan]
+      [cyan]seaway queues set vision --parent '' --guarantee '' --limit ''[/cyan]
+      [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
+    """
     given = {
         "tenant": tenant,
         "pool": pool,
@@ -102,38 +183,76 @@ def set_queue(
         "description": description,
         "allowed_taints": allow_taint and [key for key in allow_taint if key],
         "allowed_node_labels": allow_node_label and [key for key in allow_node_label if key],
+        "parent": parent,
+        "weight": weight,
+        "priority": priority,
+        "guarantee": None if guarantee is None else amounts_of(guarantee, "--guarantee"),
+        "limit": None if limit is None else amounts_of(limit, "--limit"),
+        "order": order and order.value,
+        "backfill": backfill and backfill.value,
     }
     with connect(context) as client:
-        for left in reversed(range(TRIES)):
-            try:
-                there = client.body(queue(name))
-            except UnknownError:
-                there = {}
-            fields = {field: there[field] for field in FIELDS if field in there}
-            fields |= {field: value for field, value in given.items() if value is not None}
-            seen = Seen(there["version"]) if there else None
-            try:
-                after = client.body(put_queue(name, seen=seen, **fields))
-                break
-            except StaleError:  # concurrent change by another user: omitted options keep its values
-                if not left:
-                    raise
-            except RejectedError as error:
-                if error.where != "shadow":
-                    raise
-                raise RejectedError(
-                    f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also
-                ) from None
+        there, after = change(client, name, given)
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
+        f"{', parent ' + after['parent'] if after.get('parent') else ''}"
     )
+
+
+def change(client: Client, name: str, given: dict[str, Any]) -> tuple[bool, Body]:
+    """Create or change a queue. Fields that are omitted or None keep their value.
+
+    Returns
+    -------
+    tuple
+        Whether the queue existed, and the stored queue.
+    """
+    from seaway.client.calls.queues import put_queue, queue
+
+    for left in reversed(range(TRIES)):
+        try:
+            there = client.body(queue(name))
+        except UnknownError:
+            there = {}
+        fields = {field: there[field] for field in FIELDS if field in there}
+        fields |= {field: value for field, value in given.items() if value is not None}
+        seen = Seen(there["version"]) if there else None
+        try:
+            return bool(there), client.body(put_queue(name, seen=seen, **fields))
+        except StaleError:  # concurrent change by another user: omitted options keep its values
+            if not left:
+                raise
+        except RejectedError as error:
+            if error.where != "shadow":
+                raise
+            raise RejectedError(f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also) from None
+    raise AssertionError
+
+
+def amounts_of(text: str, option: str) -> dict[str, str]:
+    """Parse amounts like ``gpus=16,memory=2TB``; the server checks resources and units.
+
+    Raises
+    ------
+    RejectedError
+        If a part has no ``=``, or a resource is given twice.
+    """
+    amounts: dict[str, str] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, equals, amount = (each.strip() for each in part.partition("="))
+        if not (name and equals and amount):
+            raise RejectedError(f"{part!r} is not valid; use RESOURCE=AMOUNT, like gpus=16 or memory=2TB", where=option)
+        if name in amounts:
+            raise RejectedError(f"{name} is given twice", where=option)
+        amounts[name] = amount
+    return amounts
 
 
 @app.command()
 def delete(context: typer.Context, name: Name) -> None:
-    """Remove a queue without waiting or running jobs."""
-    from seaway.client.calls.tenancy import delete_queue
+    """Remove a queue without waiting or running jobs and without children."""
+    from seaway.client.calls.queues import delete_queue
 
     with connect(context) as client:
         client.send(delete_queue(name))
@@ -152,7 +271,7 @@ def shadows(
     DECIDED is the number of jobs that the shadow policy decided itself. FELL BACK is the number that the fallback
     decided instead. A trained policy does not decide about jobs that fit on no node.
     """
-    from seaway.client.calls.tenancy import shadows as call
+    from seaway.client.calls.queues import shadows as call
     from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import day
 

@@ -79,7 +79,7 @@ class ServerStore:
     def compared(self, body: Body) -> list[Body]:
         """Query the latest `MAX_COMPARED` comparisons, and select those of the policy; none without permission."""
         from seaway.cli.remote import whole
-        from seaway.client.calls.tenancy import shadows
+        from seaway.client.calls.queues import shadows
 
         try:
             rows = whole(self._client, shadows(limit=MAX_COMPARED))["shadows"]

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from seaway.client.calls import fleet, jobs, tenancy
+from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.job_state import JobState
 from seaway.web.fragment import Fragment
@@ -81,7 +82,7 @@ class _Jobs:
 
     async def _filters(self) -> None:
         visit, words = self.visit, self.words
-        queues, clusters = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.clusters()))
+        queues, clusters = await asyncio.gather(visit.ask(queue_calls.queues()), visit.ask(fleet.clusters()))
         with ui.element("div").classes("filters").props(f'role=search aria-label="{words("Filters")}"'):
             search = ui.input(
                 words("Name"), value=self._wanted.get("name", ""), on_change=lambda e: self._typed("name", e.value)

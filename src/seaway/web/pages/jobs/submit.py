@@ -10,6 +10,7 @@ from nicegui import ui
 from nicegui.events import GenericEventArguments
 
 from seaway.client.calls import fleet, jobs, tenancy
+from seaway.client.calls import queues as queue_calls
 from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.drafts import FOUND, load_script, store_script
@@ -105,7 +106,7 @@ class _Submit:
 
     async def _choices(self) -> Choices:
         visit = self.visit
-        queues, gateways = await asyncio.gather(visit.ask(tenancy.queues()), visit.ask(fleet.gateways()))
+        queues, gateways = await asyncio.gather(visit.ask(queue_calls.queues()), visit.ask(fleet.gateways()))
         tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
         return Choices(
             queues=[each.name for each in queues.queues if each.open],

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from seaway.client.calls import policies, service, tenancy
+from seaway.client.calls import policies, service
+from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.pages.policies.evaluations import Curve, EvaluationPanel
@@ -19,7 +20,7 @@ from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.policies import PolicyDetail, PolicyList, PolicyOut
-    from seaway.wire.tenancy import QueueList, QueueOut, ShadowList, ShadowOut
+    from seaway.wire.queues import QueueList, QueueOut, ShadowList, ShadowOut
     from seaway.wire.whatif import SumsOut
 
 
@@ -214,14 +215,14 @@ async def build(visit: Visit) -> None:
     """Build the page."""
     page = _Policies(visit)
     await visit.follow(policies.policies(), page.on_policies, SLOW_REFRESH_S)
-    await visit.follow(tenancy.queues(), page.on_queues, SLOW_REFRESH_S)
+    await visit.follow(queue_calls.queues(), page.on_queues, SLOW_REFRESH_S)
     wanted = visit.query.get("policy", "")
     await page.look(wanted)
     if wanted and wanted not in [each.name for each in page.policies]:
         page.show_missing(visit.words("Policy {policy} not found.", policy=wanted))
     await page.evaluations.begin()
     if visit.may("operator"):
-        await visit.follow(tenancy.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SLOW_REFRESH_S)
+        await visit.follow(queue_calls.shadows(limit=MAX_SHADOWS).first, page.on_shadows, SLOW_REFRESH_S)
         page.comparison.offer([each.name for each in page.policies], {each.policy for each in page.queues})
 
 
@@ -327,7 +328,7 @@ class _Policies:
 
         async def send(given: dict[str, Any]) -> None:
             done = await self._visit.ask(policies.activate_policy(name, given["queue"], shadow=given["shadow"]))
-            self._visit.ask_again(tenancy.queues())
+            self._visit.ask_again(queue_calls.queues())
             if done.queue.policy == name and not given["shadow"]:
                 notify(words("{policy} decides for {queue} now", policy=name, queue=done.queue.name))
             else:

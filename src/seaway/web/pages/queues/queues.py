@@ -10,6 +10,7 @@ from nicegui import ui
 
 from seaway.client.call import Call
 from seaway.client.calls import fleet, policies, tenancy
+from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import RejectedError, StaleError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
@@ -20,16 +21,8 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
-    from seaway.wire.tenancy import (
-        PoolList,
-        PoolOut,
-        QueueList,
-        QueueOut,
-        QueueUsageList,
-        TenantList,
-        TenantOut,
-        WaitingPage,
-    )
+    from seaway.wire.queues import QueueList, QueueOut, QueueUsageList, WaitingPage
+    from seaway.wire.tenancy import PoolList, PoolOut, TenantList, TenantOut
 
 
 EVERY_S = 3.0
@@ -70,7 +63,7 @@ class Line:
         turn, self._next = self._latest.begin(), None
         if self.queue:
             with self._fragment.element:
-                call = tenancy.waiting(self.queue, after=self._marks[-1], limit=MOST).first
+                call = queue_calls.waiting(self.queue, after=self._marks[-1], limit=MOST).first
                 await turn.follow(call, self._received, EVERY_S)
         else:
             self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False)
@@ -140,7 +133,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
         lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
-        return tenancy.put_queue(name, seen=queue, **{**given, **lists})
+        return queue_calls.put_queue(name, seen=queue, **{**given, **lists})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
     _ask(visit, title, fields, put, queue.name if queue else "")
@@ -222,7 +215,7 @@ def _ask(
 
 def _look_again(visit: Visit) -> None:
     """Query changed data immediately, so that a removed object disappears before a second click."""
-    for call in (tenancy.queues(), tenancy.pools(), tenancy.tenants()):
+    for call in (queue_calls.queues(), tenancy.pools(), tenancy.tenants()):
         visit.ask_again(call)
 
 
@@ -237,11 +230,11 @@ SLOW_REFRESH_S = 2.0
 async def build(visit: Visit) -> None:
     """Build the page."""
     page = _Queues(visit)
-    await visit.follow(tenancy.queues(), page.on_queues, SLOW_REFRESH_S)
+    await visit.follow(queue_calls.queues(), page.on_queues, SLOW_REFRESH_S)
     await visit.follow(tenancy.pools(), page.on_pools, SLOW_REFRESH_S)
     await visit.follow(tenancy.tenants(), page.on_tenants, SLOW_REFRESH_S)
     await visit.follow(fleet.clusters(), page.on_clusters, SLOW_REFRESH_S)
-    await visit.follow(tenancy.queue_usage(), page.on_uses, SLOW_REFRESH_S)
+    await visit.follow(queue_calls.queue_usage(), page.on_uses, SLOW_REFRESH_S)
     page.begin()
     names = [each.name for each in page.seen.queues]
     wanted = visit.query.get("queue", "")
@@ -347,7 +340,7 @@ class _Queues:
         elif act == "remove":
             title = words("Remove queue {name}?", name=name)
             text = words("It can be removed when it has no waiting or running jobs.")
-            ask_to_remove(self.visit, title, text, tenancy.delete_queue(name), name)
+            ask_to_remove(self.visit, title, text, queue_calls.delete_queue(name), name)
         elif act == "look":
             self.visit.keep(queue=name)
             self.show_missing("")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterOut
-    from seaway.wire.tenancy import PoolOut, QueueOut, QueueUsageOut, TenantOut
+    from seaway.wire.queues import QueueOut, QueueUsageOut
+    from seaway.wire.tenancy import PoolOut, TenantOut
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.events import GenericEventArguments
 
-from seaway.client.calls import fleet, policies, service, tenancy
+from seaway.client.calls import fleet, policies, service
+from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
 from seaway.web import words as figures
 from seaway.web.fragment import Fragment
@@ -160,7 +161,7 @@ class _WhatIf:
     async def offer(self) -> bool:
         """Fill in the options: clusters, queues and policies. Return whether all names in the address exist."""
         clusters = (await self._visit.ask(fleet.clusters())).clusters
-        queues = (await self._visit.ask(tenancy.queues())).queues
+        queues = (await self._visit.ask(queue_calls.queues())).queues
         known = (await self._visit.ask(policies.policies())).policies
         names = [each.name for each in clusters]
         offered = {

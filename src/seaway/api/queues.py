@@ -1,0 +1,136 @@
+"""Operations on queues: the queues themselves, their use, their waiting jobs, and shadow policies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from seaway.api.http.bodies import PRECONDITIONS, precondition_of, read, read_reply, tagged_reply
+from seaway.api.http.pipeline import caller_of, pipeline_of
+from seaway.api.http.queries import After, Word, number_after, page_token
+from seaway.api.http.replies import json_reply, nothing
+from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
+from seaway.api.operators import act, named
+from seaway.application.operations import Operations
+from seaway.application.ports.store import MAX_ROWS
+from seaway.application.records import Role
+from seaway.domain.errors import UnknownError
+from seaway.wire.queues import (
+    QueueIn,
+    QueueList,
+    QueueOut,
+    QueueUsageList,
+    ShadowList,
+    WaitingPage,
+    queue_fields,
+    shadow_fields,
+    totals_fields,
+    use_fields,
+    waiting_fields,
+)
+
+queues, shadows = map(router, ("queues", "policies"))
+
+MAX_EXPLAINED = 100
+"""Maximum number of jobs on a page, each with an explanation."""
+
+
+@operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
+async def list_queues(request: Request) -> Response:
+    """List queues, without those of other tenants."""
+    pipeline, who = pipeline_of(request), caller_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.queues)
+    return json_reply({"queues": [queue_fields(row) for row in rows if who.may_see(row.tenant)]})
+
+
+@operation(
+    queues, "GET", "/queues/{name}", Role.VIEWER, {200: QueueOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,)
+)
+async def get_queue(request: Request, name: str) -> Response:
+    """Return a queue."""
+    store = pipeline_of(request).plane.store
+    return read_reply(request, queue_fields(await named(request, "queue", store.queues, name, lambda row: row.tenant)))
+
+
+@operation(
+    queues,
+    "PUT",
+    "/queues/{name}",
+    Role.OPERATOR,
+    {200: QueueOut},
+    errors=(409, 412),
+    body=QueueIn,
+    headers=PRECONDITIONS,
+)
+async def put_queue(request: Request, name: str) -> Response:
+    """Create or change a queue: its place in the tree, its share, its tenant, its pool and its policy.
+
+    Omitted fields get their defaults. The tree is checked in the same step: a queue cannot guarantee less than its
+    children guarantee together, and a queue with unfinished jobs cannot get children.
+    """
+    given = await read(request, QueueIn)
+    meant = precondition_of(request, queue_fields)
+    return tagged_reply(queue_fields(await act(request, Operations.put_queue, given.queue(name), meant=meant)))
+
+
+@operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))
+async def delete_queue(request: Request, name: str) -> Response:
+    """Remove a queue without waiting and running jobs and without children."""
+    await act(request, Operations.delete_queue, name, meant=precondition_of(request, queue_fields))
+    return nothing()
+
+
+@operation(shadows, "GET", "/shadows", Role.OPERATOR, {200: ShadowList})
+async def list_shadows(
+    request: Request, queue: Word = "", after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100
+) -> Response:
+    """List comparisons of shadow policies with live policies, newest first."""
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.store.shadows, queue, limit, number_after(after))
+    following = page_token(str(rows[-1].id)) if len(rows) == limit else None
+    return json_reply({"shadows": [shadow_fields(row) for row in rows], "next": following})
+
+
+@operation(queues, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
+async def list_queue_usage(request: Request) -> Response:
+    """List allocations and waiting jobs by queue and tenant, and by queue with its descendants.
+
+    A token of a tenant sees its own queues and those of all tenants. Only its own jobs count.
+    """
+    pipeline, who = pipeline_of(request), caller_of(request)
+    overview = pipeline.plane.overview
+
+    def look() -> dict[str, Any]:
+        uses, totals = overview.queue_usage(), overview.queue_totals(who.tenant)
+        return {
+            "uses": [use_fields(row) for row in uses if who.may_see(row.tenant)],
+            "queues": [totals_fields(row) for row in totals],
+        }
+
+    return json_reply(await pipeline.threads.read(look))
+
+
+@operation(queues, "GET", "/queues/{name}/waiting", Role.VIEWER, {200: WaitingPage}, errors=(404,))
+async def list_waiting(
+    request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
+) -> Response:
+    """List the waiting jobs of a queue in scheduling order, with the reasons.
+
+    Tenants alternate. Jobs of other tenants are omitted.
+    """
+    pipeline, who = pipeline_of(request), caller_of(request)
+    queues = await pipeline.threads.read(pipeline.plane.store.queues)
+    if not any(row.name == name and who.may_see(row.tenant) for row in queues):
+        raise UnknownError(f"queue {name[:63]!r} not found")
+    first, overview = number_after(after), pipeline.plane.overview
+
+    def page() -> dict[str, Any]:
+        rows = overview.waiting(name, who.tenant)
+        return {
+            "jobs": [waiting_fields(row, overview.reason(row.job)) for row in rows[first : first + limit]],
+            "total": len(rows),
+            "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
+        }
+
+    return json_reply(await pipeline.threads.read(page))

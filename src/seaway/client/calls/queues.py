@@ -1,0 +1,96 @@
+"""Calls about queues, their use, their waiting jobs, and shadow policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
+from seaway.client.calls.tenancy import Seen, put
+
+if TYPE_CHECKING:
+    from seaway.wire.queues import (
+        QueueList,
+        QueueOut,
+        QueueUsageList,
+        ShadowList,
+        ShadowOut,
+        WaitingOut,
+        WaitingPage,
+    )
+
+_WIRE = "seaway.wire.queues"
+
+QUEUE: Answer[QueueOut] = Model(_WIRE, "QueueOut")
+QUEUES: Answer[QueueList] = Model(_WIRE, "QueueList")
+SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
+QUEUE_USES: Answer[QueueUsageList] = Model(_WIRE, "QueueUsageList")
+WAITING: Answer[WaitingPage] = Model(_WIRE, "WaitingPage")
+
+PAGE = 500
+WAITING_PAGE = 100
+
+
+class QueueFields(TypedDict, total=False):
+    """Fields of a queue as keyword arguments; see `seaway.wire.queues.QueueIn`."""
+
+    tenant: str
+    pool: str
+    policy: str
+    shadow: str
+    open: bool
+    description: str
+    allowed_taints: list[str]
+    allowed_node_labels: list[str]
+    parent: str
+    weight: int
+    priority: int
+    guarantee: Mapping[str, int | float | str]
+    limit: Mapping[str, int | float | str]
+    order: str
+    backfill: str
+
+
+def queues() -> Call[QueueList]:
+    """List queues, without those of other tenants."""
+    return get("/queues", QUEUES)
+
+
+def queue(name: str) -> Call[QueueOut]:
+    """Return a queue."""
+    return get(f"/queues/{part(name)}", QUEUE)
+
+
+def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueOut]:
+    """Create or replace a queue; omitted fields get their defaults.
+
+    Parameters
+    ----------
+    seen
+        The queue that the change is based on: raises `StaleError` if the server has another version. None creates or
+        changes any version.
+    """
+    return put(f"/queues/{part(name)}", QUEUE, given, seen)
+
+
+def delete_queue(name: str) -> Call[None]:
+    """Remove a queue without waiting and running jobs."""
+    return send("DELETE", f"/queues/{part(name)}", Nothing(), repeatable=False)
+
+
+def queue_usage() -> Call[QueueUsageList]:
+    """Sum up allocations and waiting jobs by queue, and by queue and tenant, without other tenants."""
+    return get("/queue-usage", QUEUE_USES)
+
+
+def waiting(queue: str, *, after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
+    """List the waiting jobs of a queue with reasons, in the order of the queue."""
+    size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
+    query = {"after": after or None, "limit": size}
+    return Paged(get(f"/queues/{part(queue)}/waiting", WAITING, query), "jobs", limit=limit)
+
+
+def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
+    """List comparisons of shadow policies with the active ones, newest first."""
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    return Paged(get("/shadows", SHADOWS, {"queue": queue or None, "limit": size}), "shadows", limit=limit)

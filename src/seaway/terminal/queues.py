@@ -1,0 +1,130 @@
+"""Tables of queues: the tree with use, guarantee and limit, and one queue in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from seaway.terminal.tables import Column, Rows, details
+from seaway.terminal.words import NONE, Body, ago
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+INDENT = "  "
+
+EMPTY: Body = {"waiting": 0, "running": 0, "used": {}, "guarantee": {}, "borrowed": None, "limit": {}}
+"""Sums of a queue that an older server does not report."""
+
+
+def tree(queues: Sequence[Body], totals: Iterable[Body]) -> list[Body]:
+    """Return queues in the order of the tree, each with its depth as `depth` and its sums as `totals`.
+
+    A queue whose parent is not visible is a root.
+    """
+    sums = {each["queue"]: each for each in totals}
+    names = {each["name"] for each in queues}
+    children: dict[str, list[Body]] = {}
+    for each in sorted(queues, key=lambda queue: str(queue["name"])):
+        parent = each.get("parent", "")
+        children.setdefault(parent if parent in names else "", []).append(each)
+
+    def below(parent: str, depth: int) -> Iterator[Body]:
+        for each in children.get(parent, ()):
+            yield {**each, "depth": depth, "totals": sums.get(each["name"], EMPTY)}
+            yield from below(each["name"], depth + 1)
+
+    return list(below("", 0))
+
+
+def _gpus(kind: str) -> Column:
+    titles = {"used": "GPUS", "guarantee": "GUARANTEE", "limit": "LIMIT"}
+    empty = "0" if kind == "used" else NONE
+    return Column(titles[kind], lambda each: str(each["totals"][kind].get("gpus", empty)), right=True)
+
+
+COLUMNS = (
+    Column("QUEUE", lambda each: f"{INDENT * each['depth']}{each['name']}"),
+    _gpus("used"),
+    _gpus("guarantee"),
+    _gpus("limit"),
+    Column("RUNNING", lambda each: str(each["totals"]["running"]), right=True, drop=3),
+    Column("WAITING", lambda each: str(each["totals"]["waiting"]), right=True),
+    Column("WEIGHT", lambda each: str(each.get("weight", 1)), right=True, drop=4),
+    Column("PRIORITY", lambda each: str(each.get("priority", 0)), right=True, wide=True, drop=9),
+    Column("ORDER", lambda each: each.get("order", NONE), wide=True, drop=9),
+    Column("BACKFILL", lambda each: each.get("backfill", NONE), wide=True, drop=9),
+    Column("TENANT", lambda each: each["tenant"] or "all", drop=6),
+    Column("POOL", lambda each: each["pool"], drop=5),
+    Column("POLICY", lambda each: each["policy"], drop=1),
+    Column("SHADOW", lambda each: each["shadow"] or NONE, drop=7),
+    Column("OPEN", lambda each: "yes" if each["open"] else "no", drop=2),
+    Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=8),
+)
+
+WAITING = (
+    Column("PLACE", lambda job: str(job["position"]), right=True),
+    Column("JOB", lambda job: job["name"]),
+    Column("ID", lambda job: job["id"], drop=3),
+    Column("TENANT", lambda job: job["tenant"], drop=2),
+    Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=4),
+    Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=5),
+    Column("REASON", lambda job: job["message"], cut=True),
+)
+
+
+def detail(queue: Body, rows: Sequence[Body], waiting: Body) -> Iterator[RenderableType]:
+    """Yield a queue's fields, its amounts, its children, and its first waiting jobs.
+
+    Parameters
+    ----------
+    rows
+        All queues, as `tree` returns them.
+    waiting
+        First page of its waiting jobs.
+    """
+    totals = next((each["totals"] for each in rows if each["name"] == queue["name"]), EMPTY)
+    yield details(_facts(queue, totals))
+    if amounts := list(amount_rows(totals)):
+        yield ""
+        yield Rows(AMOUNTS, amounts)
+    children = [{**each, "depth": 0} for each in rows if each["parent"] == queue["name"]]
+    if children:
+        yield ""
+        yield Rows(COLUMNS, children)
+    if waiting["jobs"]:
+        yield ""
+        yield Rows(WAITING, waiting["jobs"])
+        if (more := waiting["total"] - len(waiting["jobs"])) > 0:
+            yield f"[dim]and {more} more waiting[/dim]"
+
+
+def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
+    yield "queue", queue["name"]
+    yield "description", queue["description"]
+    yield "parent", queue["parent"] or "none"
+    yield "tenant", queue["tenant"] or "all"
+    yield "pool", queue["pool"]
+    yield "policy", f"{queue['policy']}{', shadow ' + queue['shadow'] if queue['shadow'] else ''}"
+    yield "weight", f"{queue['weight']}, priority {queue['priority']}"
+    yield "order", f"{queue['order']}, backfill {queue['backfill']}"
+    yield "open", "yes" if queue["open"] else "no: it accepts no new jobs"
+    yield "jobs", f"{totals['running']} running, {totals['waiting']} waiting"
+
+
+AMOUNTS = (
+    Column("RESOURCE", lambda each: each["resource"]),
+    Column("USED", lambda each: each["used"], right=True),
+    Column("GUARANTEE", lambda each: each["guarantee"], right=True),
+    Column("BORROWED", lambda each: each["borrowed"], right=True),
+    Column("LIMIT", lambda each: each["limit"], right=True),
+)
+
+
+def amount_rows(totals: Mapping[str, Mapping[str, object] | None]) -> Iterator[Body]:
+    """Yield one row for each resource that a queue uses, guarantees or limits, with texts."""
+    kinds = ("used", "guarantee", "borrowed", "limit")
+    amounts = {kind: totals[kind] or {} for kind in kinds}
+    for resource in sorted({name for each in amounts.values() for name in each}):
+        texts = {kind: str(amounts[kind].get(resource, NONE)) for kind in kinds}
+        yield {"resource": resource, **texts}

@@ -1,0 +1,307 @@
+"""Requests and views of queues, their use and their waiting jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage
+from seaway.application.records import ShadowResult
+from seaway.application.views import Reason
+from seaway.domain.amounts import parse_amounts, written_amounts
+from seaway.domain.queues import MAX_PRIORITY, MAX_WEIGHT, Backfill, Order, Queue
+from seaway.domain.tenancy import DEFAULT
+from seaway.wire.explanations import FilteredOut, reason_fields
+from seaway.wire.fields import (
+    LINE_PATTERN,
+    Amount,
+    LabelKey,
+    Line,
+    Name,
+    NameOrNone,
+    Unit,
+    moment,
+    no_entries,
+    no_pairs,
+)
+from seaway.wire.job_out import JobOut, job_fields
+from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.tenancy import versioned
+
+Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
+
+MAX_AMOUNTS = 64
+"""Maximum number of resources of a guarantee or limit."""
+
+ResourceName = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=258)]
+WrittenAmount = Annotated[Amount, Unit(lambda value: value, "640GB", 16)]
+"""An amount whose unit depends on the resource. `QueueIn.queue` parses it."""
+
+AmountsIn = Annotated[dict[ResourceName, WrittenAmount], Field(max_length=MAX_AMOUNTS)]
+AmountsOut = dict[str, int | float | str]
+
+OrderName = Literal["fifo", "priority", "fair", "shortest"]
+BackfillName = Literal["none", "easy", "conservative", "greedy"]
+
+
+class QueueUsageOut(Shown):
+    """Allocations and waiting jobs of a tenant in a queue."""
+
+    queue: str
+    tenant: str
+    waiting: int
+    """Number of waiting jobs."""
+    running: int
+    """Number of jobs with allocations."""
+    longest_wait_s: int
+    """Longest wait of the waiting jobs, seconds; 0 if no job waits."""
+    gpus: int
+    """Number of allocated device shares."""
+    gpu_milli: int
+    gpu_memory_mib: int
+    cpu_milli: int
+    memory_mib: int
+
+
+class QueueTotalsOut(Shown):
+    """Jobs and amounts of a queue with its descendants.
+
+    Amounts are as in `QueueIn`. A token of a tenant counts only the jobs of its tenant.
+    """
+
+    queue: str
+    waiting: int
+    """Number of waiting jobs."""
+    running: int
+    """Number of jobs with allocations."""
+    used: AmountsOut
+    """Amounts that the jobs hold."""
+    guarantee: AmountsOut
+    """Guaranteed amounts. For resources that the queue does not name, the sum over its children."""
+    borrowed: AmountsOut | None
+    """Used amounts beyond the guarantee; null if other tenants may have jobs in the queue that you may not see."""
+    limit: AmountsOut
+
+
+class QueueUsageList(Shown):
+    """Allocations and waiting jobs."""
+
+    uses: list[QueueUsageOut]
+    """Sums by queue and tenant, without empty ones."""
+    queues: list[QueueTotalsOut] = Field(default_factory=list)
+    """Sums by queue with its descendants."""
+
+
+class WaitingOut(JobOut):
+    """A waiting job."""
+
+    position: int
+    """Position among the waiting jobs of the tenant in the queue, from 1."""
+    message: str
+    """Reason for the wait, on the current fleet."""
+    code: str = ""
+    """Kind of the reason, as in `GET /jobs/{job}/explain`."""
+    params: dict[str, str | int] = Field(default_factory=dict)
+    nodes_evaluated: int = 0
+    """Number of evaluated nodes."""
+    filtered: list[FilteredOut] = Field(default_factory=list)
+
+
+class WaitingPage(Shown):
+    """Waiting jobs of a queue, in scheduling order."""
+
+    jobs: list[WaitingOut]
+    total: int
+    """Number of waiting jobs."""
+    next: str | None
+    """Cursor of the next page: send it as `after`; null on the last page."""
+
+
+def use_fields(use: QueueUsage) -> dict[str, Any]:
+    """Return the fields of `QueueUsageOut` for the usage of a queue."""
+    return fields_of(
+        QueueUsageOut,
+        use,
+        longest_wait_s=int(use.longest_wait_s),
+    )
+
+
+def totals_fields(totals: QueueTotals) -> dict[str, Any]:
+    """Return the fields of `QueueTotalsOut` for the sums of a queue."""
+    borrowed = totals.borrowed
+    return {
+        "queue": totals.queue,
+        "waiting": totals.waiting,
+        "running": totals.running,
+        "used": written_amounts(totals.used),
+        "guarantee": written_amounts(totals.guarantee),
+        "borrowed": None if borrowed is None else written_amounts(borrowed),
+        "limit": written_amounts(totals.limit),
+    }
+
+
+def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
+    """Return the fields of `WaitingOut` for a waiting job."""
+    reported = reason_fields(reason)
+    explained = reported["explanation"] or {"nodes": 0, "filtered": []}
+    named = {name: reported[name] for name in ("message", "code", "params")}
+    return {
+        **job_fields(place.job),
+        "position": place.position,
+        **named,
+        "nodes_evaluated": explained["nodes"],
+        "filtered": explained["filtered"],
+    }
+
+
+class QueueIn(Incoming):
+    """A queue. The name is part of the path."""
+
+    tenant: NameOrNone = ""
+    """Tenant whose jobs the queue accepts; empty for all tenants."""
+    pool: Name = DEFAULT
+    """Pool of clusters for the jobs."""
+    policy: Name = "bestfit"
+    """Policy that places the jobs."""
+    shadow: NameOrNone = ""
+    """Shadow policy, whose decisions are recorded for comparison but not applied; empty for none."""
+    open: bool = True
+    """True if the queue accepts new jobs."""
+    description: Line = ""
+    allowed_taints: Keys = no_entries()
+    """Keys of the taints that jobs may tolerate; `*` for all."""
+    allowed_node_labels: Keys = no_entries()
+    """Keys of the node labels that jobs may require; `*` for all."""
+    parent: NameOrNone = ""
+    """Queue that it is part of; empty for none. A queue with children takes no jobs itself."""
+    weight: Annotated[int, Field(ge=0, le=MAX_WEIGHT)] = 1
+    """Share of what the guarantees of its siblings leave; 0 for nothing beyond its guarantee."""
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
+    """Queues with a higher priority are served before their siblings, beyond the guarantees of all."""
+    guarantee: AmountsIn = no_pairs()
+    """Amounts that it gets before its siblings get more than their guarantees, by resource: `gpus`, `gpus/MODEL`,
+    `gpu_cores`, `gpu_memory`, `cpu` and `memory`."""
+    limit: AmountsIn = no_pairs()
+    """Maximum amounts of its jobs and those of its descendants, by resource; no limit for others."""
+    order: OrderName = "fair"
+    """Order of its jobs: by submission time, by priority, by the use of their tenants, or the shortest first."""
+    backfill: BackfillName = "easy"
+    """Jobs that may start before an earlier one that does not fit: none, those that do not delay the first job, those
+    that delay no earlier job, or all."""
+
+    def queue(self, name: str) -> Queue:
+        """Return the record.
+
+        Raises
+        ------
+        RejectedError
+            If an amount or its resource is invalid, or the guarantee exceeds the limit.
+        """
+        return Queue(
+            name,
+            self.tenant,
+            self.pool,
+            self.policy,
+            self.shadow,
+            self.open,
+            self.description,
+            tuple(sorted({*self.allowed_taints})),
+            tuple(sorted({*self.allowed_node_labels})),
+            self.parent,
+            self.weight,
+            self.priority,
+            parse_amounts(self.guarantee, where="guarantee"),
+            parse_amounts(self.limit, where="limit"),
+            Order(self.order),
+            Backfill(self.backfill),
+        )
+
+
+class QueueOut(Shown):
+    """A queue."""
+
+    name: str
+    tenant: str
+    pool: str
+    policy: str
+    shadow: str
+    open: bool
+    description: str
+    allowed_taints: list[str]
+    allowed_node_labels: list[str]
+    parent: str = ""
+    weight: int = 1
+    priority: int = 0
+    guarantee: AmountsOut = Field(default_factory=dict)
+    limit: AmountsOut = Field(default_factory=dict)
+    order: OrderName = "fair"
+    backfill: BackfillName = "easy"
+    version: str
+    """Version, used as ETag."""
+
+
+class QueueList(Shown):
+    """Queues, by name."""
+
+    queues: list[QueueOut]
+
+
+class ShadowOut(Shown):
+    """Comparison of a shadow policy with the live policy."""
+
+    id: int
+    at: str
+    queue: str
+    live: str
+    shadow: str
+    jobs: int
+    live_placed: int
+    shadow_placed: int
+    same_node: int
+    live_fragmentation_milli: int
+    shadow_fragmentation_milli: int
+    answered: int
+    """Number of jobs that the shadow policy decided itself. A trained policy does not decide if nothing fits."""
+    fallbacks: int
+    """Number of jobs that the fallback decided instead."""
+
+
+class ShadowList(Shown):
+    """Comparisons, newest first."""
+
+    shadows: list[ShadowOut]
+    next: str | None
+    """Cursor of the next page: send it as `after`; null on the last page."""
+
+
+def queue_fields(queue: Queue) -> dict[str, Any]:
+    """Return the fields of `QueueOut` for a queue."""
+    fields = {
+        "name": queue.name,
+        "tenant": queue.tenant,
+        "pool": queue.pool,
+        "policy": queue.policy,
+        "shadow": queue.shadow,
+        "open": queue.open,
+        "description": queue.description,
+        "allowed_taints": list(queue.allowed_taints),
+        "allowed_node_labels": list(queue.allowed_node_labels),
+        "parent": queue.parent,
+        "weight": queue.weight,
+        "priority": queue.priority,
+        "guarantee": written_amounts(queue.guarantee),
+        "limit": written_amounts(queue.limit),
+        "order": queue.order.value,
+        "backfill": queue.backfill.value,
+    }
+    return versioned(fields)
+
+
+def shadow_fields(result: ShadowResult) -> dict[str, Any]:
+    """Return the fields of `ShadowOut` for a comparison."""
+    return fields_of(
+        ShadowOut,
+        result,
+        at=moment(result.at_ns),
+    )
