@@ -12,6 +12,9 @@ COPY src src
 RUN python3 -m venv /opt/seaway \
     && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[gateway,mysql,policy,postgres]'
 COPY deploy/image/healthy.py /opt/seaway/
+# Compiled for every processor of the architecture, so that no server compiles at its start.
+ENV NUMBA_CPU_NAME=generic
+RUN SEAWAY_CACHE=/opt/seaway/compiled /opt/seaway/bin/seaway compile --all
 
 FROM ${BASE}
 COPY --from=build /opt/seaway /opt/seaway
@@ -21,14 +24,15 @@ RUN groupadd --gid 10001 seaway \
     && install -d -o 10001 -g 10001 -m 0700 /var/lib/seaway /var/cache/seaway
 ENV PATH=/opt/seaway/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    NUMBA_CPU_NAME=generic \
     SEAWAY_CACHE=/var/cache/seaway \
+    SEAWAY_COMPILED=/opt/seaway/compiled \
     SEAWAY_DATA=/var/lib/seaway
 USER 10001:10001
 WORKDIR /var/lib/seaway
 VOLUME /var/lib/seaway
 EXPOSE 8080
-# The first start compiles the engine, which takes about a minute.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=3m --retries=6 \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=1m --retries=6 \
     CMD ["/opt/seaway/bin/python", "/opt/seaway/healthy.py"]
 ENTRYPOINT ["seaway"]
 CMD ["up", "--host", "0.0.0.0"]

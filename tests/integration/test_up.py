@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from seaway.adapters.sqlalchemy.store import open_store
@@ -16,6 +18,31 @@ from tests.fakes.kubernetes import ApiServer
 from tests.integration.running import TIMEOUT_S, Running, running
 
 pytestmark = pytest.mark.slow
+
+FIRST_REQUESTS = """
+import asyncio
+from numba.core.dispatcher import Dispatcher
+from seaway.bootstrap.policies import warm_up
+warm_up()
+from tests.unit.api.rig import JOB, make_rig
+
+loaded = []
+compile_before = Dispatcher.compile
+Dispatcher.compile = lambda self, signature: (loaded.append(self), compile_before(self, signature))[1]
+
+async def requests(rig):
+    async with rig.client() as client:
+        for number in range(3):
+            job = {**JOB, "name": f"j{number}", "replicas": number + 1}
+            assert (await client.post("/api/v1/jobs", json=job)).status_code == 201
+            assert (await client.post("/api/v1/jobs?dry_run=true", json=job)).status_code == 200
+        rig.step(3)
+        assert (await client.get("/api/v1/jobs/j1/explain")).status_code == 200
+
+asyncio.run(requests(make_rig()))
+print(len(loaded))
+"""
+"""Program that prints how many kernels are compiled or loaded after `warm_up`."""
 
 
 def test_what_was_running_runs_on_after_a_restart(tmp_path: Path) -> None:
@@ -155,3 +182,34 @@ def test_a_certificate_that_is_not_there_is_reported_before_anything_begins(tmp_
         assert len(done.stderr.splitlines()) == 1
         assert says in done.stderr
         assert not data.exists()
+
+
+def test_start_without_compiled_engine_answers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the engine is compiled, requests get 503 immediately and not an answer after a minute; SIGTERM ends it."""
+    monkeypatch.setenv("SEAWAY_CACHE", str(tmp_path / "cache"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "seaway", "up", "--port", str(port), "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            assert process.stdout is not None
+            assert b"Compiling the engine" in process.stdout.readline()
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_S) as client:
+                for path in ("/readyz", "/standbyz", "/api/v1/jobs"):
+                    began = time.monotonic()
+                    answer = client.get(path)
+                    assert time.monotonic() - began < 5
+                    assert answer.status_code == 503
+                    assert int(answer.headers["retry-after"]) > 0
+                    assert "engine is being compiled" in answer.text
+                assert client.get("/healthz").status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def test_first_requests_compile_nothing() -> None:
+    """A server has loaded all kernels for submits, dry runs and explanations before it is ready."""
+    said = subprocess.run([sys.executable, "-c", FIRST_REQUESTS], capture_output=True, check=True, text=True)
+    assert said.stdout == "0\n"

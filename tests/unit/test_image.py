@@ -125,6 +125,17 @@ def test_ports_and_folders_match_server_and_chart() -> None:
     assert {"name": "SEAWAY_CACHE", "value": cache} in container["env"]
 
 
+def test_image_has_compiled_engine() -> None:
+    """The cache that a server copies at its start is made by the image's own command, for any processor."""
+    made = variables()["SEAWAY_COMPILED"]
+    (command,) = [rest for rest in arguments("RUN") if "seaway compile" in rest]
+    assert command.startswith(f"SEAWAY_CACHE={made} ")
+    (venv,) = [rest.split()[-1] for rest in arguments("COPY") if rest.startswith("--from=build")]
+    assert Path(made).is_relative_to(venv)
+    processors = [rest for rest in arguments("ENV") if "NUMBA_CPU_NAME=generic" in rest]
+    assert len(processors) == 2, "one for the stage that compiles, one for the stage that runs"
+
+
 def test_entry_point_is_the_package_command() -> None:
     """The entry point is the package's command on PATH, which the chart calls too."""
     (entry,) = (json.loads(rest) for rest in arguments("ENTRYPOINT"))

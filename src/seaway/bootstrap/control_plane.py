@@ -35,7 +35,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
-from seaway.bootstrap.policies import POLICIES, read_outlines, warm
+from seaway.bootstrap.policies import POLICIES, compile_apart, read_outlines, warm
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
 from seaway.domain.errors import RejectedError
@@ -175,7 +175,12 @@ def make_plane(  # noqa: PLR0913  # wiring
         settings.network.links, settings.control.sample_interval_s, bandwidths
     )
     link_table.on_change = controller.push_network
-    controller.scheduler.readiness = CompileReadiness(lambda name: warm(name, trained.unwatched), ready=POLICIES)
+
+    def make_ready(name: str) -> None:
+        compile_apart([name])
+        warm(name, trained.unwatched)
+
+    controller.scheduler.readiness = CompileReadiness(make_ready, ready=POLICIES)
     controller.scheduler.readiness.on_ready = controller.wake
     controller.scheduler.make_fallback = trained.make_fallback
 

@@ -16,8 +16,12 @@ A profile file is TOML::
 
 from __future__ import annotations
 
+import logging
+import subprocess
+import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +32,7 @@ from seaway.scheduling.allocations import allocate, allocations_of
 from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.compile import is_compiled, mark_compiled
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import PluginSpec, ProfileSpec, make_plugin
@@ -172,6 +177,10 @@ JOBS = 40
 POLICIES = ("greedy", "bestfit")
 """Policies of admission, and the default of queues."""
 
+POLL_S = 0.2
+
+log = logging.getLogger(__name__)
+
 
 def warm_up() -> None:
     """Compile all code that places jobs: about a minute on a new machine, otherwise well under a second."""
@@ -179,8 +188,45 @@ def warm_up() -> None:
         warm(name)
 
 
+def uncompiled(names: Iterable[str] = POLICIES) -> list[str]:
+    """Return the built-in policies among `names` whose kernels are not in the cache yet."""
+    known = compilable()
+    return [name for name in names if name in known and not is_compiled(name)]
+
+
+def compilable() -> list[str]:
+    """Return the built-in policies that consist of plugins, those of admission first."""
+    others = [name for name in BUILT_IN if isinstance(make_policy(name), Profile)]
+    return [*POLICIES, *(name for name in others if name not in POLICIES)]
+
+
+def compile_apart(names: Iterable[str] = POLICIES, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Compile policies into the cache in another process, so that this one continues to respond.
+
+    It has no effect for policies that are in the cache. If it fails, the first use of a policy compiles it.
+
+    Parameters
+    ----------
+    stopped
+        Reports whether to give up.
+    """
+    missing = uncompiled(names)
+    if not missing:
+        return
+    command = [sys.executable, "-m", "seaway", "compile", *missing]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        try:
+            while process.poll() is None and not stopped():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_S)
+        finally:
+            process.kill()
+    if process.returncode and not stopped():
+        log.warning("the policies %s could not be compiled in another process", ", ".join(missing))
+
+
 def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile) -> None:
-    """Compile the code of a policy, with and without past jobs to learn from.
+    """Compile the code of a policy, or load it from the cache, with and without past jobs to learn from.
 
     Parameters
     ----------
@@ -202,3 +248,5 @@ def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile
         first = next(job for job in jobs if job.name == placements[0].job)
         allocate(snapshot, first, [each for each in placements if each.job == first.name])
         explain(snapshot, jobs[-1], profile)
+    if name in BUILT_IN:
+        mark_compiled(name)

@@ -84,6 +84,7 @@ COMMANDS = (
     Command("gateway", SETUP, "admin.gateway", "app"),
     Command("agent", SETUP, "admin.agent"),
     Command("db", SETUP, "admin.db", "app"),
+    Command("compile", SETUP, "serving.compile", "compile_policies"),
     Command("up", SETUP, "serving.up"),
     Command("train", TRYING, "learning.train"),
     Command("replay", TRYING, "learning.replay"),

@@ -8,10 +8,9 @@ from functools import partial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from seaway.bootstrap.policies import policy_of
+from seaway.bootstrap.policies import policy_of, uncompiled
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.scheduling.kernels.compile import never_compiled
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay as replay_jobs
@@ -35,7 +34,7 @@ def compare(
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     outcomes = []
-    if never_compiled():
+    if uncompiled(policies):
         console.print("Compiling the engine: about a minute, once on this machine.", style="dim")
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         for name in policies:

@@ -15,7 +15,7 @@ from seaway.api.http.health import Standby
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.ports.clock import Clock
 from seaway.bootstrap.leader_election import FencedThreads, Leadership
-from seaway.bootstrap.policies import warm_up
+from seaway.bootstrap.policies import compile_apart, uncompiled, warm_up
 from seaway.bootstrap.settings import Settings
 
 NEWS, END = "news", "end"
@@ -23,13 +23,44 @@ ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class LeaderSession:
-    """Leadership of a single process, which begins immediately and never ends."""
+    """Leadership of a single process, which begins when the engine is compiled, and never ends.
 
-    came = True
-    over = False
-    """True if this process was stopped before it became the leader."""
-    waited_s = 0.0
-    """Time until this process became the leader, in seconds."""
+    SIGTERM and Ctrl-C end the wait. After the wait, the server handles them.
+
+    Parameters
+    ----------
+    settings
+        The Lease, and the address for health checks during the wait.
+
+    Attributes
+    ----------
+    came
+        True if this process is the leader.
+    over
+        True if this process was stopped before it became the leader.
+    waited_s
+        Time until this process became the leader without the compilation, in seconds.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.came = False
+        self.over = False
+        self.waited_s = 0.0
+        self._standby = Standby(settings.server, self._why, self._can_follow)
+        self._before = {each: signal.signal(each, self._on_signal) for each in ENDING}
+
+    def wait(self, listener: socket.socket) -> None:
+        """Wait until this process becomes the leader or is stopped."""
+        if uncompiled():
+            self._standby.start(listener)
+            compile_apart(stopped=lambda: self.over)
+        self.came = not self.over
+
+    def close(self) -> None:
+        """End the leadership."""
+        self._standby.stop()
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
 
     @property
     def lost(self) -> str:
@@ -43,33 +74,32 @@ class LeaderSession:
         """
 
     def begin(self) -> None:
-        """Report that the server accepts requests from now on."""
+        """Release the port to the server."""
+        self._standby.stop()
 
     def dispatcher(self, clock: Clock, stale_after_s: float) -> Dispatcher | None:
         """Return the dispatcher of cluster calls; None for the default one."""
         return None
 
+    def _why(self) -> str:
+        return "the engine is being compiled, which takes about a minute"
+
+    def _can_follow(self) -> bool:
+        return False
+
+    def _on_signal(self, *_: object) -> None:
+        self.over = True
+
 
 class LedSession(LeaderSession):
-    """Leadership of the process that holds the Lease.
-
-    SIGTERM and Ctrl-C end the wait. After the wait, the server handles them.
-
-    Parameters
-    ----------
-    settings
-        The Lease, and the address for health checks during the wait.
-    """
+    """Leadership of the process that holds the Lease; parameters as for `LeaderSession`."""
 
     def __init__(self, settings: Settings) -> None:
         self._news: SimpleQueue[str] = SimpleQueue()
         self._calls: list[Callable[[], None]] = []
         self._lease = settings.leader.lease
         self._leadership = Leadership(settings.leader, self._reported)
-        self._standby = Standby(settings.server, self._why, lambda: self._leadership.can_follow)
-        self._before = {each: signal.signal(each, self._on_signal) for each in ENDING}
-        self.came = False
-        self.over = False
+        super().__init__(settings)
 
     @property
     def lost(self) -> str:
@@ -79,19 +109,16 @@ class LedSession(LeaderSession):
     def wait(self, listener: socket.socket) -> None:
         """Wait until this process becomes the leader or is stopped."""
         gc.enable()  # the wait may take weeks
-        began_s = time.monotonic()
         self._standby.start(listener)
+        compile_apart(stopped=lambda: self.over)
         warm_up()  # saves time when the leadership starts
+        began_s = time.monotonic()
         self._leadership.start()
         Console(highlight=False, soft_wrap=True).print(
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
         )
         self.came = self._news.get() == NEWS and not self.over
         self.waited_s = time.monotonic() - began_s
-
-    def begin(self) -> None:
-        """Release the port to the server."""
-        self._standby.stop()
 
     def on_lost(self, call: Callable[[], None]) -> None:
         """Register a function to call when the Lease is lost. If it is lost already, call it immediately."""
@@ -105,10 +132,11 @@ class LedSession(LeaderSession):
 
     def close(self) -> None:
         """Release the Lease."""
-        self._standby.stop()
         self._leadership.close()
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
+        super().close()
+
+    def _can_follow(self) -> bool:
+        return self._leadership.can_follow
 
     def _why(self) -> str:
         if self._leadership.waiting:
@@ -121,6 +149,6 @@ class LedSession(LeaderSession):
             for call in list(self._calls):
                 call()
 
-    def _on_signal(self, *_: object) -> None:
-        self.over = True
+    def _on_signal(self, *given: object) -> None:
+        super()._on_signal(*given)
         self._news.put(END)

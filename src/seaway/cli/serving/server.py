@@ -37,7 +37,6 @@ from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.cli.serving.leader import LeaderSession, LedSession
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.scheduling.kernels.compile import never_compiled
 
 log = logging.getLogger(__name__)
 
@@ -129,11 +128,8 @@ def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
 
 @contextmanager
 def _wait_for_leadership(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
-    """Wait until this process is the leader, and answer health checks in the meantime."""
-    if not settings.leader.lease:
-        yield LeaderSession()
-        return
-    turn = LedSession(settings)
+    """Wait until the engine is compiled and this process is the leader, and answer health checks in the meantime."""
+    turn = LedSession(settings) if settings.leader.lease else LeaderSession(settings)
     try:
         turn.wait(listener)
         yield turn
@@ -180,9 +176,8 @@ def _require_tls(server: ServerSettings) -> None:
 @contextmanager
 def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Iterator[tuple[ControlPlane, Kind]]:
     """Run a control plane; yield it with the kind of its clusters."""
-    if cold := never_compiled():
-        Console(highlight=False).print("Compiling the engine: about a minute, once on this machine ...", style="dim")
-        warm_up()
+    loading = threading.Thread(target=warm_up, name="warm up", daemon=True)
+    loading.start()
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
@@ -199,8 +194,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     )
     plane.start()
     maintenance.start()
-    if not cold:  # loads the engine in parallel, before the first job
-        threading.Thread(target=warm_up, name="warm up", daemon=True).start()
+    loading.join()  # no request waits for the engine
     try:
         yield plane, clusters.kind
     finally:

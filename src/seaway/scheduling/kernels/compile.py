@@ -1,48 +1,101 @@
 """Compilation and caching of kernels, and their random numbers.
 
 The key of numba's cache is only the file of the compiled function, so that changes in called functions of other files
-have no effect. The name of the cache folder is therefore a digest of the whole `seaway.scheduling` package.
+have no effect. The name of the cache folder is therefore a digest of the whole `seaway.scheduling` package. It also
+includes what else makes numba compile again: its version, the folder of the package, and the processor.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import gettempdir, mkdtemp
 from typing import TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import binding
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def _cache_folder() -> str:
-    """Create the cache folder of compiled kernels. If this fails, return a temporary folder."""
-    root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
-    digest = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
+def _digest() -> str:
+    """Return a digest of everything that the compiled kernels depend on."""
+    package = Path(__file__).resolve().parents[1]
+    processor = os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name()
+    digest = hashlib.sha256(f"{numba.__version__} {package} {processor}".encode())
+    for file in sorted(package.rglob("*.py")):
         digest.update(file.read_bytes())
-    folder = root.expanduser() / "kernels" / digest.hexdigest()[:16]
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder(digest: str) -> Path:
+    """Create the cache folder of compiled kernels. If this fails, return a temporary folder.
+
+    A new folder begins with the kernels of `SEAWAY_COMPILED`, a cache that need not be writable, such as an image's.
+    """
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(given)
+    root = Path(os.environ.get("SEAWAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "seaway")
+    folder = root.expanduser() / "kernels" / digest
     try:
+        if not folder.exists() and (made := os.environ.get("SEAWAY_COMPILED")):
+            _copy(Path(made) / "kernels" / digest, folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        folder = Path(gettempdir()) / f"seaway-kernels-{os.getuid()}-{digest.hexdigest()[:16]}"
-    return str(folder)
+        return _private_folder(Path(gettempdir()) / f"seaway-kernels-{os.getuid()}-{digest}")
+    return folder
 
 
-CACHE_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or _cache_folder()
+def _copy(made: Path, folder: Path) -> None:
+    """Copy a cache as a whole; no effect if it does not exist, or if another process was faster."""
+    if not made.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(mkdtemp(dir=folder.parent))
+    shutil.copytree(made, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        shutil.rmtree(fresh)
+
+
+def _private_folder(folder: Path) -> Path:
+    """Create a folder that only this user can write to. Loading a kernel of another user would run that user's code."""
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+            return folder
+    return Path(mkdtemp(prefix=f"{folder.name}-"))
+
+
+DIGEST = _digest()
+CACHE_FOLDER = _cache_folder(DIGEST)
 """Folder of compiled kernels, shared between processes."""
 
-setattr(numba.config, "CACHE_DIR", CACHE_FOLDER)  # noqa: B010  (the attribute exists only at run time)
+setattr(numba.config, "CACHE_DIR", str(CACHE_FOLDER))  # noqa: B010  (the attribute exists only at run time)
 
 
-def never_compiled() -> bool:
-    """Report whether the cache has no compiled kernels yet. The first decisions then take about a minute."""
-    return not any(Path(CACHE_FOLDER).rglob("*.nbi"))
+def is_compiled(policy: str) -> bool:
+    """Report whether the cache has all kernels of a built-in policy. Otherwise, compiling takes up to a minute."""
+    return _mark(policy).exists()
+
+
+def mark_compiled(policy: str) -> None:
+    """Record that the cache has all kernels of a built-in policy."""
+    with suppress(OSError):
+        _mark(policy).touch()
+
+
+def _mark(policy: str) -> Path:
+    return CACHE_FOLDER / f"{DIGEST}-{policy}.compiled"
 
 
 def compiled(function: F) -> F:

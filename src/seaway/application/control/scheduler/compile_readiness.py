@@ -10,8 +10,8 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 20
-"""Maximum time to wait for policies, seconds; below the timeout of clients."""
+PATIENCE_S = 2
+"""Maximum time that a request waits for policies, seconds. Kernels that are in the cache load faster than that."""
 
 
 class CompileReadiness:
