@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
 from seaway.web import addresses, tabs
+from seaway.web.cookies import SECURE
 from seaway.web.page import Page, PageRefusedError, Platform, add_page
 from seaway.web.pages import settings
 from seaway.web.pages.fleet import fleet, node, overview
@@ -235,7 +236,7 @@ def mount(
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, platform)
-    entrance = LoginRoutes(api, Provider(provider) if provider else None, renewals, secure=public.startswith("https:"))
+    entrance = LoginRoutes(api, Provider(provider) if provider else None, renewals)
     entrance.add_to(nicegui_app)
     ui.run_with(
         app,
@@ -315,6 +316,7 @@ class _Pages(Mount):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a page or one of its resources."""
         scope["app"] = self.app  # needed also for a response that is refused here
+        scope[SECURE] = self._public.startswith("https:")
         if not addresses.is_own_origin(Headers(scope=scope), self._public):
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "another site's page"})

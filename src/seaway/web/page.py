@@ -293,7 +293,7 @@ def add_page(page: Page, platform: Platform) -> None:
             When the user may not see it.
         """
         try:
-            asker = ApiClient.of(request, platform.api, cookies.token_of(request.cookies))
+            asker = ApiClient.of(request, platform.api, cookies.token_of(request))
             who = await asker.ask(access.me())
             if who.role == "agent":
                 raise ForbiddenError("an agent's token shows no pages")
@@ -344,6 +344,6 @@ def _to_login(request: Request) -> Response:
 
     An expired token stays in its cookie so that it can be renewed.
     """
-    had, here = bool(cookies.token_of(request.cookies)), addresses.here(request)
+    had, here = bool(cookies.token_of(request)), addresses.here(request)
     query = ({"next": here} if here != addresses.HOME else {}) | ({"ended": "1"} if had else {})
     return RedirectResponse(f"{addresses.LOGIN}?{urlencode(query)}" if query else addresses.LOGIN, 303)

@@ -69,12 +69,10 @@ class LoginRoutes:
         Additional identity provider; None for none.
     renewals
         Pages that wait for a new token.
-    secure
-        True if users connect over https, for example to a proxy in front of this server.
     """
 
-    def __init__(self, api: ASGIApp, provider: Provider | None, renewals: Renewals, *, secure: bool) -> None:
-        self._api, self._provider, self._renewals, self._always = api, provider, renewals, secure
+    def __init__(self, api: ASGIApp, provider: Provider | None, renewals: Renewals) -> None:
+        self._api, self._provider, self._renewals = api, provider, renewals
 
     def add_to(self, app: FastAPI) -> None:
         """Register the routes."""
@@ -106,7 +104,7 @@ class LoginRoutes:
             return self._form(request, wanted, error)
         except SeawayError:
             response = self._form(request, wanted)
-            cookies.drop_login(response)
+            cookies.drop_login(response, secure=cookies.is_secure(request))
             return response
         return self._retained(request, RedirectResponse(wanted, 303), login)
 
@@ -124,15 +122,15 @@ class LoginRoutes:
     async def _log_out(self, request: Request) -> Response:
         """Delete the log-in's cookies. If the user logged in at the provider, also log out there."""
         response: Response = RedirectResponse(f"{addresses.LOGIN}?state={addresses.LEFT}", 303)
-        hint = cookies.hint_of(request.cookies)
+        hint = cookies.hint_of(request)
         if self._provider is not None and hint and (address := await self._provider.leave(hint)):
             words, name = words_for(request), name_of(self._provider.settings.issuer)
             response = plain(request, "leaving", title=words("Log out"), address=address, provider=name)
-        cookies.drop_login(response)
+        cookies.drop_login(response, secure=cookies.is_secure(request))
         return response
 
     async def _prefer(self, request: Request) -> Response:
-        query, secure = request.query_params, self._secure(request)
+        query, secure = request.query_params, cookies.is_secure(request)
         response = RedirectResponse(_wanted(request), 303)
         if query.get("language") in LANGUAGES:
             cookies.keep(response, cookies.LANGUAGE, query["language"], secure=secure)
@@ -148,7 +146,7 @@ class LoginRoutes:
         except SeawayError as error:
             return self._form(request, wanted, error)
         response = RedirectResponse(address, 303)
-        cookies.store_login(response, begun.text(), secure=self._secure(request))
+        cookies.store_login(response, begun.text(), secure=cookies.is_secure(request))
         return response
 
     async def _finish(self, request: Request) -> Response:
@@ -156,13 +154,13 @@ class LoginRoutes:
         assert self._provider is not None
         wanted = addresses.HOME
         try:
-            begun = PendingLogin.read(request.cookies.get(cookies.LOGIN_COOKIE, ""))
+            begun = PendingLogin.read(cookies.login_of(request))
             wanted = addresses.own(begun.wanted)
             login = await self._login(request, await self._provider.finish(request.url.query, begun))
         except SeawayError as error:
             return self._form(request, wanted, error)
         response = self._retained(request, RedirectResponse(wanted, 303), login)
-        cookies.store_login(response, "", secure=self._secure(request))
+        cookies.store_login(response, "", secure=cookies.is_secure(request))
         return response
 
     async def _renew(self, request: Request) -> Response:
@@ -179,14 +177,14 @@ class LoginRoutes:
     async def _holds(self, request: Request) -> bool:
         """Report whether the API accepts the token in the cookies."""
         try:
-            await ApiClient.of(request, self._api, cookies.token_of(request.cookies)).ask(access.me())
+            await ApiClient.of(request, self._api, cookies.token_of(request)).ask(access.me())
         except SeawayError:
             return False
         return True
 
     async def _renewed(self, request: Request) -> Login:
         """Renew the log-in in the cookies; raise the errors of `Provider.renew`."""
-        renewal = cookies.renewal_of(request.cookies)
+        renewal = cookies.renewal_of(request)
         if self._provider is None or not renewal:
             raise UnauthenticatedError("nothing renews this log-in")
         return await self._login(request, await self._provider.renew(renewal))
@@ -210,15 +208,11 @@ class LoginRoutes:
         raise refused
 
     def _retained(self, request: Request, response: Response, login: Login) -> Response:
-        cookies.keep_login(response, login, secure=self._secure(request))
+        cookies.keep_login(response, login, secure=cookies.is_secure(request))
         return response
 
     def _form(self, request: Request, wanted: str, error: SeawayError | None = None) -> Response:
         return login_page(request, self._provider.settings.issuer if self._provider else "", wanted, error)
-
-    def _secure(self, request: Request) -> bool:
-        """Report whether cookies require https."""
-        return self._always or request.url.scheme == "https"
 
 
 def _wanted(request: Request) -> str:

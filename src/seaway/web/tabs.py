@@ -98,7 +98,7 @@ async def is_of(scope: Scope, api: ASGIApp) -> bool:
     if visitor is None:
         return False
     connection = HTTPConnection(scope)
-    token = cookies.token_of(connection.cookies)
+    token = cookies.token_of(connection)
     if secrets.compare_digest(token.encode(), visitor.asker.token.encode()):
         return True
     try:

@@ -27,7 +27,7 @@ async def ask(rig: Rig, method: str, path: str, **headers: str) -> httpx.Respons
 async def test_nothing_is_stored_of_a_user_who_is_not_let_in(rig: Rig, path: str) -> None:
     """However often he asks, and for whatever: a page that lives costs the server seventy kilobytes."""
     before = len(Client.instances)
-    for cookie in ("", "seaway_token=sw_no_token"):
+    for cookie in ("", "__Host-seaway_token=sw_no_token"):
         answer = await ask(rig, "GET", path, cookie=cookie)
         assert answer.status_code in (200, 303, 404)
     assert len(Client.instances) == before
@@ -38,13 +38,13 @@ async def test_who_is_not_known_is_led_to_the_log_in_and_back_with_what_he_looke
     wanted = "/jobs?state=running&queue=a%20b"
     answer = await ask(rig, "GET", wanted)
     assert answer.headers["location"] == "/login?next=%2Fjobs%3Fstate%3Drunning%26queue%3Da%2520b"
-    answer = await ask(rig, "GET", "/", cookie="seaway_token=sw_no_token")
+    answer = await ask(rig, "GET", "/", cookie="__Host-seaway_token=sw_no_token")
     assert answer.headers["location"] == "/login?ended=1"
 
 
 async def test_an_agent_sees_no_pages(rig: Rig) -> None:
     """Its token is for reports; it is reported so on a page."""
-    answer = await ask(rig, "GET", "/", cookie=f"seaway_token={rig.tokens['agent']}")
+    answer = await ask(rig, "GET", "/", cookie=f"__Host-seaway_token={rig.tokens['agent']}")
     assert (answer.status_code, "agent" in answer.text) == (403, True)
 
 

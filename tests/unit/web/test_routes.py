@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from seaway.web import addresses
-from seaway.web.cookies import PART
+from seaway.web.cookies import PART, SECURE
 from seaway.web.provider import PendingLogin
 from seaway.web.renewals import Renewals
 from seaway.web.routes import LoginRoutes
@@ -63,9 +63,13 @@ class Browser:
         async def asked() -> None:
             app = FastAPI()
             provider = self.world.provider() if self.world else None
-            LoginRoutes(api, provider, Renewals(), secure=self.secure).add_to(app)
+            LoginRoutes(api, provider, Renewals()).add_to(app)
+
+            async def behind_proxy(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401  # ASGI's
+                await app({**scope, SECURE: self.secure}, receive, send)
+
             base = f"{scheme}://seaway.example"
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(behind_proxy), base_url=base) as client:
                 retained = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
                 self.said = await client.request(method, path, data=data, headers={"cookie": retained})
 
@@ -90,11 +94,27 @@ def test_a_token_lets_in_and_is_stored_where_no_script_reads() -> None:
     assert "secure" not in browser.paths["seaway_token"].lower()
     for other, scheme in ((Browser(secure=True), "http"), (Browser(), "https")):
         other.ask("POST", "/login", {"token": "sw_mine"}, scheme)
-        assert "secure" in other.paths["seaway_token"].lower()
+        assert other.cookies == {"__Host-seaway_token": "sw_mine"}
+        line = other.paths["__Host-seaway_token"].lower()
+        assert "secure" in line
+        assert "path=/;" in line
+        assert "domain" not in line
     browser.ask("POST", "/login", {"token": LONG})
     assert browser.cookies == {"seaway_token": LONG[:PART], "seaway_token_1": LONG[PART:]}
     browser.ask("POST", "/login", {"token": "sw_mine"})
     assert browser.cookies == {"seaway_token": "sw_mine"}
+
+
+def test_cookie_of_plain_http_is_no_login_over_https() -> None:
+    """Another host of the domain, or plain http, can set a cookie without the prefix, so it is not read."""
+    world = World(answer())
+    browser = Browser(world, secure=True, cookies={"seaway_token": "sw_mine", "seaway_renewal": "renewal-1"})
+    assert browser.ask("GET", "/login?ended=1&next=/jobs") == ""
+    assert world.asked == []
+    browser.cookies = {"__Host-seaway_token": "sw_mine"}
+    assert browser.ask("GET", "/login?ended=1&next=/jobs") == "/jobs"
+    browser.ask("POST", "/logout")
+    assert browser.cookies == {}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from seaway.client.call import Call
 from seaway.web import mount, tabs
 from seaway.web import page as page_module
+from seaway.web.cookies import SECURE
 from seaway.web.mount import Sockets
 from seaway.web.query_cache import EVERY_S, Callback
 from seaway.web.visit import Visit
@@ -43,7 +44,7 @@ async def library(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
 
 def cookie(rig: Rig, role: str) -> str:
     """Return what the browser of a user sends along."""
-    return f"seaway_token={rig.tokens[role]}"
+    return f"__Host-seaway_token={rig.tokens[role]}"
 
 
 async def page_of(rig: Rig, role: str, path: str = "/jobs") -> Client:
@@ -58,7 +59,13 @@ def socket(client: Client, cookie: str) -> dict[str, Any]:
     """Return what the library is informed of a web socket that is to be opened."""
     headers = [(b"cookie", cookie.encode())] if cookie else []
     query = f"client_id={client.id}&implicit_handshake=true".encode()
-    scope = {"type": "websocket", "path": "/_nicegui_ws/socket.io/", "query_string": query, "headers": headers}
+    scope = {
+        "type": "websocket",
+        "path": "/_nicegui_ws/socket.io/",
+        "query_string": query,
+        "headers": headers,
+        SECURE: True,
+    }
     return {"asgi.scope": {**scope, "client": ("10.0.0.2", 1)}}
 
 
