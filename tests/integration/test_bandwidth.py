@@ -160,7 +160,7 @@ def near(found: Traffic, in_mbps: float, out_mbps: float) -> bool:
     )
 
 
-FAST = NetworkSettings(BandwidthSettings(interval_s=0.5))
+FAST = NetworkSettings(BandwidthSettings(interval_s=0.5, exporter_networks="127.0.0.0/8"))
 
 
 def test_directions_of_traffic_are_measured_separately(gateway: Gateway) -> None:
@@ -246,7 +246,9 @@ def test_control_plane_measures_the_gateways_of_its_network(gateway: Gateway, tm
         ]
     }
     config = tmp_path / "seaway.toml"
-    config.write_text("[network]\nbandwidth.interval_s = 1\n", encoding="utf-8")
+    config.write_text(
+        "[network]\nbandwidth.interval_s = 1\nbandwidth.exporter_networks = '127.0.0.0/8'\n", encoding="utf-8"
+    )
     (tmp_path / "data").mkdir()
     with running(tmp_path / "data", "--config", f"{config}") as server:
         put = server.client.put("/api/v1/network", json=network)

@@ -107,7 +107,7 @@ class WatchedDemo:
     def __init__(self, folder: Path) -> None:
         clock = SystemClock()
         self.backends = MeasuredBackends(clock)
-        network = NetworkSettings(bandwidth=BandwidthSettings(interval_s=1))
+        network = NetworkSettings(bandwidth=BandwidthSettings(interval_s=1, exporter_networks="127.0.0.0/8"))
         self.plane: ControlPlane = make_plane(
             Settings(network=network, policies=PolicySettings(budget_ms=5000)),
             open_store(f"sqlite:///{folder / 'seaway.db'}"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +46,51 @@ class TlsTrust:
     token_file: str = ""
 
 
+class AddressPolicy:
+    """Addresses to which connections are allowed, for pages whose URLs come from users.
+
+    Parameters
+    ----------
+    networks
+        Allowed networks, such as ``10.0.0.0/8``. If empty, all public addresses are allowed, and no others.
+
+    Raises
+    ------
+    ValueError
+        When a network is invalid.
+    """
+
+    def __init__(self, networks: Sequence[str] = ()) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = [ip_network(each) for each in networks]
+
+    def allows(self, address: str) -> bool:
+        """Report whether connections to an IP address are allowed; False for other texts."""
+        try:
+            found = _reached(ip_address(address))
+        except ValueError:
+            return False
+        if self._networks:
+            return any(found in each for each in self._networks)
+        return found.is_global and not found.is_multicast
+
+
+NAT64 = ip_network("64:ff9b::/96")
+"""IPv6 addresses that a gateway translates to the IPv4 address in their last 32 bits (RFC 6052, section 2.1)."""
+
+
+def _reached(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address that an IPv6 address leads to, or else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
+
+
+def _refusal(host: str) -> str:
+    return f"{host} has no allowed address; [network] bandwidth.exporter_networks has the allowed networks"
+
+
 class HttpPages:
     """Client that reads pages over HTTP, for one thread.
 
@@ -50,6 +98,8 @@ class HttpPages:
     ----------
     timeout_s
         Timeout of a page.
+    policy
+        Allowed addresses; None for all. Names are resolved once, and the connection goes to the checked address.
 
     Raises
     ------
@@ -57,7 +107,8 @@ class HttpPages:
         When the certificates cannot be read.
     """
 
-    def __init__(self, trust: TlsTrust, timeout_s: float) -> None:
+    def __init__(self, trust: TlsTrust, timeout_s: float, policy: AddressPolicy | None = None) -> None:
+        self._policy = policy
         self._trust = trust
         self._timeout_s = timeout_s
         try:
@@ -87,7 +138,8 @@ class HttpPages:
         together = asyncio.Semaphore(MAX_CONCURRENT)
         import aiohttp  # lazy, because the import takes a tenth of the start time
 
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
+        resolver = _checked_resolver(self._policy) if self._policy else None
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, resolver=resolver)
         async with aiohttp.ClientSession(
             connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         ) as http:
@@ -100,9 +152,13 @@ class HttpPages:
 
     async def _read_one(self, http: aiohttp.ClientSession, address: str) -> Page | NoPage:
         import aiohttp
+        from yarl import URL
 
         try:
-            async with asyncio.timeout(self._timeout_s), http.get(address, allow_redirects=False) as answer:
+            url = URL(address)
+            if self._policy and _is_address(url.host or "") and not self._policy.allows(url.host or ""):
+                return NoPage(_refusal(url.host or ""))
+            async with asyncio.timeout(self._timeout_s), http.get(url, allow_redirects=False) as answer:
                 at_ns = time.monotonic_ns()
                 return await _page(answer, at_ns)
         except TimeoutError:
@@ -113,6 +169,31 @@ class HttpPages:
             return NoPage(str(error), answered=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError for an invalid host name
             return NoPage(str(error) or type(error).__name__)
+
+
+def _is_address(host: str) -> bool:
+    """Report whether a host is an IP address, to which the library connects without its resolver."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked_resolver(policy: AddressPolicy) -> aiohttp.abc.AbstractResolver:
+    """Return a resolver that returns allowed addresses only."""
+    import aiohttp
+
+    class Checked(aiohttp.ThreadedResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[aiohttp.abc.ResolveResult]:
+            found = [each for each in await super().resolve(host, port, family) if policy.allows(each["host"])]
+            if not found:
+                raise OSError(errno.EACCES, _refusal(host))
+            return found
+
+    return Checked()
 
 
 async def _page(answer: aiohttp.ClientResponse, at_ns: int) -> Page | NoPage:

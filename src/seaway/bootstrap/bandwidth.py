@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -31,6 +32,15 @@ class BandwidthSettings:
     """
     ca: str = ""
     """Path of CA certificates, PEM, for node-exporters with HTTPS. Empty for those of the system."""
+    exporter_networks: str = ""
+    """Networks with node-exporters, separated by commas, such as `fd00:51d::/32, 10.8.0.0/16`. Operators cannot make
+    Seaway connect to other addresses. Empty for all public addresses, and no others.
+    """
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The networks with node-exporters."""
+        return tuple(text for each in self.exporter_networks.split(",") if (text := each.strip()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +90,15 @@ def make_bandwidths(settings: NetworkSettings, clock: Clock) -> Bandwidths:
 
 
 def _meter(settings: NetworkSettings) -> TrafficMeter:
-    from seaway.adapters.http_pages import HttpPages, TlsTrust
+    from seaway.adapters.http_pages import AddressPolicy, HttpPages, TlsTrust
 
     timeout_s = min(TIMEOUT_S, settings.bandwidth.interval_s / 2)
     prometheus = settings.prometheus
     if not prometheus.url:
         from seaway.adapters.node_exporter import NodeExporters
 
-        pages = HttpPages(TlsTrust(settings.bandwidth.ca), timeout_s)
+        policy = AddressPolicy(settings.bandwidth.networks)
+        pages = HttpPages(TlsTrust(settings.bandwidth.ca), timeout_s, policy)
         return NodeExporters(pages, STALE * settings.bandwidth.interval_s)
     from seaway.adapters.prometheus import PrometheusMeter
 
@@ -99,6 +110,12 @@ def network_setting_errors(settings: NetworkSettings) -> list[RejectedError]:
     """Return the errors of invalid settings."""
     prometheus = settings.prometheus
     problems = link_setting_errors(settings.links, "[network] links.")
+    for each in settings.bandwidth.networks:
+        try:
+            ip_network(each)
+        except ValueError:
+            text = f"{each!r} is not a network, like 10.8.0.0/16 or fd00:51d::/32"
+            problems.append(RejectedError(text, where="[network] bandwidth.exporter_networks"))
     if not prometheus.url:
         return problems
     from seaway.application.access import is_loopback

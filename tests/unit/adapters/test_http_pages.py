@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.adapters.http_pages import MAX_BYTES, HttpPages, TlsTrust
+from seaway.adapters.http_pages import MAX_BYTES, AddressPolicy, HttpPages, TlsTrust
 from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
 
@@ -135,3 +135,66 @@ def test_certificates_that_cannot_be_read_are_refused_at_the_start(tmp_path: Pat
     for name in ("ca.pem", "none.pem"):
         with pytest.raises(RejectedError, match="cannot read the certificates"):
             HttpPages(TlsTrust(ca=str(tmp_path / name)), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "::1",
+        "0.0.0.0",
+        "10.1.2.3",
+        "192.168.1.1",
+        "169.254.169.254",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "224.0.0.1",
+        "ff0e::1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1",
+        "exporter.example",
+    ],
+)
+def test_only_public_addresses_are_allowed_without_networks(address: str) -> None:
+    """An operator cannot make Seaway read metadata services, loopback services or private networks."""
+    assert not AddressPolicy().allows(address)
+    assert AddressPolicy().allows("1.1.1.1")
+    assert AddressPolicy().allows("2606:4700:4700::1111")
+
+
+def test_only_given_networks_are_allowed() -> None:
+    """A list replaces the default, so public addresses are not allowed either."""
+    policy = AddressPolicy(["10.8.0.0/16", "fd00:51d::/32"])
+    assert [policy.allows(each) for each in ("10.8.1.2", "::ffff:10.8.1.2", "fd00:51d:1::1")] == [True] * 3
+    assert [policy.allows(each) for each in ("10.9.1.2", "1.1.1.1", "fd00:51e::1", "127.0.0.1")] == [False] * 4
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0x7f000001", "127.1", "[::ffff:127.0.0.1]", "2130706433"])
+def test_refused_address_gets_no_connection(host: str) -> None:
+    """No notation of an address leads past the check."""
+    with server() as url:
+        port = url.rpartition(":")[2]
+        (found,) = HttpPages(TlsTrust(), PATIENCE_S, AddressPolicy()).read([f"http://{host}:{port}/"])
+        assert isinstance(found, NoPage)
+        assert "exporter_networks" in found.why or "not an address" in found.why
+
+
+def test_name_with_another_address_later_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection goes to the address that was checked, also if the name has another one a moment later."""
+    asked = []
+
+    def resolve(*given: object, **_: object) -> list[object]:
+        asked.append(given[0])
+        address = "127.0.0.1" if len(asked) == 1 else "127.0.0.2"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, given[1]))]
+
+    with server() as url:
+        port = url.rpartition(":")[2]
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        pages = HttpPages(TlsTrust(), PATIENCE_S, AddressPolicy(["127.0.0.1/32"]))
+        (found,) = pages.read([f"http://rebinding.example:{port}/"])
+    assert isinstance(found, Page)
+    assert asked == ["rebinding.example"]
