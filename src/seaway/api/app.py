@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,8 +33,8 @@ from seaway.api.http.connections import Connections
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
 from seaway.api.http.openapi import describe, page
-from seaway.api.http.pipeline import INSIDE, RequestPipeline
-from seaway.api.http.replies import answer_http, json_reply
+from seaway.api.http.pipeline import INSIDE, RequestPipeline, pipeline_of
+from seaway.api.http.replies import Reply, answer_http, json_reply
 from seaway.api.hub import Hub
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError
@@ -84,6 +84,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     )
     app.state.pipeline = pipeline
     app.state.meter = meter
+    app.state.descriptions = {}
     app.state.connections = Connections()  # a server replaces it by its own
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
@@ -132,8 +133,16 @@ async def _home() -> Response:
 
 
 async def _docs(request: Request) -> Response:
-    return HTMLResponse(page(describe(request.app)), headers={"content-security-policy": PAGE_POLICY})
+    return await _described(request, HTMLResponse, lambda: page(describe(request.app)).encode())
 
 
 async def _description(request: Request) -> Response:
-    return json_reply(describe(request.app))
+    return await _described(request, Reply, lambda: json_reply(describe(request.app)).body)
+
+
+async def _described(request: Request, kind: type[Response], write: Callable[[], bytes | memoryview]) -> Response:
+    """Return a description, written once, because strangers may request it as often as they like."""
+    written: dict[type[Response], bytes] = request.app.state.descriptions
+    if kind not in written:
+        written[kind] = bytes(await pipeline_of(request).threads.read(write))
+    return kind(written[kind], headers={"content-security-policy": PAGE_POLICY})

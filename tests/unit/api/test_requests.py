@@ -182,3 +182,16 @@ async def test_a_field_twice_is_refused(rig: Rig) -> None:
         )
     for answer, field in ((posted, "name"), (patched, "priority")):
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+
+
+async def test_description_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers may request it at any rate, so a request costs no more than its transfer."""
+    rig = make_rig()
+    async with rig.client("") as client:
+        first = [(await client.get(path)).content for path in ("/docs", "/openapi.json")]
+
+        def describe(_: object) -> None:
+            pytest.fail("written again")
+
+        monkeypatch.setattr("seaway.api.app.describe", describe)
+        assert [(await client.get(path)).content for path in ("/docs", "/openapi.json")] == first
