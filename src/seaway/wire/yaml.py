@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -109,6 +110,10 @@ class _Extent(NamedTuple):
 
 
 NONE = _Extent(0, 0)
+
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+LONGEST_NUMBER = 100
+"""Maximum number of characters of a number. The time to read one like ``1:30:30`` grows with the square of its length."""
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -230,11 +235,13 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice = next(key for key, count in Counter(keys).items() if count > 1)
             raise YamlError(f"the field {twice[:60]!r} is duplicated", _line_of(node, twice))
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
+    if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+        raise YamlError("this number is too long", node.start_mark.line + 1)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
         raise YamlError(f"{node.value} is not a number", node.start_mark.line + 1)
     return []

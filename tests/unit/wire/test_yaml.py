@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.wire.yaml import read_yaml
+from seaway.wire.yaml import YamlError, read_yaml
 
 BOMB = "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"x{at}: &x{at} [{', '.join([f'*x{at - 1}'] * 10)}]\n" for at in range(1, 10)
@@ -90,3 +91,21 @@ def test_a_mistake_is_reported_by_where_it_is_and_what_to_do(text: str | bytes, 
         read_yaml(text)
     assert caught.value.where == where
     assert not any(word in caught.value.message for word in ("string>", "sys.", "scalar", "token"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("\n".join(f"k{number}: 1" for number in range(24_000)) + "\nk23999: 1", "'k23999' is duplicated"),
+        ("a: " + "1:" * 100_000 + "1", "number is too long"),
+        ("a: " + "1:" * 100_000 + "1.5", "number is too long"),
+        ("a: -0x" + "9" * 900_000, "number is too long"),
+    ],
+    ids=["duplicates", "base 60", "base 60 with a fraction", "hexadecimal"],
+)
+def test_time_grows_with_the_size_only(text: str, says: str) -> None:
+    """A document within the limits takes no minutes, whatever is wrong with it."""
+    began_s = time.thread_time()
+    with pytest.raises(YamlError, match=says):
+        read_yaml(text)
+    assert time.thread_time() - began_s < 4
