@@ -78,11 +78,14 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
         try:
             read(node)
         except Exception:  # noqa: BLE001  # constructors raise many types of errors
-            kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
-            short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
-            says = f"{short!r} is not a valid {kind}; put it in quotes to use it as text"
-            return _at(node.start_mark, says)
+            return _invalid(node)
     return YamlError("this YAML has a value that is not plain")
+
+
+def _invalid(node: yaml.ScalarNode) -> YamlError:
+    kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
+    short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
+    return _at(node.start_mark, f"{short!r} is not a valid {kind}; put it in quotes to use it as text")
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
@@ -113,7 +116,7 @@ NONE = _Extent(0, 0)
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 LONGEST_NUMBER = 100
-"""Maximum number of characters of a number. The time to read one like ``1:30:30`` grows with the square of its length."""
+"""Maximum length of a number, characters. The time to read one like ``1:30:30`` grows with the square of its length."""
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -241,7 +244,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
-        raise YamlError("this number is too long", node.start_mark.line + 1)
+        raise _invalid(node)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
         raise YamlError(f"{node.value} is not a number", node.start_mark.line + 1)
     return []
