@@ -9,13 +9,15 @@ https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeco
 
 from __future__ import annotations
 
+import base64
 import logging
+import os
 import re
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -132,6 +134,9 @@ log = logging.getLogger(__name__)
 NUMBER = re.compile(r"\[Errno \d+\] ")
 """Prefix to remove from error texts."""
 
+FILES = ("certificate-authority", "client-certificate", "client-key")
+"""Entries of a kubeconfig that name a file, or have its content as ``-data``."""
+
 KEY = "BearerToken"
 """Name of the token's header in the Kubernetes client."""
 
@@ -201,7 +206,7 @@ class Credentials:
         """
         library: Any = import_module("kubernetes")  # the import takes a second, and simulated clusters do not need it
         found, own_proxy, ends = library.client.Configuration(), False, None
-        with self._reading, _captured_warnings() as said:
+        with self._reading, _captured_warnings() as said, ExitStack() as opened:
             try:
                 if self._file is None:
                     library.config.load_incluster_config(client_configuration=found)
@@ -211,6 +216,8 @@ class Credentials:
                     if given:
                         user_of(written, self._context).update(given.user)
                         ends = given.expires_at if given.certificate else None
+                    for entry in (user_of(written, self._context), cluster_of(written, self._context)):
+                        opened.enter_context(_in_memory(entry))
                     loader = library.config.kube_config.KubeConfigLoader(
                         written, self._context, config_base_path=str(self._file.parent.absolute())
                     )
@@ -223,11 +230,11 @@ class Credentials:
             if said:  # if a plugin fails, the client continues without credentials
                 raise RejectedError(f"{self._source} gives no credentials: {_short(said[0])}")
             self._read = found
-        try:
-            proxy = _proxy(found, own=own_proxy)
-        except RejectedError as error:
-            raise RejectedError(f"{self._source}: {error}") from None
-        return Identity(found.host, _tls(found, self._source), found.tls_server_name or "", proxy, ends)
+            try:
+                proxy = _proxy(found, own=own_proxy)
+            except RejectedError as error:
+                raise RejectedError(f"{self._source}: {error}") from None
+            return Identity(found.host, _tls(found, self._source), found.tls_server_name or "", proxy, ends)
 
     def authorization(self) -> str:
         """Return the current ``Authorization`` header; empty for authentication by certificate only.
@@ -318,6 +325,23 @@ def _tls(found: Any, where: str) -> ssl.SSLContext:  # noqa: ANN401  # the clien
     except (OSError, ssl.SSLError) as error:
         raise RejectedError(f"{where}: its certificates cannot be used: {_short(error)}") from None
     return tls
+
+
+@contextmanager
+def _in_memory(entry: dict[str, Any]) -> Iterator[None]:
+    """Replace keys and certificates in a kubeconfig entry by files in memory.
+
+    The library would write them to files in the temporary folder, which stay there if the process is killed. Other
+    systems than Linux have no such files.
+    """
+    with ExitStack() as opened:
+        for name in FILES if hasattr(os, "memfd_create") else ():
+            if content := entry.pop(f"{name}-data", None):
+                file = opened.enter_context(os.fdopen(os.memfd_create(name), "wb"))
+                file.write(base64.b64decode(content))
+                file.flush()
+                entry[name] = f"/proc/self/fd/{file.fileno()}"
+        yield
 
 
 @contextmanager

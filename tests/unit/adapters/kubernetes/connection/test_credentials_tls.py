@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,19 @@ def change(kubeconfig: Path, **said: str) -> Path:
 def test_a_client_s_certificate_says_who_requests(server: ApiServer, reactor: EventLoopThread, tmp_path: Path) -> None:
     """With a certificate in the kubeconfig no token is needed."""
     assert b"NodeList" in read_nodes(reactor, server.kubeconfig(tmp_path / "k"))
+
+
+def test_keys_are_not_written_to_files(
+    server: ApiServer, reactor: EventLoopThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed leaves no key of a kubeconfig or exec plugin in the temporary folder."""
+    kubeconfig = server.kubeconfig(tmp_path / "k")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr("kubernetes.config.kube_config._temp_files", {})
+    assert b"NodeList" in read_nodes(reactor, kubeconfig)
+    assert list(folder.iterdir()) == []
 
 
 def test_the_name_in_the_certificate_is_the_one_that_the_kubeconfig_expects(
