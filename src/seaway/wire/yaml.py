@@ -243,7 +243,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
-    if node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
+    if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
         raise _invalid(node)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
         raise YamlError(f"{node.value} is not a number", node.start_mark.line + 1)
