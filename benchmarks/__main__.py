@@ -21,6 +21,7 @@ from benchmarks.learn.cases import learn
 from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
+from benchmarks.queues.cases import queues
 from benchmarks.record import Result, SkippedError, circumstances
 from benchmarks.scrape import scrape
 from benchmarks.show import show
@@ -35,6 +36,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "placement": quality.placement,
     "network": network,
     "decide-learned": decide_learned,
+    "queues": queues,
     "loop": loop,
     "scrape": scrape,
     "api": api,

@@ -55,8 +55,15 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
     "Waiting, seconds": (
         ("in the queue, mean", "queue_wait_mean_s", _seconds),
         ("in the queue, median", "queue_wait_p50_s", _seconds),
+        ("in the queue, 90th percentile", "queue_wait_p90_s", _seconds),
         ("in the queue, 99th percentile", "queue_wait_p99_s", _seconds),
         ("makespan", "makespan_s", _count),
+    ),
+    "Bounded slowdown": (
+        ("mean", "bounded_slowdown_mean", _percent),
+        ("median", "bounded_slowdown_p50", _percent),
+        ("99th percentile", "bounded_slowdown_p99", _percent),
+        ("Jain's index over tenants", "jain_index", _fine),
     ),
     "Speed": (
         ("decisions a second", "decisions_per_s", _count),

@@ -40,6 +40,8 @@ class JobQueue:
             If a demand names an unknown gateway. Then no job is added.
         """
         joining = list(jobs)
+        if not joining:
+            return
         first = len(self.jobs)
         lines = [
             (self._snapshot.demands.index(job.demand), job.replicas, job.gang, first + at, *self._placement_flags(job))

@@ -105,11 +105,14 @@ class Plan:
     @property
     def jobs_placed(self) -> NDArray[np.bool_]:
         """Jobs with a duplicate whose replicas are all placed, with links within their bounds, shape (J,)."""
+        good = self.placed & (self.decisions[:, PLAN_LINK_MISSED] == 0)
         copies = int(self.decisions[:, PLAN_DUPLICATE].max(initial=0)) + 1
+        if len(self.queue) == copies == 1:  # as below, in a fraction of the time
+            return np.array([len(good) > 0 and good.all()])
         copy_of = self.decisions[:, PLAN_JOB] * copies + self.decisions[:, PLAN_DUPLICATE]
         lines = np.bincount(copy_of, minlength=len(self.queue) * copies)
-        good = np.bincount(copy_of[self.placed & (self.decisions[:, PLAN_LINK_MISSED] == 0)], minlength=len(lines))
-        complete: NDArray[np.bool_] = ((lines > 0) & (good == lines)).reshape(-1, copies).any(axis=1)
+        placed = np.bincount(copy_of[good], minlength=len(lines))
+        complete: NDArray[np.bool_] = ((lines > 0) & (placed == lines)).reshape(-1, copies).any(axis=1)
         return complete
 
     def rows_of(self, job: int) -> NDArray[np.intp]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seaway.domain.job import Job
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
@@ -82,6 +84,29 @@ def used_shares(clusters: Int64) -> Float64:
     total[total == 0] = np.nan
     shares: Float64 = (total - clusters[FREE_ROWS]) / total
     return shares
+
+
+class UseOverTime:
+    """Mean allocated shares of a fleet over time."""
+
+    def __init__(self, clusters: Int64) -> None:
+        self._total = clusters[TOTAL_ROWS].astype(np.float64)
+        self._free_s = np.zeros(self._total.shape, np.int64)
+        self._span_s = 0
+
+    def add(self, lasts_s: int, clusters: Int64) -> None:
+        """Add some seconds with the free amounts of a table of clusters."""
+        if lasts_s:
+            self._free_s += lasts_s * clusters[FREE_ROWS]
+            self._span_s += lasts_s
+
+    def shares(self, clusters: Int64) -> Float64:
+        """Return the mean shares as `used_shares` does; without any time, those of a table of clusters."""
+        if not self._span_s:
+            return used_shares(clusters)
+        total = np.where(self._total == 0, np.nan, self._total)
+        shares: Float64 = 1 - self._free_s / self._span_s / total
+        return shares
 
 
 def use(shares: Float64) -> Use:
@@ -194,22 +219,81 @@ class Speed:
     p99_us: float | None
 
 
+SLOWDOWN_BOUND_S = 10
+"""Duration below which a job counts as this long in its bounded slowdown, seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Waits:
     """Waiting times of jobs that end.
 
     Attributes
     ----------
-    queue_wait_mean_s, queue_wait_p50_s, queue_wait_p99_s
+    queue_wait_mean_s, queue_wait_p50_s, queue_wait_p90_s, queue_wait_p99_s
         Time from arrival to start of the started jobs, seconds; None if no job started.
     makespan_s
         Time from the first arrival to the last end (or start, for jobs without an end), seconds.
+    bounded_slowdown_mean, bounded_slowdown_p50, bounded_slowdown_p99
+        Time from arrival to end, divided by the duration of at least `SLOWDOWN_BOUND_S`, at least 1, of the started
+        jobs that end; None without any.
+    jain_index
+        Jain's index of the mean bounded slowdowns of the tenants: 1 if all are equal, 1/n if one of n tenants has all
+        of it; None with fewer than two tenants.
     """
 
     queue_wait_mean_s: float | None
     queue_wait_p50_s: float | None
+    queue_wait_p90_s: float | None
     queue_wait_p99_s: float | None
     makespan_s: int
+    bounded_slowdown_mean: float | None = None
+    bounded_slowdown_p50: float | None = None
+    bounded_slowdown_p99: float | None = None
+    jain_index: float | None = None
+
+
+def waits_of(jobs: Sequence[Job], starts_s: Int64, makespan_s: int) -> Waits:
+    """Return the waiting times of jobs.
+
+    Parameters
+    ----------
+    jobs
+        Jobs by number.
+    starts_s
+        Start of each job, seconds, shape (J,); -1 for a job that did not start.
+
+    References
+    ----------
+    Feitelson, Rudolph: Metrics and Benchmarking for Parallel Job Scheduling. JSSPP 1998, doi:10.1007/BFb0053978
+    (bounded slowdown). Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination for Resource Allocation
+    in Shared Computer Systems. DEC TR-301, 1984.
+    """
+    started = np.flatnonzero(starts_s >= 0).tolist()
+    waits_s = (starts_s[started] - [jobs[number].arrives_s for number in started]).astype(np.float64)
+    lasts_s = np.array([np.nan if (s := jobs[number].expected_duration_s) is None else s for number in started])
+    slowdowns = np.maximum((waits_s + lasts_s) / np.maximum(lasts_s, SLOWDOWN_BOUND_S), 1)
+    known = slowdowns[~np.isnan(slowdowns)]
+    tenants = np.array([jobs[number].tenant for number in started])
+    return Waits(
+        queue_wait_mean_s=_mean(waits_s),
+        queue_wait_p50_s=quantile(waits_s, 0.5),
+        queue_wait_p90_s=quantile(waits_s, 0.9),
+        queue_wait_p99_s=quantile(waits_s, 0.99),
+        makespan_s=makespan_s,
+        bounded_slowdown_mean=_mean(known),
+        bounded_slowdown_p50=quantile(known, 0.5),
+        bounded_slowdown_p99=quantile(known, 0.99),
+        jain_index=_jain_index(tenants[~np.isnan(slowdowns)], known),
+    )
+
+
+def _jain_index(tenants: NDArray[np.str_], values: Float64) -> float | None:
+    """Return Jain's index of the tenants' mean values; None with fewer than two tenants."""
+    names, of = np.unique(tenants, return_inverse=True)
+    if len(names) < 2:
+        return None
+    means = np.bincount(of, values) / np.bincount(of)
+    return float(means.sum() ** 2 / (len(names) * (means**2).sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +326,9 @@ class Outcome:
     used
         Allocated share of each resource of each cluster at the end, shape (4, C), see `used_shares`; None with
         departures.
+    starts_s
+        Start of each job in the order of arrival, seconds, shape (J,); -1 for a job that did not start; None without
+        departures.
     """
 
     policy: str
@@ -252,6 +339,7 @@ class Outcome:
     curve: Curve
     waits: Waits | None = None
     used: Float64 | None = None
+    starts_s: Int64 | None = None
 
     def record(self) -> dict[str, str | int | float | None]:
         """Return all results by name, in the order of display."""

@@ -2,58 +2,57 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.domain.queues import Backfill, Order
 from seaway.scheduling.arrays import Int64
-from seaway.scheduling.columns import (
-    DEMAND_BANDWIDTH,
-    JOB_DEMAND,
-    PLAN_LINK_MISSED,
-    PLAN_NODE,
-    SLICE_CORE,
-)
+from seaway.scheduling.columns import PLAN_LINK_MISSED, PLAN_NODE, SLICE_CORE
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
-from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import (
     COMPLETE_POLICIES,
     Counts,
     Curve,
-    Float64,
     Outcome,
     Shares,
-    Waits,
+    UseOverTime,
     could_place,
-    quantile,
     use,
-    used_shares,
+    waits_of,
 )
-from seaway.simulation.replay import capacity_milli, last_of, percent, requested_milli
+from seaway.simulation.replay import capacity_milli, last_of, percent
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
+from seaway.simulation.waiting import GPU_MILLI, World, waiting_jobs
 
-Kind = tuple[int, int, int, bool, int]
-"""Key of equal waiting jobs: priority (negative), row of the demand, replicas, gang."""
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """Order of the waiting jobs of a replay, and the jobs that may overtake."""
+
+    order: Order = Order.PRIORITY
+    backfill: Backfill = Backfill.GREEDY
 
 
 def replay_with_departures(
-    fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker, progress: Callable[[int], None] = lambda _: None
+    fleet: Fleet,
+    jobs: Sequence[Job],
+    make: PolicyMaker,
+    progress: Callable[[int], None] = lambda _: None,
+    discipline: Discipline = Discipline(),
 ) -> Outcome:
     """Replay jobs that arrive at their time, wait until they fit, run, and end.
 
-    A job that does not fit waits in a queue, ordered by priority, then by arrival. When jobs end, the queue is tried
-    once from the front. Every job that now fits starts, also before others that still do not fit. Use is reported as
-    means over time.
+    At each moment, the jobs that are due end first, then jobs arrive, and then waiting jobs start. By default they are
+    ordered by priority, then by arrival, and every job that fits starts, also before others that still do not fit. Use
+    is reported as means over time.
 
     Parameters
     ----------
@@ -63,61 +62,23 @@ def replay_with_departures(
         Jobs, which arrive at `arrives_s`. Those that arrive in the same second do so in the given order.
     progress
         Called with the number of jobs that arrived so far.
+    discipline
+        Order of the waiting jobs, and their backfill.
     """
-    run = _Run(fleet, jobs, make)
+    run = _Run(fleet, jobs, make, discipline)
     for now in run.moments():
         run.end_due(now)
         run.admit_due(now)
+        run.waiting.schedule(now)
         run.record(now)
         progress(run.arrived)
     return run.outcome()
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """Queue that groups jobs by kind, so that a kind that does not fit is tried only once."""
-
-    kinds: dict[Kind, deque[int]] = field(default_factory=dict)
-
-    def join(self, kind: Kind, number: int) -> None:
-        self.kinds.setdefault(kind, deque()).append(number)
-
-    def start_fitting(self, may_fit: Callable[[list[Kind]], list[Kind]], start: Callable[[int], bool]) -> None:
-        """Try the queue once from the front and start the jobs that fit.
-
-        Parameters
-        ----------
-        may_fit
-            Returns the kinds that may fit now. Others are not tried.
-        start
-            Starts a job by its number, and returns whether it started.
-        """
-        heads = self._heads(may_fit(list(self.kinds)))
-        while heads:
-            _, number, kind = heappop(heads)
-            if start(number):
-                self._leave(kind)
-                heads = self._heads(may_fit([kind for *_, kind in heads] + [kind] * (kind in self.kinds)))
-
-    def _heads(self, kinds: Iterable[Kind]) -> list[tuple[int, int, Kind]]:
-        heads = [(kind[0], self.kinds[kind][0], kind) for kind in kinds]
-        heapify(heads)
-        return heads
-
-    def _leave(self, kind: Kind) -> None:
-        """Remove the first job of a kind from the queue."""
-        self.kinds[kind].popleft()
-        if not self.kinds[kind]:
-            del self.kinds[kind]
-
-    def __iter__(self) -> Iterator[int]:
-        return (number for same in self.kinds.values() for number in same)
-
-
 class _Run:
     """State of a replay: running jobs with their ends, and waiting jobs."""
 
-    def __init__(self, fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker) -> None:
+    def __init__(self, fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker, discipline: Discipline) -> None:
         self._fleet = fleet
         self._snapshot = Snapshot(fleet)
         self._queue = JobQueue(self._snapshot, sorted(jobs, key=lambda job: job.arrives_s))
@@ -125,17 +86,19 @@ class _Run:
         self._policy = make()
         self._clock = Stopwatch(self._snapshot, self._policy)
         self._capacity = capacity_milli(self._snapshot)
-        self._waiting = _Waiting()
         self._ends: list[tuple[int, int, Plan]] = []
         self._now_s = 0
-        self._waits_s: list[int] = []
-        self._held: set[Kind] = set()
+        self._starts_s: Int64 = np.full(len(self._queue), -1, np.int64)
+        self._held: set[int] = set()
         self._astray = 0
         self._held_milli = 0
         self._asked_milli = 0
         self._points: list[tuple[int, int, int]] = []
-        self._use_s: Float64 = np.zeros_like(used_shares(self._snapshot.arrays.clusters))
+        self._use = UseOverTime(self._snapshot.arrays.clusters)
         self.arrived = 0
+        world = World(self._snapshot, self._queue, self._policy, self._start, self._ends, self._held)
+        self._needs = world.needs
+        self.waiting = waiting_jobs(world, discipline.order, discipline.backfill)
 
     def moments(self) -> Iterator[int]:
         """Yield the time of each event until no more jobs arrive or end."""
@@ -146,25 +109,23 @@ class _Run:
             yield min(due)
 
     def end_due(self, now_s: int) -> None:
-        """End jobs that are due, then start waiting jobs that now fit."""
+        """End jobs that are due."""
         self._pass_time(now_s)
         freed: list[int] = []
         while self._ends and self._ends[0][0] <= now_s:
             _, _, plan = heappop(self._ends)
             freed += plan.decisions[plan.placed, PLAN_NODE].tolist()
             self._release(plan)
-        if freed and self._waiting.kinds:
-            self._waiting.start_fitting(partial(self._may_fit, np.unique(freed)), self._start)
+        if freed:
+            self.waiting.freed(np.array(freed, np.int64))
 
     def admit_due(self, now_s: int) -> None:
-        """Admit jobs that are due. A job waits if it does not fit, or if an equal job waits."""
+        """Admit jobs that are due."""
         while self.arrived < len(self._queue) and self._queue.jobs[self.arrived].arrives_s <= now_s:
             number = self.arrived
             self.arrived += 1
-            self._asked_milli += requested_milli(self._queue.jobs[number])
-            kind = self._kind(number)
-            if kind in self._waiting.kinds or not self._start(number):
-                self._waiting.join(kind, number)
+            self._asked_milli += int(self._needs[number, GPU_MILLI])
+            self.waiting.join(number)
 
     def record(self, now_s: int) -> None:
         """Add a point to the curve."""
@@ -175,84 +136,56 @@ class _Run:
         time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
         curve = Curve(percent(asked, self._capacity), percent(held, self._capacity), time_s.astype(np.float64))
         span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
-        shares = self._use_s / span_s if span_s else used_shares(self._snapshot.arrays.clusters)
-        waits_s = np.array(self._waits_s, np.float64)
         return Outcome(
             policy=self._policy.name,
             counts=self._counts(),
             shares=Shares(last_of(curve.arrived_pct), mean_over_time(curve)),
-            use=use(shares),
+            use=use(self._use.shares(self._snapshot.arrays.clusters)),
             speed=self._clock.speed(),
             curve=curve,
-            waits=Waits(
-                float(waits_s.mean()) if waits_s.size else None,
-                quantile(waits_s, 0.5),
-                quantile(waits_s, 0.99),
-                span_s,
-            ),
+            waits=waits_of(self._queue.jobs, self._starts_s, span_s),
+            starts_s=self._starts_s,
         )
 
     def _counts(self) -> Counts:
         """Count the jobs by result. A job that waits at the end is refused if it does not fit the empty fleet."""
         empty, policy = Snapshot(self._fleet), make_policy(COMPLETE_POLICIES)
-        left = list(self._waiting)
+        left = list(self.waiting)
         refused = sum(not could_place(empty, JobQueue(empty, [self._queue.jobs[number]]), policy) for number in left)
         failed = len(left) - refused + self._astray
         return Counts(len(self._queue), len(self._queue) - refused - failed, refused, failed)
 
     def _pass_time(self, now_s: int) -> None:
         if self._points:
-            self._use_s += (now_s - self._now_s) * used_shares(self._snapshot.arrays.clusters)
+            self._use.add(now_s - self._now_s, self._snapshot.arrays.clusters)
         self._now_s = now_s
 
-    def _kind(self, number: int) -> Kind:
-        job = self._queue.jobs[number]
-        between_mbps = job.between_replicas.min_bandwidth_mbps
-        return -job.priority, int(self._queue.rows[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
-
-    def _start(self, number: int) -> bool:
-        """Try to place a job. Return whether it runs now, even if its links violate its bounds.
+    def _start(self, number: int, allows: Callable[[Plan], bool]) -> Plan | None:
+        """Try to place a job. Return its plan if it runs now, even if its links violate its bounds.
 
         A policy can defer it while other jobs with an end run.
         """
-        job = self._queue.part(number, number + 1)
-        plan = self._clock.decide(job, may_wait=bool(self._ends))
-        kind = self._kind(number)
+        plan = self._clock.decide(self._queue.part(number, number + 1), may_wait=bool(self._ends))
         if plan.deferred:
-            self._held.add(kind)
+            self._held.add(number)
         else:
-            self._held.discard(kind)
+            self._held.discard(number)
         self._held_milli += int(plan.slices[:, SLICE_CORE].sum())
         astray = bool(plan.decisions[:, PLAN_LINK_MISSED].any())
         placed = bool(plan.jobs_placed[0])
-        if not placed and not astray:
+        if not (placed or astray) or not allows(plan):
             self._release(plan)
-            return False
+            return None
         self._astray += not placed
-        waited = job.jobs[0]
-        self._waits_s.append(self._now_s - waited.arrives_s)
-        if waited.expected_duration_s is not None:
-            heappush(self._ends, (self._now_s + waited.expected_duration_s, number, plan))
-        return True
+        self._starts_s[number] = self._now_s
+        lasts_s = self._queue.jobs[number].expected_duration_s
+        if lasts_s is not None:
+            heappush(self._ends, (self._now_s + lasts_s, number, plan))
+        return plan
 
     def _release(self, plan: Plan) -> None:
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
-
-    def _may_fit(self, freed: Int64, kinds: list[Kind]) -> list[Kind]:
-        """Return the kinds that may fit after jobs ended on the nodes `freed`, shape (X,).
-
-        A waiting job did not fit before, so it can only fit on these nodes, unless it waits for bandwidth or was
-        deferred. This is true for profiles; other policies may consider other nodes.
-        """
-        if not isinstance(self._policy, Profile):
-            return kinds
-        lines = np.array([kind[1] for kind in kinds], np.int64)
-        demands = self._snapshot.demands.arrays
-        may_fit = fitting_demands(self._snapshot.arrays, demands, lines, freed) != 0
-        may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
-        may_fit |= np.array([kind[4] > 0 or kind in self._held for kind in kinds], np.bool_)
-        return [kinds[at] for at in np.flatnonzero(may_fit)]
 
 
 def mean_over_time(curve: Curve) -> float | None:

@@ -67,6 +67,56 @@ def test_departures_add_waits(files: list[str], capsys: pytest.CaptureFixture[st
     assert record["queue_wait_mean_s"] == pytest.approx(2 * 96 / 6)
 
 
+SWF = "; MaxProcs: 4\n" + "".join(
+    f"{at} {at} -1 100 {size} -1 -1 {size} 100 -1 1 {at % 2} -1 -1 -1 -1 -1 -1\n"
+    for at, size in enumerate((3, 4, 1, 1), 1)
+)
+
+
+@pytest.mark.parametrize(
+    ("backfill", "begun"),
+    [("none", [1, 101, 201, 201]), ("easy", [1, 101, 201, 201]), ("greedy", [1, 201, 3, 101])],
+)
+def test_a_log_is_replayed_and_its_starts_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], backfill: str, begun: list[int]
+) -> None:
+    """--swf needs no other file; --starts has a line for each job, and the measures of queues are reported."""
+    log, starts = tmp_path / "log.swf", tmp_path / "starts.csv"
+    log.write_text(SWF)
+    given = ("--swf", str(log), "--order", "fifo", "--backfill", backfill, "--starts", str(starts), "-o", "json")
+    assert replay(*given) == 0
+    rows = list(csv.DictReader(starts.read_text().splitlines()))
+    assert [row["job"] for row in rows] == ["1", "2", "3", "4"]
+    assert [int(row["start_s"]) for row in rows] == begun
+    assert all(int(row["end_s"]) == int(row["start_s"]) + 100 for row in rows)
+    record = json.loads(capsys.readouterr().out)[0]
+    waits = [start - at for at, start in enumerate(begun, 1)]
+    slowdowns = [(wait + 100) / 100 for wait in waits]
+    assert record["queue_wait_mean_s"] == pytest.approx(sum(waits) / 4)
+    assert record["bounded_slowdown_mean"] == pytest.approx(sum(slowdowns) / 4)
+    users = [(slowdowns[0] + slowdowns[2]) / 2, (slowdowns[1] + slowdowns[3]) / 2]
+    assert record["jain_index"] == pytest.approx(sum(users) ** 2 / (2 * sum(each**2 for each in users)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "error: --nodes: is missing; give --nodes and --jobs, or a log with --swf"),
+        (["--swf", "none.swf"], "error: none.swf: cannot be read"),
+        (["--swf", "none.swf", "--links", "links.csv"], "error: --links: cannot be combined with --swf"),
+        (["--processors", "4"], "error: --processors: needs --swf"),
+        (["--order", "fifo"], "error: --order: needs --departures or --swf"),
+        (["--backfill", "easy"], "error: --backfill: needs --departures or --swf"),
+        (["--starts", "starts.csv"], "error: --starts: needs --departures or --swf"),
+        (["--swf", "a.swf", "--policy", "fgd,bestfit", "--starts", "s.csv"], "error: --starts: needs a single policy"),
+    ],
+)
+def test_options_of_queues_are_checked(capsys: pytest.CaptureFixture[str], arguments: list[str], line: str) -> None:
+    """An option that has no effect is rejected, and the error names what is missing."""
+    assert replay(*arguments) == 2
+    assert capsys.readouterr().err.startswith(line)
+
+
 def test_the_curve_is_written_for_every_policy(files: list[str], tmp_path: Path) -> None:
     """--curve has a line for each policy and arrival; with departures it has times."""
     curve = tmp_path / "curve.csv"

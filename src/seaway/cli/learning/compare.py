@@ -14,7 +14,7 @@ from seaway.domain.job import Job
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay as replay_jobs
-from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.timeline import Discipline, replay_with_departures
 
 
 def compare(
@@ -23,14 +23,16 @@ def compare(
     policies: Sequence[str],
     options: PolicyOptions,
     *,
-    departures: bool = False,
+    departures: Discipline | None = None,
     offers: int = 1,
 ) -> list[Outcome]:
     """Replay jobs with each policy in turn, each on an empty fleet.
 
+    Jobs end if `departures` says how they wait; otherwise they never do.
+
     Progress is printed to standard error if that is a terminal. A note about compilation is always printed there.
     """
-    run = replay_with_departures if departures else partial(replay_jobs, offers=offers)
+    run = partial(replay_with_departures, discipline=departures) if departures else partial(replay_jobs, offers=offers)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     outcomes = []

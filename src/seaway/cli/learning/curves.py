@@ -15,6 +15,8 @@ from seaway.simulation.outcome import Curve, Outcome
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from seaway.domain.job import Job
+
 PICTURES = (".png", ".svg", ".pdf")
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8B6F00")
@@ -51,6 +53,29 @@ def write_curves(outcomes: Sequence[Outcome], path: Path) -> None:
             writer.writerow(["policy", "arrived_pct", "allocated_pct", *(["time_s"] if timed else [])])
             for outcome in outcomes:
                 writer.writerows([outcome.policy, *cells] for cells in _rows(outcome.curve))
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def write_starts(jobs: Sequence[Job], outcome: Outcome, path: Path) -> None:
+    """Write the start and the end of each job as CSV, in the order of arrival; empty for a job that did not start.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be written.
+    """
+    assert outcome.starts_s is not None
+    arrivals = sorted(jobs, key=lambda job: job.arrives_s)
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["job", "submit_s", "start_s", "end_s"])
+            for job, start_s in zip(arrivals, outcome.starts_s.tolist(), strict=True):
+                lasts_s = job.expected_duration_s
+                start: int | str = start_s if start_s >= 0 else ""
+                end: int | str = start_s + lasts_s if start_s >= 0 and lasts_s is not None else ""
+                writer.writerow([job.name, job.arrives_s, start, end])
     except OSError as error:
         raise RejectedError(f"cannot be written: {error.strerror}", where=str(path)) from None
 

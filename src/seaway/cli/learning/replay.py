@@ -7,20 +7,24 @@ import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.queues import Backfill
 
 if TYPE_CHECKING:
     from seaway.domain.job import Job
     from seaway.scheduling.policies.registry import PolicyOptions
+    from seaway.simulation.outcome import Outcome
+    from seaway.simulation.timeline import Discipline
+    from seaway.simulation.trace import Trace
 
 BOUND = "gpu_allocated_bound_pct_at_100"
 """Name of the bound in JSON."""
 
-TRACE, POLICIES, OUTPUT = "The trace", "The policies", "What comes out"
+TRACE, POLICIES, QUEUES, OUTPUT = "Trace", "Policies", "Queue of jobs that end", "Output"
 
 
 class Output(StrEnum):
@@ -28,6 +32,14 @@ class Output(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+
+
+class Order(StrEnum):
+    """Order of waiting jobs."""
+
+    FIFO = "fifo"
+    PRIORITY = "priority"
+    SHORTEST = "shortest"
 
 
 class Level(StrEnum):
@@ -39,16 +51,16 @@ class Level(StrEnum):
 
 def replay(
     nodes: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="CSV",
             help="Nodes, CSV: sn or node, cpu_milli, memory_mib, gpu; where known model, gpu_memory_mib, "
             "cluster, gateway. Default gateway of cluster k: gw-k.",
             rich_help_panel=TRACE,
         ),
-    ],
+    ] = None,
     jobs: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="CSV",
             help="Jobs, CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
@@ -56,15 +68,36 @@ def replay(
             "Without gpu_memory_mib, cores stand for memory too.",
             rich_help_panel=TRACE,
         ),
-    ],
+    ] = None,
+    swf: Annotated[
+        Path | None,
+        typer.Option(
+            "--swf",
+            metavar="LOG",
+            help="Log in the Standard Workload Format, in place of nodes and jobs: a job of size s is a gang of s "
+            "replicas on nodes with one GPU each. Implies [bold]--departures[/bold].",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of processors of the log. Default: its header, MaxProcs or MaxNodes.",
+            rich_help_panel=TRACE,
+        ),
+    ] = None,
     policy: Annotated[
         str,
         typer.Option(
             metavar="NAME,...",
-            help="Policies (see [bold]seaway policies[/bold]), policy files (.policy), or profile files (.toml).",
+            help="Policies (see [bold]seaway policies[/bold]), policy files (.policy), or profile files (.toml). "
+            "Default: seaway, or bestfit with [bold]--swf[/bold].",
             rich_help_panel=POLICIES,
+            show_default=False,
         ),
-    ] = "seaway",
+    ] = "",
     links: Annotated[
         Path | None,
         typer.Option(
@@ -112,6 +145,21 @@ def replay(
             rich_help_panel=TRACE,
         ),
     ] = False,
+    order: Annotated[
+        Order | None,
+        typer.Option(
+            help="Order of waiting jobs: by arrival, by priority and arrival (default), or the shortest first.",
+            rich_help_panel=QUEUES,
+        ),
+    ] = None,
+    backfill: Annotated[
+        Backfill | None,
+        typer.Option(
+            help="Jobs that may start before an earlier one that does not fit: none; those that do not delay the "
+            "first (easy) or any earlier one (conservative); all (greedy, default).",
+            rich_help_panel=QUEUES,
+        ),
+    ] = None,
     offers: Annotated[
         int,
         typer.Option(
@@ -168,6 +216,14 @@ def replay(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    starts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Write the start of each job, CSV: job, submit_s, start_s, end_s. Requires jobs that end.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -198,41 +254,127 @@ def replay(
     Waiting times, with jobs that end:
 
     [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --policy bestfit --departures[/cyan]
+
+    The log of a batch system with EASY backfill, and the start of each job:
+
+    [cyan]seaway replay --swf NASA-iPSC-1993.swf --order fifo --backfill easy --starts starts.csv[/cyan]
     """
     from seaway.cli.learning.compare import compare
-    from seaway.cli.learning.curves import draw, picture_file, write_curves
     from seaway.cli.tables import show_bound, show_comparison
     from seaway.scheduling.policies.registry import PolicyOptions
     from seaway.simulation.bound import bound_pct
     from seaway.simulation.replay import arrivals_until_requested
-    from seaway.simulation.trace import TraceFiles, read_trace
 
-    names = policy_list(policy)
+    names = policy_list(policy or ("bestfit" if swf else "seaway"))
     check_numbers(arrived, seed)
+    departures = departures or swf is not None
     check_offers(offers, departures=departures)
-    for file, option in ((curve, "--curve"), (plot, "--plot")):
-        if file:
-            check_writable(file, option)
-    if plot:
-        picture_file(plot)
+    discipline = discipline_of(order, backfill, departures=departures)
+    files = ResultFiles(curve, starts, plot)
+    files.check(names, departures=departures)
     check_policies(names, PolicyOptions(level.value, seed, (), plain))
-    trace = read_trace(TraceFiles(nodes, jobs, links, node_order, job_order, mix))
-    if departures:
+    if swf:
+        check_alone(nodes=nodes, jobs=jobs, links=links, job_order=job_order, node_order=node_order, mix=mix)
+        trace = read_log(swf, processors)
+    else:
+        trace = read_files(nodes, jobs, links, node_order, job_order, mix, processors)
+    if departures and jobs:
         check_times(trace.jobs, jobs)
     options = PolicyOptions(level.value, seed, trace.mix, plain)
     coming = trace.jobs if arrived is None else arrivals_until_requested(trace.fleet, trace.jobs, arrived)
-    outcomes = compare(trace.fleet, coming, names, options, departures=departures, offers=offers)
+    outcomes = compare(trace.fleet, coming, names, options, departures=discipline, offers=offers)
     most = {BOUND: bound_pct(trace.fleet, trace.jobs)} if bound else {}
     if output is Output.JSON:
         typer.echo(json.dumps([outcome.record() | most for outcome in outcomes], indent=2))
     else:
         show_comparison(outcomes)
-        if bound:
-            show_bound(most[BOUND])
-    if curve:
-        write_curves(outcomes, curve)
-    if plot:
-        draw(outcomes, plot)
+    if bound and output is Output.TABLE:
+        show_bound(most[BOUND])
+    files.write(coming, outcomes)
+
+
+class ResultFiles(NamedTuple):
+    """Files to write after a replay; None for none."""
+
+    curve: Path | None
+    starts: Path | None
+    plot: Path | None
+
+    def check(self, policies: list[str], *, departures: bool) -> None:
+        """Check before the replay that the files can be written."""
+        from seaway.cli.learning.curves import picture_file
+
+        if self.starts and not departures:
+            raise RejectedError("needs --departures or --swf", where="--starts")
+        if self.starts and len(policies) > 1:
+            raise RejectedError("needs a single policy", where="--starts")
+        for option, file in self._asdict().items():
+            if file:
+                check_writable(file, f"--{option}")
+        if self.plot:
+            picture_file(self.plot)
+
+    def write(self, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
+        """Write the files."""
+        from seaway.cli.learning.curves import draw, write_curves, write_starts
+
+        if self.curve:
+            write_curves(outcomes, self.curve)
+        if self.starts:
+            write_starts(jobs, outcomes[0], self.starts)
+        if self.plot:
+            draw(outcomes, self.plot)
+
+
+def read_log(swf: Path, processors: int | None) -> Trace:
+    """Read a log as a trace. A note about entries that are left out goes to standard error."""
+    from seaway.simulation.swf import read_swf
+    from seaway.simulation.trace import Trace
+
+    log = read_swf(swf, processors)
+    if log.skipped:
+        typer.echo(f"{log.skipped} entries of {swf} are left out: they never ran, or have no size", err=True)
+    return Trace(log.fleet, log.jobs, log.jobs)
+
+
+def read_files(
+    nodes: Path | None,
+    jobs: Path | None,
+    links: Path | None,
+    node_order: Path | None,
+    job_order: Path | None,
+    mix: Path | None,
+    processors: int | None,
+) -> Trace:
+    """Read the CSV files of a trace."""
+    from seaway.simulation.trace import TraceFiles, read_trace
+
+    if processors:
+        raise RejectedError("needs --swf", where="--processors")
+    if nodes is None or jobs is None:
+        missing = "--nodes" if nodes is None else "--jobs"
+        raise RejectedError("is missing; give --nodes and --jobs, or a log with --swf", where=missing)
+    return read_trace(TraceFiles(nodes, jobs, links, node_order, job_order, mix))
+
+
+def discipline_of(order: Order | None, backfill: Backfill | None, *, departures: bool) -> Discipline | None:
+    """Return how jobs wait; None if they never end."""
+    from seaway.domain import queues
+    from seaway.simulation.timeline import Discipline
+
+    if departures:
+        return Discipline(queues.Order(order or Order.PRIORITY), backfill or Backfill.GREEDY)
+    for option, given in (("--order", order), ("--backfill", backfill)):
+        if given:
+            raise RejectedError("needs --departures or --swf: jobs that never end do not wait", where=option)
+    return None
+
+
+def check_alone(**files: Path | None) -> None:
+    """Reject files of a trace beside a log, which has nodes and jobs."""
+    for name, given in files.items():
+        if given:
+            raise RejectedError("cannot be combined with --swf", where=f"--{name.replace('_', '-')}")
 
 
 def policy_list(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, Waits, quantile, use, used_shares
+from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, UseOverTime, use, used_shares, waits_of
 from seaway.simulation.replay import allocated_milli, capacity_milli, last_of, percent, requested_milli, shares_of
 from seaway.simulation.timeline import mean_over_time
 
@@ -140,13 +140,13 @@ class Hours:
         """Begin again at a time."""
         self._now_s = now_s
         self._held_milli = 0
-        self._waits_s: dict[int, int] = {}
+        self._starts_s: dict[int, int] = {}
         self._points: list[tuple[int, int, int]] = []
-        self._use_s: Float64 = np.zeros((4, len(self._snapshot.clusters)))
+        self._use = UseOverTime(self._snapshot.arrays.clusters)
 
     def start(self, number: int, now_s: int) -> None:
         """Note that a job starts."""
-        self._waits_s[number] = now_s - self._queue.jobs[number].arrives_s
+        self._starts_s[number] = now_s
         self._held_milli += self._accounts.cores_milli(number)
 
     def end(self, numbers: Sequence[int]) -> None:
@@ -156,7 +156,7 @@ class Hours:
 
     def pass_to(self, now_s: int) -> None:
         """Advance the time; present allocations lasted until then."""
-        self._use_s += (now_s - self._now_s) * used_shares(self._snapshot.arrays.clusters)
+        self._use.add(now_s - self._now_s, self._snapshot.arrays.clusters)
         self._now_s = now_s
 
     def note(self, now_s: int, arrived: int, *, again: bool) -> None:
@@ -170,27 +170,22 @@ class Hours:
         time_s, asked, held = np.array(self._points, np.int64).reshape(-1, 3).T
         curve = Curve(self._accounts.percent(asked), self._accounts.percent(held), time_s.astype(np.float64))
         span_s = int(time_s[-1] - time_s[0]) if time_s.size else 0
-        shares = self._use_s / span_s if span_s else used_shares(self._snapshot.arrays.clusters)
-        waits_s = np.array(list(self._waits_s.values()), np.float64)
+        starts_s = np.full(arrived, -1, np.int64)
+        starts_s[list(self._starts_s)] = list(self._starts_s.values())
         return Outcome(
             policy=policy,
             counts=self._counts(arrived),
             shares=Shares(last_of(curve.arrived_pct), mean_over_time(curve)),
-            use=use(shares),
+            use=use(self._use.shares(self._snapshot.arrays.clusters)),
             speed=UNTIMED,
             curve=curve,
-            waits=Waits(
-                float(waits_s.mean()) if waits_s.size else None,
-                quantile(waits_s, 0.5),
-                quantile(waits_s, 0.99),
-                span_s,
-            ),
+            waits=waits_of(self._queue.jobs, starts_s, span_s),
         )
 
     def _counts(self, arrived: int) -> Counts:
         """Count the jobs; one that never ran is refused if not even the empty fleet holds it."""
-        left = [number for number in range(arrived) if number not in self._waits_s]
+        left = [number for number in range(arrived) if number not in self._starts_s]
         firsts = np.zeros(len(self._snapshot.clusters), np.int64)
         demands, lines = self._snapshot.demands.arrays, self._queue.rows[:, JOB_DEMAND]
         refused = sum(first_nodes(self._empty, demands, int(lines[number]), firsts) == 0 for number in left)
-        return Counts(arrived, len(self._waits_s), refused, len(left) - refused)
+        return Counts(arrived, len(self._starts_s), refused, len(left) - refused)

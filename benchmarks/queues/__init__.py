@@ -1,0 +1,1 @@
+"""Queues: replays of logs of batch systems, with reference start times."""

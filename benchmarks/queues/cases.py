@@ -1,0 +1,94 @@
+"""Replays of logs with reference start times, and their speed beside a loop over plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any, TypeVar
+
+from benchmarks.data import folder
+from benchmarks.queues.plain import Row, easy_starts
+from benchmarks.record import Result
+from seaway.bootstrap.policies import policy_of
+from seaway.domain.queues import Backfill, Order
+from seaway.scheduling.policies.registry import PolicyOptions
+from seaway.simulation.swf import Log, read_swf
+from seaway.simulation.table import read_table
+from seaway.simulation.timeline import Discipline, replay_with_departures
+
+T = TypeVar("T")
+
+PROCESSORS = {"lublin256": 256, "nasa128-double": 128}
+
+DISCIPLINES = {
+    "fcfs": Discipline(Order.FIFO, Backfill.NONE),
+    "easy": Discipline(Order.FIFO, Backfill.EASY),
+    "conservative": Discipline(Order.FIFO, Backfill.CONSERVATIVE),
+    "sjf": Discipline(Order.SHORTEST, Backfill.NONE),
+}
+"""Disciplines by the name of the column with their start times."""
+
+MOST_S = 5.0
+"""Bound on the CPU time of a replay, seconds."""
+
+NOTES = [
+    "10,000 jobs of the Lublin-Feitelson model on 256 processors, and 18,066 jobs of the NASA iPSC log on 128",
+    "differ: jobs that start at another second than the reference; each replica is placed on a node by the engine",
+    "seconds: CPU time of the replay on one core; plain_s: of EASY backfill over plain numbers, measured in turn",
+]
+
+
+def queues(seed: int) -> Result:
+    """Replay the logs under each discipline; compare the starts with the reference."""
+    rows: list[dict[str, Any]] = []
+    for name, processors in PROCESSORS.items():
+        source = folder() / "traces" / "queues" / f"{name}.csv"
+        table = read_table(source, ["job", "submit_s", "run_s", "size", *(f"{each}_start_s" for each in DISCIPLINES)])
+        lines = [(row.whole("submit_s"), row.whole("run_s"), row.whole("size")) for row in table]
+        log = _log(name, lines, processors)
+        for column, discipline in DISCIPLINES.items():
+            reference = [row.whole(f"{column}_start_s") for row in table]
+            row = _replayed(log, discipline, seed, reference)
+            plain_s = _seconds(partial(easy_starts, lines, processors))[0]
+            more = {"plain_s": round(plain_s, 2), "ratio": round(row["seconds"] / plain_s, 2)}
+            rows.append({"log": name, "discipline": column, **row, **more})
+    wrong = [f"{row['log']} {row['discipline']}: {row['differ']} jobs differ" for row in rows if row["differ"]]
+    slow = [f"{row['log']} {row['discipline']}: {row['seconds']} s" for row in rows if row["seconds"] > MOST_S]
+    return Result("queues", rows, NOTES, wrong + slow)
+
+
+def _replayed(log: Log, discipline: Discipline, seed: int, reference: Sequence[int]) -> dict[str, Any]:
+    """Replay a log; return its measures, and how many jobs start at another second than in the reference."""
+    run = partial(replay_with_departures, log.fleet, discipline=discipline)
+    make = partial(policy_of, "bestfit", PolicyOptions(seed=seed))
+    run(log.jobs[:100], make)  # compiles
+    took_s, outcome = _seconds(partial(run, log.jobs, make))
+    assert outcome.starts_s is not None
+    record = outcome.record()
+    return {
+        "differ": int((outcome.starts_s != reference).sum()),
+        **{name: round(float(record[name] or 0), 1) for name in ("queue_wait_mean_s", "bounded_slowdown_mean")},
+        "seconds": round(took_s, 2),
+    }
+
+
+def _seconds(run: Callable[[], T]) -> tuple[float, T]:
+    """Return the CPU time of a call, seconds, and its result."""
+    begun = process_time()
+    result = run()
+    return process_time() - begun, result
+
+
+def _log(name: str, lines: Sequence[Row], processors: int) -> Log:
+    """Write the jobs in the Standard Workload Format, and read them."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.swf"
+        text = (
+            f"{number} {submit_s} -1 {lasts_s} {size} -1 -1 {size} {lasts_s} -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+            for number, (submit_s, lasts_s, size) in enumerate(lines, 1)
+        )
+        file.write_text("".join(text))
+        return read_swf(file, processors)

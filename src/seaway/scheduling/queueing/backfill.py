@@ -1,0 +1,159 @@
+"""Backfill by amounts: the next waiting job that may start, and plans of free amounts over time.
+
+Amounts are sums over the whole fleet, so they are necessary and not sufficient. A job that may start by its amounts is
+then placed by the engine, which knows nodes and devices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seaway.scheduling.arrays import Int64, UInt8
+from seaway.scheduling.columns import (
+    CLUSTER_CPU_FREE,
+    CLUSTER_GPU_CORE_FREE,
+    CLUSTER_GPU_MEMORY_FREE,
+    CLUSTER_MEMORY_FREE,
+)
+from seaway.scheduling.kernels.compile import compiled
+
+NEVER_S = 2**62
+"""Time of an event that does not happen, seconds."""
+
+WAITING_KIND, WAITING_LASTS_S, WAITING_NEED = range(3)
+"""Columns of waiting jobs: kind, duration, and the first of the amounts."""
+
+FITS_NOWHERE, DELAYS = 1, 2
+"""Reasons why the jobs of a kind do not start now."""
+
+
+@compiled
+def free_amounts(clusters: Int64) -> Int64:
+    """Return the free CPU, memory, GPU memory and GPU cores of all clusters together, shape (4,)."""
+    free = np.zeros(4, np.int64)
+    for c in range(clusters.shape[1]):
+        free[0] += clusters[CLUSTER_CPU_FREE, c]
+        free[1] += clusters[CLUSTER_MEMORY_FREE, c]
+        free[2] += clusters[CLUSTER_GPU_MEMORY_FREE, c]
+        free[3] += clusters[CLUSTER_GPU_CORE_FREE, c]
+    return free
+
+
+@compiled
+def within(need: Int64, free: Int64) -> bool:
+    """Report whether amounts, shape (R,), are free."""
+    for r in range(need.shape[0]):  # noqa: SIM110  (a compiled loop)
+        if need[r] > free[r]:
+            return False
+    return True
+
+
+@compiled
+def next_startable(
+    first: int, count: int, waiting: Int64, refused: UInt8, free: Int64, room_s: int, extra: Int64
+) -> int:
+    """Return the first job from index `first` that may start now; -1 for none.
+
+    Parameters
+    ----------
+    count
+        Number of waiting jobs W.
+    waiting
+        Waiting jobs in order, shape (W or more, `WAITING_NEED` + R): kind, duration in seconds, and amounts.
+    refused
+        For each kind, shape (K,): `FITS_NOWHERE`, or `DELAYS` if it would delay the first job, or 0.
+    free
+        Free amounts, shape (R,).
+    room_s
+        Time until the reservation of the first job begins, seconds. A job that ends by then may use all free amounts.
+    extra
+        Amounts that a job may use beyond that time, shape (R,).
+    """
+    for w in range(first, count):
+        verdict, need = refused[waiting[w, WAITING_KIND]], waiting[w, WAITING_NEED:]
+        if verdict == FITS_NOWHERE or not within(need, free):
+            continue
+        if waiting[w, WAITING_LASTS_S] <= room_s or (verdict != DELAYS and within(need, extra)):
+            return w
+    return -1
+
+
+@compiled
+def _earliest_start(times_s: Int64, free: Int64, count: int, need: Int64, lasts_s: int, after_s: int) -> int:
+    first = 0
+    while first < count:
+        if first + 1 < count and times_s[first + 1] <= after_s:
+            first += 1
+            continue
+        start_s = max(times_s[first], after_s)
+        at = first
+        while at < count and (at == first or times_s[at] - start_s < lasts_s) and within(need, free[at]):
+            at += 1
+        if at == count or (at > first and times_s[at] - start_s >= lasts_s):
+            return int(start_s)
+        first = at + 1
+    return -1
+
+
+@compiled
+def _add(times_s: Int64, free: Int64, count: int, start_s: int, end_s: int, amounts: Int64) -> int:
+    """Add amounts between two times; return the new number of periods, at most two more."""
+    for edge_s in (start_s, end_s):
+        at = np.searchsorted(times_s[:count], edge_s)
+        if edge_s >= NEVER_S or (at < count and times_s[at] == edge_s):
+            continue
+        for each in range(count, at, -1):
+            times_s[each], free[each] = times_s[each - 1], free[each - 1]
+        times_s[at] = edge_s
+        if at:
+            free[at] = free[at - 1]
+        count += 1
+    first, end = np.searchsorted(times_s[:count], start_s), np.searchsorted(times_s[:count], end_s)
+    free[first:end] += amounts
+    return count
+
+
+class FreeOverTime:
+    """Free amounts over time, with the jobs that run and those that are planned.
+
+    Parameters
+    ----------
+    free
+        Amounts that are free from the beginning, shape (R,).
+    now_s
+        Beginning, seconds.
+    """
+
+    def __init__(self, free: Int64, now_s: int) -> None:
+        self._times_s: Int64 = np.full(64, now_s, np.int64)
+        self._free: Int64 = np.tile(free, (64, 1))
+        self._count = 1
+
+    def earliest_start(self, need: Int64, lasts_s: int, after_s: int) -> int:
+        """Return the earliest start of a job that delays no planned job, not before `after_s`; -1 if there is none.
+
+        Parameters
+        ----------
+        need
+            Amounts of the job, shape (R,).
+        lasts_s
+            Duration of the job, seconds; `NEVER_S` without an end.
+        """
+        return _earliest_start(self._times_s, self._free, self._count, need, lasts_s, after_s)
+
+    def add(self, start_s: int, lasts_s: int, amounts: Int64) -> None:
+        """Add amounts, negative for those that a job uses, from a time on and for a duration."""
+        if self._count + 2 > len(self._times_s):
+            self._times_s = np.concatenate([self._times_s, self._times_s])
+            self._free = np.concatenate([self._free, self._free])
+        end_s = start_s + lasts_s if lasts_s < NEVER_S else NEVER_S
+        self._count = _add(self._times_s, self._free, self._count, start_s, end_s, amounts)
+
+    def forget_before(self, now_s: int) -> None:
+        """Drop the past."""
+        first = int(np.searchsorted(self._times_s[: self._count], now_s, "right")) - 1
+        if first > 0:
+            left = self._count - first
+            self._times_s[:left] = self._times_s[first : self._count].copy()
+            self._free[:left] = self._free[first : self._count].copy()
+            self._count = left
