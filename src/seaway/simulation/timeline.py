@@ -30,7 +30,10 @@ from seaway.simulation.outcome import (
 )
 from seaway.simulation.replay import capacity_milli, last_of, percent
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
-from seaway.simulation.waiting import GPU_MILLI, World, waiting_jobs
+from seaway.simulation.waiting.conservative import Planned
+from seaway.simulation.waiting.easy import Ordered
+from seaway.simulation.waiting.greedy import Greedy
+from seaway.simulation.waiting.world import GPU_MILLI, Key, WaitingJobs, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class _Run:
         self.arrived = 0
         world = World(self._snapshot, self._queue, self._policy, self._start, self._ends, self._held)
         self._needs = world.needs
-        self.waiting = waiting_jobs(world, discipline.order, discipline.backfill)
+        self.waiting = _waiting_jobs(world, discipline.order, discipline.backfill)
 
     def moments(self) -> Iterator[int]:
         """Yield the time of each event until no more jobs arrive or end."""
@@ -186,6 +189,29 @@ class _Run:
     def _release(self, plan: Plan) -> None:
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
+
+
+def _waiting_jobs(world: World, order: Order, backfill: Backfill) -> WaitingJobs:
+    """Create the waiting jobs of a replay, none at first."""
+    key = _keys(world, order)
+    match backfill:
+        case Backfill.GREEDY:
+            return Greedy(world, key)
+        case Backfill.CONSERVATIVE:
+            return Planned(world, key, in_arrival_order=order is Order.FIFO)
+        case _:
+            return Ordered(world, key, easy=backfill is Backfill.EASY)
+
+
+def _keys(world: World, order: Order) -> Callable[[int], Key]:
+    jobs = world.queue.jobs
+    match order:
+        case Order.FIFO:
+            return lambda number: (0, number)
+        case Order.SHORTEST:
+            return lambda number: (int(world.lasts_s[number]), number)
+        case _:
+            return lambda number: (-jobs[number].priority, number)
 
 
 def mean_over_time(curve: Curve) -> float | None:

@@ -1,0 +1,1 @@
+"""Waiting jobs of a replay, and the rules by which they start."""
