@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,20 +16,22 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, event
 
 from seaway.adapters import sqlalchemy as database
-from seaway.adapters.sqlalchemy import codec, schema
+from seaway.adapters.sqlalchemy import codec, maintenance, schema
 from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change
-from seaway.application.ports.store import JobFilter
-from seaway.application.records import LinkSample, PendingCommand, Verb
+from seaway.application.ports.store import JobFilter, Retention
+from seaway.application.records import IdempotencyKey, LinkSample, PendingCommand, Verb
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Queue
+from tests.fakes import records as make
 from tests.missing import skip_or_fail
 from tests.servers.databases import SERVERS, Server, servers
 from tests.servers.missing import MissingError
@@ -136,6 +140,48 @@ def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
         assert "SEARCH jobs USING INDEX ix_jobs_name (name=?)" in steps, steps
         assert not any("SCAN jobs" in step for step in steps), steps
     engines.dispose()
+
+
+def test_old_rows_are_found_by_an_index_and_outside_of_transactions(tmp_path: Path) -> None:
+    """While rows to prune are searched, another process can write, and no table of the log is scanned."""
+    url, searches = f"sqlite:///{tmp_path}/store.sqlite3", list[str]()
+    store = database.open_store(url)
+    store.lead("me")
+    rows = [make.audit_entry(at_ns=at) for at in range(250)]
+    keys = [IdempotencyKey("t", str(at), "d", ids.encode(1), at) for at in range(250)]
+    store.commit([Change(insert=[*rows, *keys, make.shadow_result(at_ns=1), make.event_of(at_ns=1)])])
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def _executed(connection: Connection, _cursor: object, statement: str, values: object, *_rest: object) -> None:
+        if statement.startswith("SELECT") and ("at_ns <" in statement or "created_ns <" in statement):
+            searches.append(
+                " ".join(row[-1] for row in connection.connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+            )
+            with closing(sqlite3.connect(tmp_path / "store.sqlite3", isolation_level=None, timeout=0)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                other.execute("ROLLBACK")
+
+    try:
+        gone = store.prune(Retention(None, 50, 50, 50), 250)
+    finally:
+        event.remove(Engine, "before_cursor_execute", _executed)
+        store.close()
+    assert (gone["audit"], gone["keys"], gone["shadows"]) == (200, 200, 1)
+    assert len(searches) == 2 + 2 + 1 + 1 + 2
+    assert not [each for each in searches if "SCAN" in each]
+
+
+def test_pruning_leaves_time_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each transaction, pruning pauses for as long as it took, because SQLite's lock has no queue."""
+    store = database.open_store(f"sqlite:///{tmp_path}/store.sqlite3")
+    store.lead("me")
+    store.commit([Change(insert=[make.audit_entry(at_ns=at) for at in range(maintenance.AT_ONCE * 2)])])
+    pauses = list[float]()
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.maintenance.time.sleep", pauses.append)
+    assert store.prune(Retention(None, 0, None, None), 1000)["audit"] == maintenance.AT_ONCE * 2
+    assert len(pauses) == 2
+    assert min(pauses) >= maintenance.PAUSE_S
+    store.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, Select, Table, and_, delete, func, or_, select, text, tuple_
 
 from seaway.adapters.sqlalchemy.backup_file import Progress
-from seaway.adapters.sqlalchemy.engines import answering, open_engines, snapshot
+from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
 from seaway.adapters.sqlalchemy.tables import (
     ATTEMPTS,
@@ -37,12 +39,23 @@ from seaway.learning.policies.file import unpack
 AT_ONCE = 200
 """Maximum number of rows, or of jobs with their dependent rows, in one transaction."""
 
+PAUSE_S = 0.01
+"""Minimum pause between two transactions, seconds. A pause is at least as long as the transaction before it.
 
-def prune(engine: Engine, retention: Retention, now_ns: int) -> dict[str, int]:
-    """Remove expired rows; see `seaway.application.ports.store.Store.prune`."""
+SQLite does not queue processes or threads that wait for its lock, so without a pause, other changes wait for long.
+"""
+
+
+def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]:
+    """Remove expired rows; see `seaway.application.ports.store.Store.prune`.
+
+    The rows are found outside the transactions that remove them, so these are short however many rows there are.
+    """
     gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "keys", *_SAMPLES), 0)
-    for jobs in _pages(engine, _jobs_over(retention.jobs_ns, now_ns), JOBS.c.id):
-        for name, count in _remove_jobs(engine, jobs).items():
+    for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns), JOBS.c.id):
+        with _paused():
+            removed = _remove_jobs(engines.write, jobs)
+        for name, count in removed.items():
             gone[name] += count
     plain = [
         ("events", EVENTS, EVENTS.c.at_ns, retention.jobs_ns),
@@ -52,7 +65,7 @@ def prune(engine: Engine, retention: Retention, now_ns: int) -> dict[str, int]:
     ]
     for name, table, at_ns, keep_ns in plain:
         if keep_ns is not None:
-            gone[name] += _remove_old(engine, table, at_ns, now_ns - keep_ns)
+            gone[name] += _remove_old(engines, table, at_ns, now_ns - keep_ns)
     return gone
 
 
@@ -105,20 +118,29 @@ def _newest_event(connection: Connection) -> int:
     return int(connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one())
 
 
-def _remove_old(engine: Engine, table: Table, at_ns: Column[int], before_ns: int) -> int:
+def _remove_old(engines: Engines, table: Table, at_ns: Column[int], before_ns: int) -> int:
     """Remove rows older than a time. Remove only those events that belong to no job."""
     key = list(table.primary_key.columns)
-    question = select(*key).where(at_ns < before_ns).limit(AT_ONCE)
+    old = [at_ns < before_ns]
+    if table is EVENTS:
+        with engines.read.connect() as connection:
+            old += [EVENTS.c.job_id == 0, EVENTS.c.id < _newest_event(connection)]
     gone = 0
     while True:
-        with engine.begin() as connection:
-            asked = question
-            if table is EVENTS:
-                asked = question.where(EVENTS.c.job_id == 0, EVENTS.c.id < _newest_event(connection))
-            rows = [tuple(row) for row in connection.execute(asked)]
-            if not rows:
-                return gone
-            gone += connection.execute(delete(table).where(tuple_(*key).in_(rows))).rowcount
+        with engines.read.connect() as connection:
+            rows = [tuple(row) for row in connection.execute(select(*key).where(*old).limit(AT_ONCE))]
+        if not rows:
+            return gone
+        with _paused(), engines.write.begin() as connection:
+            gone += connection.execute(delete(table).where(*old, tuple_(*key).in_(rows))).rowcount
+
+
+@contextmanager
+def _paused() -> Iterator[None]:
+    """Run a transaction, then let others run theirs."""
+    began_s = time.perf_counter()
+    yield
+    time.sleep(max(PAUSE_S, time.perf_counter() - began_s))
 
 
 SHOWN = 20

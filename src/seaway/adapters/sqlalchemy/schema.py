@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.domain.errors import RejectedError, UnavailableError
 
-NEWEST = "0010"
+NEWEST = "0011"
 """Schema version after all migrations; versions increase."""
 
 LOCK = 7_310_867

@@ -238,7 +238,7 @@ class SqlStore:
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove expired rows in small transactions."""
         with answering():
-            return pruning.prune(self._engines.write, retention, now_ns)
+            return pruning.prune(self._engines, retention, now_ns)
 
     def ping(self) -> None:
         """Raise `UnavailableError` if the database does not answer."""

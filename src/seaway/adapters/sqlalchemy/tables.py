@@ -199,6 +199,7 @@ KEYS = _table(
     _number("job_id"),
     _number("created_ns"),
     _key("tenant", "key"),
+    Index("ix_idempotency_keys_created", "created_ns"),
     rowid=False,
 )
 
@@ -232,6 +233,7 @@ AUDIT = _table(
     _later_count("requests", "1"),
     _id(),
     _key("id"),
+    Index("ix_audit_at", "at_ns"),
 )
 
 CORDONS = _table(
@@ -338,6 +340,7 @@ SHADOWS = _table(
     _id(),
     _key("id"),
     Index("ix_shadows_queue", "queue", "id"),
+    Index("ix_shadows_at", "at_ns"),
 )
 
 TENANTS = _table("tenants", _name("name"), _text("description"), _key("name"))
