@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, Table, inspect, text
 
 from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.domain.errors import RejectedError, UnavailableError
 
 NEWEST = "0011"
 """Schema version after all migrations; versions increase."""
+
+VERSION_TABLE = "alembic_version"
+
+VERSIONS = Path(__file__).parent / "migrations" / "versions"
+
+JOURNAL = Table("migration_journal", MetaData(), Column("statements", Integer, nullable=False), mysql_engine="InnoDB")
+"""Journal of an unfinished migration of MySQL or MariaDB; see `seaway.adapters.sqlalchemy.migrations.resumable`."""
 
 LOCK = 7_310_867
 """Number of PostgreSQL's advisory lock for migrations. It only has to be unique."""
@@ -60,20 +67,22 @@ def bring_up(engine: Engine) -> str:
     """Migrate the tables to the newest schema version; return the previous version."""
     with engine.connect() as connection:
         before = require_known(revision(connection))
-    if before == NEWEST:
-        return before
+        if before == NEWEST and not _has_journal(connection):
+            return before
     with engine.begin() as connection, _alone(connection):
         before = require_known(revision(connection))
         if before != NEWEST:
             _upgrade(connection)
+        if _has_journal(connection):
+            JOURNAL.drop(connection)
     return before
 
 
 def revision(connection: Connection) -> str:
     """Return the schema version of the tables; empty if there are none."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not inspect(connection).has_table(VERSION_TABLE):
         return ""
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+    return str(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() or "")
 
 
 def require_known(found: str) -> str:
@@ -93,6 +102,10 @@ def require_known(found: str) -> str:
     return found
 
 
+def _has_journal(connection: Connection) -> bool:
+    return connection.dialect.name == "mysql" and inspect(connection).has_table(JOURNAL.name)
+
+
 def _upgrade(connection: Connection) -> None:
     """Run the missing migrations."""
     from alembic import command
@@ -100,6 +113,8 @@ def _upgrade(connection: Connection) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("version_locations", str(VERSIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "newline")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 
@@ -109,6 +124,7 @@ def _alone(connection: Connection) -> Iterator[None]:
     """Prevent concurrent migrations by other processes. SQLite's transactions prevent them without a lock."""
     kind = connection.dialect.name
     if kind == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))
         connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
     if kind != "mysql":
         yield
