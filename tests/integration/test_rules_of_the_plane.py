@@ -404,3 +404,15 @@ def test_a_database_that_falls_behind_is_informed_of(tmp_path: Path) -> None:
         at="3m",
         it=("5001 changes are waiting to be stored", {}),
     )
+
+
+def test_a_scheduled_task_that_keeps_failing_is_reported(tmp_path: Path) -> None:
+    """The alert names the task, and a single failure does not fire it."""
+    fires(
+        tmp_path,
+        "SeawayTaskFails",
+        {'seaway_task_failing{task="prune"}': "1x20", 'seaway_task_failing{task="backup"}': "1x8 0x12"},
+        not_at="9m",
+        at="11m",
+        it=("The scheduled task prune has failed for 10 minutes", {"task": "prune"}),
+    )

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from seaway.application.ports.clock import Clock
-from seaway.domain.errors import SeawayError
+from seaway.application.ports.store import Retention, Store
+from seaway.domain.errors import SeawayError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +17,9 @@ NS_PER_S = 1_000_000_000
 RETRY_S = 60
 MAX_RETRY_S = 3600
 """Maximum retry delay, seconds. The delay doubles with each failure and never exceeds the interval of the task."""
+
+SETTLED_NS = 86_400 * NS_PER_S
+"""Time for which the clock must have run before old records are removed by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,46 @@ class _Turn:
         return min(RETRY_S << min(self.failures - 1, 16), MAX_RETRY_S, self.duty.interval_s)
 
 
-class Maintenance:
-    """Thread that runs the scheduled tasks one after the other."""
+def prune(store: Store, retention: Retention, now_ns: int) -> dict[str, int]:
+    """Remove old records, unless the clock may have jumped forward.
 
-    def __init__(self, duties: list[Duty], clock: Clock) -> None:
+    Seaway samples its clusters every minute. So the clock is trusted if there is a sample that is one to two days old,
+    or if no sample is older. After a jump of more than two days, or after such a downtime, there is none for a day.
+
+    Raises
+    ------
+    UnavailableError
+        If the clock may have jumped.
+    """
+    oldest = store.cluster_samples("", 0, 1)
+    settled_ns = now_ns - SETTLED_NS
+    if oldest and oldest[0].at_ns < settled_ns - SETTLED_NS:
+        recent = store.cluster_samples("", settled_ns - SETTLED_NS, 1)
+        if not recent or recent[0].at_ns > settled_ns:
+            raise UnavailableError(
+                "no sample of the clusters is one to two days old: the clock jumped forward, or Seaway did not run. "
+                "Old records are removed once the clock has run for a day. Check the clock before that"
+            )
+    return store.prune(retention, now_ns)
+
+
+class Maintenance:
+    """Thread that runs the scheduled tasks one after the other.
+
+    Parameters
+    ----------
+    duties
+        The tasks.
+    clock
+        Clock for their times.
+    failing
+        Receives whether the last run of each task failed, by name.
+    """
+
+    def __init__(self, duties: list[Duty], clock: Clock, failing: dict[str, bool] | None = None) -> None:
         self._clock = clock
+        self._failing = {} if failing is None else failing
+        self._failing.update((duty.name, False) for duty in duties)
         now_ns = clock.monotonic_ns()
         self._schedule = [
             _Turn(duty, now_ns + int((duty.interval_s if duty.first_s is None else duty.first_s) * NS_PER_S))
@@ -99,6 +138,7 @@ class Maintenance:
                 log.warning("%s failed, %s: %s", duty.name, again, error)
             else:
                 log.exception("%s failed, %s", duty.name, again)
+        self._failing[duty.name] = turn.failures > 0
         turn.due_ns = self._clock.monotonic_ns() + int(turn.next_s() * NS_PER_S)
 
     def _run(self) -> None:

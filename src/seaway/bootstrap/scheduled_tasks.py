@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seaway.application.maintenance import Duty
+from seaway.application.maintenance import Duty, prune
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Retention, Store
 from seaway.bootstrap.settings import DatabaseSettings
@@ -112,7 +112,7 @@ def duties(
     if settings.prune_interval_h:
         keep = retention(settings)
         interval_s = settings.prune_interval_h * S_PER_H
-        found.append(Duty("prune", interval_s, lambda: store.prune(keep, clock.now_ns()), FIRST_PRUNE_S))
+        found.append(Duty("prune", interval_s, lambda: prune(store, keep, clock.now_ns()), FIRST_PRUNE_S))
     backups = Backups(folder, settings.backup_retention_count, clock, backup)
     backups.remove_leftovers()
     if settings.backup_interval_h:

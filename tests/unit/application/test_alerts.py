@@ -49,6 +49,7 @@ class World:
     failures: int = 0
     took: Timing = field(default_factory=Timing)
     behind: int = 0
+    tasks: dict[str, bool] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
     deployed: dict[tuple[str, Deployed], int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class World:
         return Figures(
             ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, failures=0, slo_violations=0,
             moves=0, stages={}, deployed=self.deployed, pending_commands={}, last_seen_s={}, clusters={},
+            failing_tasks=self.tasks,
         )  # fmt: skip
 
     def clusters(self) -> list[ClusterView]:
@@ -194,6 +196,15 @@ def test_a_slow_database_and_one_that_is_behind_are_informed_of() -> None:
     assert (slow[0], 2.5 < slow[2] <= 5, behind[0]) == (DATABASE_SLOW.name, True, "SeawayDatabaseBehind")
     world.behind = 0
     assert world.go(600) == []
+
+
+def test_a_task_that_keeps_failing_is_reported() -> None:
+    """A scheduled task that fails for ten minutes is reported by name, one that succeeds is not."""
+    world = World(tasks={"prune": True, "backup": False})
+    assert world.go(570) == []
+    assert world.go(60) == [("SeawayTaskFails", "prune", 1)]
+    world.tasks["prune"] = False
+    assert world.go(0) == []
 
 
 def test_deployments_that_come_to_nothing_are_informed_of_where_they_are_many() -> None:

@@ -68,6 +68,8 @@ class LoopMetrics(Collector):
             yield from _of_decisions(figures)
             yield from _of_clusters(figures)
             yield from _of_the_store(figures.store)
+            failing = {name: int(fails) for name, fails in figures.failing_tasks.items()}
+            yield gauge_by("seaway_task_failing", "1 while the last run of a scheduled task failed.", "task", failing)
             yield CounterMetricFamily(
                 "seaway_audit_dropped", "Audit entries dropped because the queue was full.", self._audit.dropped
             )

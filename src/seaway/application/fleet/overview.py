@@ -82,11 +82,17 @@ class Overview:
     """Read-only view of the live state. Thread-safe.
 
     The lock of the controller is held as briefly as possible.
+
+    Attributes
+    ----------
+    failing_tasks
+        Whether the last run failed, by scheduled task; set by `seaway.application.maintenance.Maintenance`.
     """
 
     def __init__(
         self, controller: Controller, store: Store, backends: Backends, writer: Writer, policies: Policies
     ) -> None:
+        self.failing_tasks: dict[str, bool] = {}
         self._policies = policies
         self._controller = controller
         self._store = store
@@ -325,7 +331,7 @@ class Overview:
 
     def figures(self) -> Figures:
         """Return the figures for monitoring."""
-        return figures(self._controller, self._writer)
+        return replace(figures(self._controller, self._writer), failing_tasks=dict(self.failing_tasks))
 
     def waiting_rules(self) -> dict[str, int]:
         """Return the number of waiting jobs by the rule that excludes most nodes, or by another reason."""

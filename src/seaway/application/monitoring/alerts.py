@@ -155,6 +155,7 @@ DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 *
 DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
 DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
 DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
+TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S)
 
 DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
 RULES = (
@@ -163,6 +164,7 @@ RULES = (
     GATEWAY_DEAD,
     DATABASE_SLOW,
     DATABASE_BEHIND,
+    TASK_FAILS,
     DEPLOYMENTS_FAIL,
     GATEWAY_FULL,
     GATEWAY_UNREAD,
@@ -180,7 +182,7 @@ class Alert:
     Attributes
     ----------
     of
-        Name of the queue, cluster or gateway, or a link as ``from/to``; empty for Seaway itself and its database.
+        Name of the queue, cluster, gateway or task, or a link as ``from/to``; empty for Seaway itself and its database.
     value
         Figure beyond the threshold of the rule: percent, seconds, a share, or a number.
     since_ns
@@ -266,6 +268,9 @@ class Alerts:
             yield DATABASE_SLOW, "", slow_s
         if figures.store.waiting > DATABASE_BEHIND.bound:
             yield DATABASE_BEHIND, "", figures.store.waiting
+        for task, fails in figures.failing_tasks.items():
+            if fails:
+                yield TASK_FAILS, task, 1
         for cluster, failed, ended in self._deployments():
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed

@@ -120,6 +120,8 @@ class Figures:
         Number of clusters in each state.
     collecting
         State of collectors by cluster.
+    failing_tasks
+        Whether the last run failed, by scheduled task.
     """
 
     ready: bool
@@ -137,6 +139,7 @@ class Figures:
     last_seen_s: Mapping[str, float]
     clusters: Mapping[str, int]
     collecting: Mapping[str, CollectorState] = field(default_factory=dict)
+    failing_tasks: Mapping[str, bool] = field(default_factory=dict)
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:

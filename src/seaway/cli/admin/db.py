@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -166,9 +167,11 @@ def prune(
     audit_days: Annotated[int, typer.Option(min=0, help="Retention of the audit log.")] = 365,
     samples_days: Annotated[int, typer.Option(min=0, help="Retention of samples of the fleet.")] = 30,
     keys_days: Annotated[int, typer.Option(min=0, help="Retention of idempotency keys.")] = 2,
+    force: Annotated[bool, typer.Option("--force", help="Prune although the clock may have jumped forward.")] = False,
 ) -> None:
     """Remove old records. The server does this automatically, see its [database] settings."""
     from seaway.adapters.sqlalchemy.store import open_store
+    from seaway.application.maintenance import prune as remove_old
     from seaway.bootstrap.scheduled_tasks import retention
     from seaway.bootstrap.settings import DatabaseSettings
 
@@ -180,7 +183,7 @@ def prune(
     )
     store = open_store(url_of(database, data))
     try:
-        removed = store.prune(retention(keep), time.time_ns())
+        removed = (store.prune if force else partial(remove_old, store))(retention(keep), time.time_ns())
     finally:
         store.close()
     for table, rows in removed.items():

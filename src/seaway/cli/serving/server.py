@@ -190,7 +190,9 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     turn.on_lost(plane.dispatcher.stop)
     back_up = partial(backup, url)
     maintenance = Maintenance(
-        duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())), clock
+        duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
+        clock,
+        plane.overview.failing_tasks,
     )
     plane.start()
     maintenance.start()
