@@ -6,12 +6,14 @@ import gzip
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import select
+from sqlalchemy import QueuePool, select
 
 from seaway.adapters import sqlalchemy as database
 from seaway.adapters.sqlalchemy.backup_file import BackupReader
@@ -306,6 +308,69 @@ def test_a_backup_that_fails_leaves_the_last_one(url: str, tmp_path: Path) -> No
     assert list(tmp_path.glob(".*")) == []
     with pytest.raises(RejectedError, match="cannot be written"):
         database.backup(url, tmp_path / "no" / "folder", NOW_NS)
+
+
+def disk_with(free: Iterator[int]) -> Callable[[Path], Any]:
+    """Return the use of a disk of 100 MiB, with each number of free bytes in turn."""
+    return lambda _folder: SimpleNamespace(total=100 << 20, free=next(free))
+
+
+def test_a_backup_without_room_is_not_begun(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The room is checked before the backup, by the size of the database, and a part of the disk stays free."""
+    size = (tmp_path / "store.sqlite3").stat().st_size
+    (tmp_path / "b").mkdir()
+    needed = size // 4 + (5 << 20)
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.backup_file.disk_usage", disk_with(iter([needed - 4096])))
+    with pytest.raises(RejectedError, match="a backup needs about 1 MiB and leaves 5 MiB free, but the disk has 5 MiB"):
+        database.backup(url, tmp_path / "b" / "file", NOW_NS)
+    assert list((tmp_path / "b").iterdir()) == []
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.backup_file.disk_usage", disk_with(repeat(needed + 4096)))
+    assert database.backup(url, tmp_path / "b" / "file", NOW_NS)["jobs"] == 1501
+
+
+def test_a_backup_stops_before_the_disk_is_full(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If others fill the disk during a backup, it leaves them the reserve, and no incomplete file."""
+    enough = chain([50 << 20] * 5, repeat(5 << 20))
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.backup_file.disk_usage", disk_with(enough))
+    assert database.backup(url, tmp_path / "file", NOW_NS)["jobs"] == 1501
+    monkeypatch.setattr(
+        "seaway.adapters.sqlalchemy.backup_file.disk_usage", disk_with(chain([50 << 20] * 5, repeat((5 << 20) - 1)))
+    )
+    before = (tmp_path / "file").read_bytes()
+    with pytest.raises(RejectedError, match="free some space"):
+        database.backup(url, tmp_path / "file", NOW_NS)
+    assert (tmp_path / "file").read_bytes() == before
+    assert not list(tmp_path.glob(".file*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_size_of_a_server_counts(
+    kind: str, tmp_path: Path, url: str, give_server: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup of a server is refused by the size of its database too."""
+    try:
+        there = give_server(kind).new_database()
+    except MissingError as missing:
+        skip_or_fail(missing)
+    database.backup(url, tmp_path / "file", NOW_NS)
+    database.restore(there, tmp_path / "file")
+    monkeypatch.setattr("seaway.adapters.sqlalchemy.backup_file.disk_usage", disk_with(iter([(5 << 20) + 1])))
+    with pytest.raises(RejectedError, match="free some space"):
+        database.backup(there, tmp_path / "other", NOW_NS)
+
+
+def test_caches_of_sqlite_are_bounded(url: str) -> None:
+    """All connections together, with each at its limit, cache at most 288 MiB of pages."""
+    engines, total_kib = open_engines(url), 0
+    for engine in (engines.write, engines.read):
+        pool = engine.pool
+        assert isinstance(pool, QueuePool)
+        with engine.connect() as connection:
+            cache_kib = -connection.exec_driver_sql("PRAGMA cache_size").scalar_one()
+        total_kib += cache_kib * (pool.size() + pool._max_overflow)  # noqa: SLF001  # it has no getter
+    engines.dispose()
+    assert total_kib <= 288 << 10
 
 
 def test_check_finds_what_does_not_make_sense(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +24,9 @@ from seaway.domain.errors import RejectedError
 
 FORMAT = 1
 """Format version; increased when older versions of Seaway cannot read the files."""
+
+RESERVE = 256 << 20
+"""Bytes of a disk that a backup leaves free, at most a twentieth of the disk. The database may be on the same disk."""
 
 Progress = Callable[[int, int], None]
 """Callback for progress: completed amount and total amount."""
@@ -47,8 +51,32 @@ class Header:
     source: str
 
 
+def require_room(folder: Path, size: int) -> None:
+    """Check that a disk has room for a file.
+
+    Raises
+    ------
+    RejectedError
+        If less than the reserve would remain free after `size` more bytes.
+    """
+    disk = disk_usage(folder)
+    reserve = min(RESERVE, disk.total // 20)
+    if disk.free < size + reserve:
+        raise RejectedError(
+            f"a backup needs about {_mib(size)} and leaves {_mib(reserve)} free, but the disk has {_mib(disk.free)}: "
+            "free some space, or store fewer backups",
+            where=str(folder),
+        )
+
+
+def _mib(size: int) -> str:
+    return f"{max(1, size >> 20):,} MiB"
+
+
 class BackupWriter:
     """Writer of a backup. The file appears under its name only when it is complete.
+
+    It stops when the disk is almost full.
 
     Parameters
     ----------
@@ -89,6 +117,7 @@ class BackupWriter:
         self._line({"table": name, "columns": list(columns)})
         digest, count = hashlib.sha256(), 0
         for page in pages:
+            require_room(self._path.parent, 0)
             text = b"".join([orjson.dumps(list(row), option=orjson.OPT_APPEND_NEWLINE) for row in page])
             digest.update(text)
             count += len(page)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delete, func, select, update
 
-from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows
+from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows, require_room
 from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
@@ -23,6 +23,16 @@ TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_table
 
 DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
 """Columns that migrations dropped, by table. They are skipped in backups of older versions."""
+
+SMALLER = 4
+"""Minimum ratio of the size of a database to that of its backup, which is compressed and has no indexes."""
+
+SIZES = {
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    "mysql": "SELECT SUM(data_length) FROM information_schema.tables WHERE table_schema = DATABASE()",
+    "postgresql": "SELECT pg_database_size(current_database())",
+}
+"""Query for the size of a database in bytes, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,7 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
     Raises
     ------
     RejectedError
-        When the schema version differs from this Seaway's, or the file cannot be written.
+        When the schema version differs from this Seaway's, the disk has no room, or the file cannot be written.
     UnavailableError
         When the database does not answer.
     """
@@ -76,6 +86,7 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
             state = revision(connection)
             if state != NEWEST:
                 raise RejectedError(f"its tables are at state {state or 'none'!r}, not {NEWEST}: run seaway db migrate")
+            require_room(file.absolute().parent, _size(connection) // SMALLER)
             header = Header(state, now_ns, connection.dialect.name)
             return _write(connection, file, header, progress or _quiet)
     except OSError as error:
@@ -132,6 +143,11 @@ def restore(
             return _load(engines, reader, force, revoke_ns, lambda done, of: reported(done + of, 2 * of))
     finally:
         engines.dispose()
+
+
+def _size(connection: Connection) -> int:
+    """Return the approximate size of a database, in bytes."""
+    return int(connection.exec_driver_sql(SIZES[connection.dialect.name]).scalar() or 0)
 
 
 def _write(connection: Connection, file: Path, header: Header, progress: Progress) -> dict[str, int]:

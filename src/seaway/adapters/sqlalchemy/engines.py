@@ -24,6 +24,14 @@ DRIVERS = {
 }
 """Driver name in SQLAlchemy, required module, and the extra that installs it, by URL scheme."""
 
+WRITERS = 5
+"""Maximum number of connections for transactions. One stays open."""
+
+WRITER_CACHE_KIB, READER_CACHE_KIB = 32_768, 8192
+"""Maximum size of SQLite's page cache of a connection. With 8 threads that read and two connections for each, a process
+caches at most 5 x 32 + 16 x 8 = 288 MiB.
+"""
+
 WAIT_S = 5
 """Timeout for a connection, or for a lock of another process, in seconds."""
 
@@ -88,14 +96,14 @@ def open_engines(text: str, readers: int = 8) -> Engines:
     if url.get_backend_name() != "sqlite":
         options |= {"pool_pre_ping": True, "pool_recycle": 3600}
     level = "SERIALIZABLE" if url.get_backend_name() == "sqlite" else "READ COMMITTED"
-    write = create_engine(url, pool_size=1, max_overflow=4, isolation_level=level, **options)
+    write = create_engine(url, pool_size=1, max_overflow=WRITERS - 1, isolation_level=level, **options)
     read = create_engine(
         url, pool_size=readers, max_overflow=readers, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **options
     )
     if url.get_backend_name() == "sqlite":
         Path(url.database or "").expanduser().parent.mkdir(parents=True, exist_ok=True)
-        _tune(write)
-        _tune(read)
+        _tune(write, WRITER_CACHE_KIB)
+        _tune(read, READER_CACHE_KIB)
         event.listen(write, "begin", _begin_immediate)
     return Engines(write, read)
 
@@ -135,13 +143,14 @@ def _arguments(url: URL) -> dict[str, Any]:
     return {"connect_timeout": WAIT_S, "options": f"-c lock_timeout={WAIT_S}s -c client_encoding=UTF8"}
 
 
-def _tune(engine: Engine) -> None:
+def _tune(engine: Engine, cache_kib: int) -> None:
     """Configure SQLite connections: a durable write-ahead log, which does not block readers."""
+    pragmas = ("journal_mode = WAL", "synchronous = FULL", f"cache_size = -{cache_kib}", "temp_store = MEMORY")
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
         connection.isolation_level = None
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "temp_store = MEMORY"):
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}").close()
 
 
