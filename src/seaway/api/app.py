@@ -126,6 +126,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.hub.close()
     app.state.pipeline.audit.end_minute()
     await app.state.pipeline.audit.store()
+    app.state.pipeline.audit.close()
 
 
 async def _home() -> Response:

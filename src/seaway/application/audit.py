@@ -1,4 +1,7 @@
-"""Audit log, stored in batches and independently of the audited requests.
+"""Audit log of requests without a change, stored in batches.
+
+The entry of a request that changes something is stored with the change (`seaway.application.writer.RequestEntry`). An
+entry that cannot be stored is written to the log of the process.
 
 Anyone can send requests without a valid credential, as many as they like. So the first request of an address has an
 entry of its own, and later ones of the same minute share an entry.
@@ -49,6 +52,7 @@ class AuditLog:
         """Add an entry without blocking."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
+            log.warning("an audit entry is not stored: %s", entry)
             return
         self._waiting.append(entry)
 
@@ -80,6 +84,11 @@ class AuditLog:
             self._waiting.append(entry)
         else:
             self.dropped += 1
+
+    def close(self) -> None:
+        """Write the entries that could not be stored to the log. The process ends."""
+        while self._waiting:
+            log.warning("an audit entry is not stored: %s", self._waiting.popleft())
 
     def __len__(self) -> int:
         return len(self._waiting)

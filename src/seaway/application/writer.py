@@ -13,12 +13,13 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.histogram import Timing
 from seaway.application.ports.store import Store
-from seaway.application.records import Event
+from seaway.application.records import AuditEntry, Event
 from seaway.domain.errors import ConflictError, SupersededError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,40 @@ MAX_WAITING = 20_000
 Listener = Callable[[Sequence[Change]], None]
 ReloadRequest = Callable[[], None]
 _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Outcome]"] | Future[list[Outcome]]
+
+
+class RequestEntry:
+    """Audit entry of a request, stored in one transaction with the first change of the request.
+
+    Parameters
+    ----------
+    make
+        Returns the entry for a change.
+
+    Attributes
+    ----------
+    stored
+        The stored entry; None until a change is stored.
+    """
+
+    def __init__(self, make: Callable[[Change], AuditEntry]) -> None:
+        self._make = make
+        self.stored: AuditEntry | None = None
+
+    def commit(self, changes: Sequence[Change], commit: Callable[[Sequence[Change]], list[Outcome]]) -> list[Outcome]:
+        """Store changes, with the entry if it is not stored yet."""
+        if self.stored is not None:
+            return commit(changes)
+        entry = self._make(changes[0])
+        changes[0].insert.append(entry)
+        outcomes = commit(changes)
+        if outcomes[0] is Outcome.STORED:
+            self.stored = entry
+        return outcomes
+
+
+REQUEST_ENTRY: ContextVar[RequestEntry | None] = ContextVar("request_entry", default=None)
+"""Audit entry of the current request; None outside of requests that change something."""
 
 
 class Writer:
@@ -116,7 +151,7 @@ class Writer:
             return sum(len(changes) for changes, _ in self._waiting)
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Store changes and wait for the result.
+        """Store changes and wait for the result. In a request, the first ones include its audit entry.
 
         Raises
         ------
@@ -125,6 +160,10 @@ class Writer:
         """
         if not changes:
             return []
+        entry = REQUEST_ENTRY.get()
+        return entry.commit(changes, self._commit) if entry else self._commit(changes)
+
+    def _commit(self, changes: Sequence[Change]) -> list[Outcome]:
         if self._thread is None:
             return self._store_group(changes)
         answer: Future[list[Outcome]] = Future()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -12,8 +13,12 @@ from seaway.api.http import pipeline
 from seaway.api.http.meter import STREAMS
 from seaway.application import audit
 from seaway.application.access import RANKS
+from seaway.application.changes import Change, Outcome
 from seaway.application.login_limit import MAX_FAILURES, WINDOW_S
-from seaway.application.records import Role
+from seaway.application.operations import Operations, Precondition
+from seaway.application.records import AuditEntry, Role
+from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.tenancy import Pool
 from seaway.learning.policies.file import LARGEST_FILE
 from tests.fakes.records import audit_entry
 from tests.unit.api.rig import JOB, Rig
@@ -193,6 +198,7 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         await no_one.post("/api/v1/tokens", json={})
     async with rig.client("admin") as client:
         await client.get("/api/v1/jobs")
+        await rig.app.state.pipeline.audit.store()
         await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
         entries = (await client.get("/api/v1/audit")).json()["entries"]
         assert [(each["actor"], each["verb"], each["status"]) for each in entries[::-1]] == [
@@ -264,6 +270,73 @@ async def test_a_job_is_stored_together_with_a_user_who_submitted_it(rig: Rig) -
     entries = [(entry.status, entry.target) for entry in rig.store.audit(0, 100)[::-1]]
     path = f"/api/v1/jobs/{sent[0].json()['id']}"
     assert entries == [(201, targets[0]), (201, path), (200, path), (503, "/api/v1/jobs")]
+
+
+def refuse_entries_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the database fail for audit entries without a change."""
+    commit = rig.store.commit
+
+    def refuse(changes: Sequence[Change]) -> list[Outcome]:
+        alone = [change for change in changes if not (change.update or change.put or change.delete)]
+        if any(all(isinstance(record, AuditEntry) for record in change.insert) for change in alone):
+            raise UnavailableError("the database does not answer")
+        return commit(changes)
+
+    monkeypatch.setattr(rig.store, "commit", refuse)
+
+
+async def test_a_change_is_stored_together_with_its_audit_entry(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the database fails right after a change, the audit log has the change, once and with its result."""
+    job = await rig.submit()
+    refuse_entries_alone(rig, monkeypatch)
+    async with rig.client("admin") as client:
+        created = (await client.post("/api/v1/tokens", json={"name": "new", "role": "operator"})).json()["id"]
+        revoked = await client.delete(f"/api/v1/tokens/{created}")
+        assert revoked.status_code == 200, revoked.text
+        await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
+        await client.put("/api/v1/tenants/t", json={})
+        await client.delete("/api/v1/tenants/t")
+        await client.post(f"/api/v1/jobs/{job['id']}/suspend")
+        await client.delete(f"/api/v1/jobs/{job['id']}")
+    expected = [
+        ("POST create_token", f"/api/v1/tokens/{created}", 201),
+        ("DELETE revoke_token", f"/api/v1/tokens/{created}", 200),
+        ("PUT put_pool", "/api/v1/pools/east", 200),
+        ("PUT put_tenant", "/api/v1/tenants/t", 200),
+        ("DELETE delete_tenant", "/api/v1/tenants/t", 204),
+        ("POST suspend_job", f"/api/v1/jobs/{job['id']}/suspend", 200),
+        ("DELETE delete_job", f"/api/v1/jobs/{job['id']}", 204),
+    ]
+    entries = rig.store.audit(0, 100)[::-1][1:]
+    assert [(entry.verb, entry.target, entry.status) for entry in entries] == expected
+    assert {(entry.actor, entry.token_id) for entry in entries} == {("admin", rig.tokens["admin"].split("_")[1])}
+    assert len(rig.app.state.pipeline.audit) == 0
+
+
+async def test_a_change_that_is_not_stored_has_no_entry_of_success(rig: Rig) -> None:
+    """A failed transaction leaves the entry of its answer only."""
+    async with rig.client("admin") as client:
+        rig.store.database.available = False
+        answer = await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
+        rig.store.database.available = True
+    await rig.app.state.pipeline.audit.store()
+    assert answer.status_code == 503
+    assert [(entry.verb, entry.status) for entry in rig.store.audit(0, 100)] == [("PUT put_pool", 503)]
+
+
+async def test_a_failure_after_a_change_is_in_the_audit_log_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a request stores a change and then fails, the audit log has both results."""
+    put_pool = Operations.put_pool
+
+    def fail(self: Operations, pool: Pool, actor: str, meant: Precondition | None = None) -> Pool:
+        put_pool(self, pool, actor, meant)
+        raise ConflictError("too late")
+
+    monkeypatch.setattr(Operations, "put_pool", fail)
+    async with rig.client("admin") as client:
+        await client.put("/api/v1/pools/east", json={"clusters": ["a"]})
+    await rig.app.state.pipeline.audit.store()
+    assert [entry.status for entry in rig.store.audit(0, 100)[::-1]] == [200, 409]
 
 
 async def test_the_last_admins_token_is_revoked_by_force_only(rig: Rig) -> None:

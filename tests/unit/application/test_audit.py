@@ -54,3 +54,19 @@ def test_entries_that_find_no_room_are_counted(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(5):
         log.note(ENTRY)
     assert (len(log), log.dropped) == (2, 3)
+
+
+def test_entries_that_are_not_stored_are_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An entry without room, and one that still waits when the process ends, is in the log of the process."""
+    monkeypatch.setattr(audit, "MAX_WAITING", 1)
+    store, log = make()
+    log.note(replace(ENTRY, actor="waits"))
+    log.note(replace(ENTRY, actor="dropped"))
+    assert ["dropped" in each for each in caplog.messages] == [True]
+    store.fail_next()
+    asyncio.run(log.store())
+    log.close()
+    assert ["actor='waits'" in each for each in caplog.messages] == [False, False, True]
+    assert len(log) == 0

@@ -14,7 +14,9 @@ from fastapi import Request, Response
 from seaway.api.http.replies import answer
 from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
-from seaway.application.records import AuditEntry, Role
+from seaway.application.changes import Change
+from seaway.application.records import AuditEntry, PolicyRecord, Role, Token
+from seaway.application.writer import REQUEST_ENTRY, RequestEntry
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import UnavailableError
 
@@ -239,10 +241,23 @@ class RequestPipeline:
         self._storing: asyncio.Task[None] | None = None
         self._minute: asyncio.Task[None] | None = None
 
-    async def serve(self, request: Request, operation: str, role: Role, call: Call) -> Response:
-        """Handle a request of an operation that requires `role`."""
+    async def serve(
+        self, request: Request, operation: str, role: Role, call: Call, *, changed: int | None = None
+    ) -> Response:
+        """Handle a request of an operation that requires `role`.
+
+        Parameters
+        ----------
+        changed
+            Status of the response after a change. The audit entry is then stored together with the change, unless the
+            operation stores its own.
+        """
         who: Caller | None = None
         request.scope[OPERATION] = operation
+        entry = None
+        if changed is not None and request.scope["method"] in CHANGING:
+            entry = RequestEntry(lambda change: self._entry(request, request.scope[WHO], changed, _created(change)))
+        REQUEST_ENTRY.set(entry)
         try:
             who = request.scope[WHO] = await self._who(request)
             CALLER.set(who.key)
@@ -250,8 +265,9 @@ class RequestPipeline:
             reply = await call(request)
         except Exception as error:  # noqa: BLE001  # internal errors: details are in the log only
             reply = answer(error, request.scope["path"])
+        REQUEST_ENTRY.set(None)
         if request.scope["method"] in CHANGING:
-            await self._note(request, who, reply.status_code)
+            await self._note(request, who, reply.status_code, entry)
         return reply
 
     async def _who(self, request: Request) -> Caller:
@@ -263,8 +279,10 @@ class RequestPipeline:
         CALLER.set(address)
         return await self.threads.verify(access.verify, header, address)
 
-    async def _note(self, request: Request, who: Caller | None, status: int) -> None:
-        """Add an entry to the audit log. Successful changes wait until the entry is stored."""
+    async def _note(self, request: Request, who: Caller | None, status: int, stored: RequestEntry | None) -> None:
+        """Add an entry to the audit log, unless a change of the request stored it with this status."""
+        if stored and stored.stored and stored.stored.status == status:
+            return
         if status == 408 or request.scope.get(DRY_RUN) or request.scope.get(NOTED):
             return
         entry = self._entry(request, who, status, request.scope.get(MADE, ""))
@@ -307,6 +325,16 @@ class RequestPipeline:
         await asyncio.sleep(ANONYMOUS_S)
         self.audit.end_minute()
         await self.audit.store()
+
+
+def _created(change: Change) -> str:
+    """Return the ID of the object that a change creates, unless the path of the request names it."""
+    for record in (*change.insert, *change.put):
+        if isinstance(record, Token):
+            return record.id
+        if isinstance(record, PolicyRecord):
+            return record.name
+    return ""
 
 
 def header_of(request: Request, name: bytes) -> str | None:

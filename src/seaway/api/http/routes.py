@@ -77,6 +77,7 @@ class Received(APIRoute):
         call = super().get_route_handler()
         operation = self.operation_id or self.name
         role = Role((self.openapi_extra or {})[ROLE])
+        changed = max(int(status) for status in self.responses if int(status) < 300)
         known: set[str] = set()
         several: set[str] = set()
         for each in self.dependant.query_params:
@@ -100,7 +101,7 @@ class Received(APIRoute):
             return reply
 
         async def serve(request: Request) -> Response:
-            return await pipeline_of(request).serve(request, operation, role, strict)
+            return await pipeline_of(request).serve(request, operation, role, strict, changed=changed)
 
         return serve
 
