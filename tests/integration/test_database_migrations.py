@@ -168,7 +168,8 @@ def test_a_migration_that_is_killed_again_and_again_ends(
 ) -> None:
     """An empty database gets the same tables if every start is killed one statement later.
 
-    Before the next change of a table, changes of rows are not stored. A start that is killed there is killed later next.
+    Changes of rows are not stored before the next change of a table. Without progress, the next start is killed
+    later.
     """
     whole, url = new_database(), new_database()
     forks.run(Run(whole))
