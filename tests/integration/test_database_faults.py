@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -18,12 +20,16 @@ from sqlalchemy.exc import DBAPIError
 
 from seaway.adapters.sqlalchemy import check, open_store
 from seaway.adapters.sqlalchemy.engines import open_engines
+from seaway.application.access import Access
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.overload import DatabaseHealth
 from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.store import JobFilter, Retention, Store
-from seaway.application.records import JobRecord
-from seaway.domain.errors import UnavailableError
+from seaway.application.records import JobRecord, Role
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.tenancy import Tenant
+from seaway.testing.clocks import VirtualClock
 from tests.conformance.store_suite import store_all
 from tests.fakes import records as make
 from tests.fakes.records import NOW_NS
@@ -281,4 +287,78 @@ def test_conflicts_are_found_when_most_of_a_batch_is_new(tmp_path: Path, missing
     assert outcomes[250 : 250 + missing] == [Outcome.CONFLICT] * missing
     assert outcomes.count(Outcome.STORED) == 500
     require_whole(store, 500)
+    store.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
+def test_checks_of_two_leaders_do_not_both_pass(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If another process takes over between the check of a change and its transaction, the change is not stored.
+
+    So the last admin stays, names are unique, and no token belongs to a removed tenant.
+    """
+    url = f"sqlite:///{tmp_path}/s.db" if kind == "sqlite" else request.getfixturevalue("server").new_database()
+    old, new, clock = open_store(url), open_store(url), VirtualClock()
+    old.lead("old")
+    store_all(old, Change(put=[Tenant("t")]))
+    access = Access(old, Writer(old), clock)
+    admins = [access.create(name, Role.ADMIN, "", None, "me")[0].id for name in ("one", "two")]
+
+    def race(mine: Callable[[Access], object], other: Callable[[Access], object]) -> None:
+        old.lead("old")
+        writer = Writer(old)
+        mine_access, require = Access(old, writer, clock), writer.require
+
+        def late(change: Change) -> None:
+            new.lead("new")
+            other(Access(new, Writer(new), clock))
+            require(change)
+
+        monkeypatch.setattr(writer, "require", late)
+        with pytest.raises(UnavailableError, match="another process"):
+            mine(mine_access)
+
+    race(lambda each: each.revoke(admins[0]), lambda each: each.revoke(admins[1]))
+    race(
+        lambda each: each.create("x", Role.ADMIN, "", None, "a"),
+        lambda each: each.create("x", Role.ADMIN, "", None, "b"),
+    )
+    race(
+        lambda each: each.create("y", Role.USER, "t", None, "a"),
+        lambda _: store_all(new, Change(delete=[Tenant("t")])),
+    )
+    valid = [(token.name, token.created_by) for token in new.tokens() if token.revoked_ns is None]
+    assert sorted(valid) == [("one", "me"), ("x", "b")]
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
+def test_of_concurrent_changes_one_passes_its_check(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Of many threads that revoke the last two admins or create the same name, exactly one succeeds."""
+    url = f"sqlite:///{tmp_path}/s.db" if kind == "sqlite" else request.getfixturevalue("server").new_database()
+    store = open_store(url)
+    store.lead("me")
+    writer = Writer(store)
+    writer.start()
+    access = Access(store, writer, VirtualClock())
+    admins = [access.create(name, Role.ADMIN, "", None, "me")[0].id for name in ("one", "two")]
+    done = list[str]()
+
+    def attempt(what: str, call: Callable[[], object]) -> None:
+        with suppress(ConflictError):
+            call()
+            done.append(what)
+
+    calls: list[tuple[str, Callable[[], object]]] = [("revoked", partial(access.revoke, each)) for each in admins]
+    calls += [("created", partial(access.create, "x", Role.MONITOR, "", None, str(at))) for at in range(6)]
+    threads = [Thread(target=attempt, args=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.stop()
+    assert sorted(done) == ["created", "revoked"]
+    assert len([token for token in store.tokens() if token.revoked_ns is None]) == 2
     store.close()

@@ -29,10 +29,13 @@ EXECUTED = {
     1068,  # the primary key exists
     1091,  # the column, index or key to drop does not exist
     1146,  # the table to rename does not exist
-    1826,  # the foreign key exists
+    1826,  # the foreign key exists, in MySQL
     3822,  # the check constraint exists
 }
 """Error codes of a statement that was executed before."""
+
+CANNOT_CREATE = 1005
+"""Error code of MariaDB, also for a foreign key that exists. The message then has the error number 121."""
 
 CHANGES_TABLES = re.compile(r"\s*(alter|create|drop|rename|truncate)\b", re.IGNORECASE)
 
@@ -74,8 +77,7 @@ class ResumableImpl(MySQLImpl):
         try:
             return super()._exec(construct, *args, **kwargs)
         except DBAPIError as error:
-            changes_table = isinstance(construct, ExecutableDDLElement)
-            if self._in_doubt and changes_table and error.orig and error.orig.args[0] in EXECUTED:
+            if self._in_doubt and isinstance(construct, ExecutableDDLElement) and _was_executed(error):
                 return None
             raise
 
@@ -84,6 +86,12 @@ class ResumableImpl(MySQLImpl):
         assert self.connection is not None
         self.connection.execute(update(JOURNAL).values(statements=count))
         self._in_doubt = False
+
+
+def _was_executed(error: DBAPIError) -> bool:
+    """Report whether a change of a table failed because of an earlier execution."""
+    code, message = error.orig.args[:2] if error.orig else (0, "")
+    return code in EXECUTED or (code == CANNOT_CREATE and "errno: 121 " in message)
 
 
 def _require_kind(construct: Any) -> None:  # noqa: ANN401  # Alembic's own
