@@ -1,16 +1,18 @@
 # Seaway as an image, for the chart in deploy/helm or on its own; docs/deploy.md says how it is built and run.
 #
-#   docker build --tag seaway:0.1.0 .        (or podman build, or buildah build)
+#   script/release --dry-run --keep          (writes the wheel and the hashes of its dependencies to dist)
+#   docker build --build-arg BASE=python:3.11-slim@sha256:... --tag seaway:0.1.0 .        (or podman build, or buildah build)
 
-# Any image of Debian or Ubuntu with the module venv of Python 3.11 to 3.13 will do; 3.11 is what Seaway is tested on.
-ARG BASE=python:3.11-slim
+# Any image of Debian or Ubuntu with the module venv of Python 3.11 to 3.13 will do; 3.11 is what Seaway is tested on. It has no
+# default, because a tag can change. contributing/release.md says how to find the digest.
+ARG BASE
 
 FROM ${BASE} AS build
 WORKDIR /build
-COPY pyproject.toml constraints.txt README.md LICENSE ./
-COPY src src
+COPY dist dist
 RUN python3 -m venv /opt/seaway \
-    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt '.[gateway,mysql,policy,postgres]'
+    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r dist/requirements.txt \
+    && /opt/seaway/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index dist/seaway-*.whl
 COPY deploy/image/healthy.py /opt/seaway/
 # Compiled for every processor of the architecture, so that no server compiles at its start.
 ENV NUMBA_CPU_NAME=generic

@@ -22,6 +22,7 @@ import yaml
 
 from seaway.bootstrap.settings import ServerSettings
 from tests.fakes.kubernetes.certificates import Certificates
+from tools.release.supply import EXTRAS, REQUIREMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -66,12 +67,18 @@ def in_context(path: str) -> bool:
     return found
 
 
-def test_image_installs_package_with_pinned_database_clients() -> None:
-    """The image installs this package with the pinned clients of all databases, and copies all needed files."""
+def copied() -> list[str]:
+    """Return the files that the image copies from the build context."""
+    return [file for rest in arguments("COPY") if not rest.startswith("--from") for file in rest.split()[:-1]]
+
+
+def test_image_installs_package_with_hashes_of_dependencies() -> None:
+    """The image installs the wheel of the release, and only dependencies with the hashes that the release wrote."""
     (install,) = [rest for rest in arguments("RUN") if " install " in rest and "pip" in rest]
-    assert "-c constraints.txt" in install
-    (extras,) = re.findall(r"'\.\[([\w,]+)\]'", install)
-    assert set(extras.split(",")) == PROJECT["optional-dependencies"].keys() - {
+    dependencies, package = [part for part in install.split("&&") if "pip install" in part]
+    assert f"--require-hashes -r dist/{REQUIREMENTS}" in dependencies
+    assert "--no-deps --no-index dist/seaway-*.whl" in package
+    assert set(EXTRAS.split(",")) == PROJECT["optional-dependencies"].keys() - {
         "dev",
         "chart",
         "docs",
@@ -79,26 +86,21 @@ def test_image_installs_package_with_pinned_database_clients() -> None:
         "learn",
         "ray",
     }
-    copied = {file for rest in arguments("COPY") if not rest.startswith("--from") for file in rest.split()[:-1]}
-    assert {"pyproject.toml", "constraints.txt", PROJECT["readme"], *PROJECT["license-files"], "src"} <= copied
-    assert all((ROOT / file).exists() for file in copied)
+    assert set(copied()) == {"dist", "deploy/image/healthy.py"}
 
 
 def test_build_context_has_copied_files_only() -> None:
-    """Copied files are not ignored; history, environments and caches are."""
-    copied = [file for rest in arguments("COPY") if not rest.startswith("--from") for file in rest.split()[:-1]]
-    assert [file for file in copied if not in_context(file)] == []
-    assert in_context("src/seaway/cli/main.py")
-    for file in (".git/config", ".venv/bin/python", "tests/conftest.py", "src/seaway/__pycache__/x.pyc", "seaway.db"):
+    """Copied files are not ignored; sources, history, environments and caches are."""
+    assert [file for file in copied() if not in_context(file)] == []
+    assert in_context(f"dist/{REQUIREMENTS}")
+    for file in (".git/config", ".venv/bin/python", "tests/conftest.py", "src/seaway/cli/main.py", "seaway.db"):
         assert not in_context(file)
 
 
-def test_base_image_is_configurable_with_oldest_python() -> None:
-    """Both stages accept another base image, name no registry, and have the Python version of the pins."""
+def test_base_image_has_no_default() -> None:
+    """Both stages use the base image of the build argument, which a release gives with a digest."""
     assert {rest.removesuffix(" AS build") for rest in arguments("FROM")} == {"${BASE}"}
-    (base,) = arguments("ARG")
-    oldest = PROJECT["requires-python"].removeprefix(">=")
-    assert base == f"BASE=python:{oldest}-slim"
+    assert arguments("ARG") == ["BASE"]
 
 
 def test_image_runs_as_non_root_user_of_chart() -> None:

@@ -11,15 +11,16 @@ from tempfile import TemporaryDirectory
 
 from tools.release.archives import build, content_problems
 from tools.release.readiness import problems, version_of
+from tools.release.supply import REQUIREMENTS, audit, image_problems, install_tools, write_requirements, write_sbom
 from tools.release.trial import TrialError, install, try_out
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def release(*, dry_run: bool) -> int:
+def release(*, dry_run: bool, keep: bool = False, base: str = "") -> int:
     """Build, check and try a release; return the exit status."""
     version = version_of(ROOT)
-    unready = problems(ROOT)
+    unready = problems(ROOT) + image_problems(base)
     for each in unready:
         print(f"{'warning' if dry_run else 'error'}: {each}", file=sys.stderr)
     if unready and not dry_run:
@@ -39,25 +40,49 @@ def release(*, dry_run: bool) -> int:
         except TrialError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+        requirements, sbom = folder / REQUIREMENTS, folder / f"seaway-{version}.cdx.json"
+        vulnerable = _check_dependencies(folder, wheel, requirements, sbom)
+        if vulnerable and not dry_run:
+            return 1
+        if keep or not dry_run:
+            _keep(source, wheel, requirements, sbom)
         if dry_run:
             print(f"seaway {version} can be released" + (", once the warnings are fixed" if unready else ""))
             return 0
-        _keep(version, source, wheel)
+        _print_next(version, base, source, wheel)
     return 0
 
 
-def _keep(version: str, source: Path, wheel: Path) -> None:
-    """Move the archives to `dist`, and print what remains to be done."""
+def _check_dependencies(folder: Path, wheel: Path, requirements: Path, sbom: Path) -> bool:
+    """Write the hashes and the SBOM of all dependencies; report whether one has a known vulnerability."""
+    print("Writing hashes and an SBOM of the dependencies, and searching for vulnerabilities ...")
+    write_requirements(wheel, ROOT / "constraints.txt", requirements)
+    tools = install_tools(ROOT, folder / "tools")
+    write_sbom(tools, requirements, sbom)
+    vulnerable, skipped = audit(tools, requirements)
+    for each in vulnerable:
+        print(f"error: {each}", file=sys.stderr)
+    if skipped:
+        print(f"SKIPPED: vulnerabilities were not searched completely: {skipped}", file=sys.stderr)
+    return bool(vulnerable)
+
+
+def _keep(*files: Path) -> None:
+    """Move files to `dist`."""
     dist = ROOT / "dist"
     dist.mkdir(exist_ok=True)
-    for each in (source, wheel):
+    for each in files:
         shutil.move(each, dist / each.name)
+
+
+def _print_next(version: str, base: str, source: Path, wheel: Path) -> None:
     print(f"""
 dist/{source.name} and dist/{wheel.name} are ready. Next:
 
   git tag -a v{version} -m 'Seaway {version}'
   git push origin v{version}
   twine upload dist/{source.name} dist/{wheel.name}
+  docker build --build-arg BASE={base} --tag example/seaway:{version} .
 
 contributing/release.md lists the remaining steps.""")
 
@@ -72,7 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--dry-run", action="store_true", help="do everything, keep nothing; what would be refused is a warning"
     )
-    return release(dry_run=parser.parse_args(arguments).dry_run)
+    parser.add_argument("--keep", action="store_true", help="with --dry-run: leave the files in dist/, for an image")
+    parser.add_argument("--base", default="", metavar="NAME@sha256:DIGEST", help="base image of the release's image")
+    given = parser.parse_args(arguments)
+    return release(dry_run=given.dry_run, keep=given.keep, base=given.base)
 
 
 if __name__ == "__main__":

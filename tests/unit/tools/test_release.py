@@ -10,6 +10,7 @@ import pytest
 
 from tools.release.archives import build, content_problems, package_files, source_problems, wheel_problems
 from tools.release.readiness import changelog_problems, problems
+from tools.release.supply import SupplyError, image_problems, read_audit, requirement_lines
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = {"seaway/__init__.py", "seaway/cli/main.py"}
@@ -110,3 +111,44 @@ def test_the_archives_of_this_repository_are_right(tmp_path: Path) -> None:
     """Both are built, the wheel from the source archive, and hold what they should."""
     assert len(package_files(ROOT)) > 400
     assert content_problems(ROOT, *build(ROOT, tmp_path / "dist")) == []
+
+
+def installed(name: str, **hashes: str) -> dict[str, object]:
+    """Return an entry of pip's installation report."""
+    return {
+        "metadata": {"name": name, "version": "1.0"},
+        "download_info": {"archive_info": {"hashes": hashes}},
+    }
+
+
+def test_dependencies_are_written_with_hashes() -> None:
+    """Each dependency of the package has its version and hash, and one without a hash stops the release."""
+    report = {"install": [installed("seaway"), installed("PyYAML", sha256="aa"), installed("attrs", sha256="bb")]}
+    assert requirement_lines(report) == ["attrs==1.0 --hash=sha256:bb", "pyyaml==1.0 --hash=sha256:aa"]
+    with pytest.raises(SupplyError, match="has no hash"):
+        requirement_lines({"install": [installed("attrs")]})
+
+
+def test_vulnerabilities_and_missing_data_are_reported() -> None:
+    """A dependency without data is not reported as free of vulnerabilities."""
+    known = {"name": "attrs", "version": "1.0", "vulns": [{"id": "PYSEC-1"}]}
+    safe = {"name": "rich", "version": "2.0", "vulns": []}
+    assert read_audit([known, safe]) == (["attrs 1.0 has PYSEC-1: upgrade it"], "")
+    assert read_audit([safe, {"name": "six", "skip_reason": "not found"}]) == (
+        [],
+        "no data for 1 of 2 dependencies, such as six",
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        ("", "no base image"),
+        ("python:3.11-slim", "has no digest"),
+        ("python@sha256:abc", "has no digest"),
+        (f"python:3.11-slim@sha256:{'a' * 64}", ""),
+    ],
+)
+def test_base_image_has_a_digest(base: str, says: str) -> None:
+    """A tag can name another image tomorrow, so a release needs the digest."""
+    assert [says in each for each in image_problems(base)] == [True] * bool(says)
