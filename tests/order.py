@@ -15,6 +15,7 @@ from pathlib import Path
 
 LONGEST = (
     "integration/test_api_fuzz.py",
+    "integration/test_database_migrations.py",
     "integration/test_published_openb.py",
     "integration/test_cluster_faults.py",
     "integration/test_kill.py",
