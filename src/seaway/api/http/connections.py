@@ -11,7 +11,6 @@ import errno
 import logging
 import resource
 import socket
-import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from seaway.api.http.replies import problem
+from seaway.api.http.web_sockets import STALLED_S, IncompleteMessages, WebSocketProtocol, reset
 from seaway.application.login_limit import site
 
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ MAX_PER_ADDRESS = 1024
 
 HEAD_S = 15.0
 """Maximum time to receive a request head, seconds: from the connection on, or from the first byte of later requests."""
-
-STALLED_S = 30.0
-"""Time after which a client that reads nothing, or too slowly, is disconnected, seconds."""
 
 LINGER_S = 10.0
 """Maximum time to deliver the rest of a response after the connection is closed, seconds."""
@@ -75,6 +71,8 @@ REASONS = (
     "head_timeout",
     "unread_body",
     "stalled_reader",
+    "incomplete_message",
+    "fragments",
 )
 """Reasons to close a connection."""
 
@@ -123,6 +121,8 @@ class Connections:
     ----------
     closed
         Number of connections closed by the server before their time, by reason.
+    incomplete
+        Incomplete messages of web sockets.
     """
 
     def __init__(
@@ -136,6 +136,7 @@ class Connections:
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
         self._count = 0
         self.closed: Counter[str] = Counter()
+        self.incomplete = IncompleteMessages()
 
     def __len__(self) -> int:
         return self._count
@@ -384,18 +385,23 @@ class HttpProtocol(HttpToolsProtocol):
         """Disconnect a slow client."""
         if not self.transport.is_closing():
             self._connections.closed[reason] += 1
-        _reset(self.transport)
+        reset(self.transport)
 
     def _linger(self) -> None:
         """Limit the time to deliver what is left to write."""
         if self._write_timer is None and self._connection.client is not None:
-            self._write_timer = self.loop.call_later(LINGER_S, _reset, self.transport)
+            self._write_timer = self.loop.call_later(LINGER_S, reset, self.transport)
 
     def _upgrade(self) -> None:
         self._upgraded = True
         self._cancel_timers()
         self._connections.work(self._connection)
-        self.ws_protocol_class = partial(WebSocketProtocol, self._connections, self._connection)  # type: ignore[assignment]
+        self.ws_protocol_class = partial(  # type: ignore[assignment]
+            WebSocketProtocol,
+            self._connections.incomplete,
+            self._connections.closed,
+            partial(self._connections.close, self._connection),
+        )
         self.handle_websocket_upgrade()
 
     def _cancel_head_timer(self) -> None:
@@ -408,45 +414,6 @@ class HttpProtocol(HttpToolsProtocol):
         if self._write_timer:
             self._write_timer.cancel()
             self._write_timer = None
-
-
-class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Web-socket protocol that disconnects clients that read too slowly.
-
-    Parameters
-    ----------
-    connections, connection
-        The table of connections, and the entry of this one.
-    """
-
-    def __init__(self, connections: Connections, connection: Connection, **given: Any) -> None:  # noqa: ANN401  # uvicorn's
-        super().__init__(**given)
-        self._connections, self._connection = connections, connection
-        self._write_timer: asyncio.TimerHandle | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection from the table."""
-        if self._write_timer:
-            self._write_timer.cancel()
-        self._connections.close(self._connection)
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """Give the client time to read."""
-        super().pause_writing()
-        if self._write_timer is None:
-            self._write_timer = self.loop.call_later(STALLED_S, self._end)
-
-    def resume_writing(self) -> None:
-        """Continue to write."""
-        super().resume_writing()
-        if self._write_timer:
-            self._write_timer.cancel()
-            self._write_timer = None
-
-    def _end(self) -> None:
-        self._connections.closed["stalled_reader"] += 1
-        _reset(self.transport)
 
 
 class BoundedServer(uvicorn.Server):
@@ -544,13 +511,6 @@ class _Listener:
             app_state=server.lifespan.state,
         )
         await self._loop.connect_accepted_socket(made, client, ssl=tls, ssl_handshake_timeout=HEAD_S if tls else None)
-
-
-def _reset(transport: asyncio.Transport) -> None:
-    """Close a connection without delivering what the kernel still has to send."""
-    if plain := transport.get_extra_info("socket"):
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
 
 
 def raise_file_limit(wanted: int) -> int:
