@@ -114,12 +114,14 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.cluster import ClusterOptions
     from seaway.adapters.kubernetes.collect.changes import Limits
+    from seaway.adapters.kubernetes.connection.credentials import load_library
     from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
     from seaway.adapters.kubernetes.usage.measured import read_exporters
     from seaway.adapters.kubernetes.usage.scraping import Scraping
 
+    load_library()
     own = Path(settings.templates_dir) if settings.templates_dir else None
     offer = TemplateCatalog(
         own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -89,6 +91,26 @@ def test_where_a_cluster_was_ever_joined_nothing_is_simulated(tmp_path: Path) ->
     assert kind_of(ClusterSettings(fleet="fleet.yaml"), tmp_path) is Kind.SIMULATED
     assert kind_of(ClusterSettings(simulated_url="http://localhost:1"), tmp_path) is Kind.SIMULATED
     assert kind_of(ClusterSettings(kubeconfig_dir="elsewhere"), tmp_path) is Kind.SET
+
+
+IMPORTED = """
+import sys
+from pathlib import Path
+from seaway.application.clusters import ClusterNames
+from seaway.application.ports.clock import SystemClock
+from seaway.bootstrap.clusters import make_clusters
+from seaway.bootstrap.settings import ClusterSettings
+settings = ClusterSettings(kubeconfig_dir=sys.argv[1])
+made = make_clusters(settings, SystemClock(), Path(sys.argv[1]), ClusterNames())
+print("kubernetes" in sys.modules)
+made.close()
+"""
+
+
+def test_client_library_is_imported_before_threads_of_clusters_start(tmp_path: Path) -> None:
+    """Concurrent imports of the library and of the pages can fail, and a cluster would then never be identified."""
+    ended = subprocess.run([sys.executable, "-c", IMPORTED, tmp_path], capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\n"
 
 
 def test_without_an_issuer_there_are_no_bearers() -> None:

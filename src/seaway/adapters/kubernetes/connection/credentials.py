@@ -174,6 +174,15 @@ class _NoCredentialsError(Exception):
     """Failure of an exec plugin to return credentials."""
 
 
+def load_library() -> Any:  # noqa: ANN401  # it has no types
+    """Import the client library. That takes a second, and simulated clusters do not need it.
+
+    Call it before other threads import: the library and the web pages import the same packages, and concurrent imports
+    of packages that import each other can fail.
+    """
+    return import_module("kubernetes")
+
+
 class Credentials:
     """Credentials of a kubeconfig context.
 
@@ -204,7 +213,7 @@ class Credentials:
         RejectedError
             When the kubeconfig is invalid or has no valid credentials.
         """
-        library: Any = import_module("kubernetes")  # the import takes a second, and simulated clusters do not need it
+        library = load_library()
         found, own_proxy, ends = library.client.Configuration(), False, None
         with self._reading, _captured_warnings() as said, ExitStack() as opened:
             try:
