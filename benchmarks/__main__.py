@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 
@@ -22,9 +23,12 @@ from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
-from benchmarks.record import Result, SkippedError, circumstances
+from benchmarks.record import Result, RunOptions, SkippedError, circumstances
 from benchmarks.scrape import scrape
 from benchmarks.show import show
+from benchmarks.siege.attackers import ATTACKS
+from benchmarks.siege.cases import siege
+from benchmarks.soak.cases import soak
 from benchmarks.web.cases import web
 
 CASES: dict[str, Callable[[int], Result]] = {
@@ -50,19 +54,22 @@ CASES: dict[str, Callable[[int], Result]] = {
     "web": web,
 }
 
+TIMED: dict[str, tuple[Callable[[int, RunOptions], Result], float]] = {"siege": (siege, 2), "soak": (soak, 5)}
+"""Cases that run for a given time, with their default minutes."""
+
 
 def main() -> int:
     """Run the requested cases, by default all; return the exit code: 1 if a bound was missed."""
     options = _options()
-    unknown = [case for case in options.cases if case not in CASES]
+    unknown = [case for case in options.cases if case not in {**CASES, **TIMED}]
     if unknown:
-        print(f"error: unknown case {unknown[0]!r}; available: {', '.join(CASES)}", file=sys.stderr)
+        print(f"error: unknown case {unknown[0]!r}; available: {', '.join([*CASES, *TIMED])}", file=sys.stderr)
         return 2
     where = circumstances(options.seed)
     results = []
     for case in options.cases or CASES:
         try:
-            results.append(CASES[case](options.seed))
+            results.append(_run(case, options))
         except SkippedError as why:
             print(f"{case} skipped: {why}", file=sys.stderr)
             continue
@@ -78,18 +85,35 @@ def main() -> int:
     return 0 if results and not missed else 1
 
 
+def _run(case: str, options: argparse.Namespace) -> Result:
+    if case not in TIMED:
+        return CASES[case](options.seed)
+    run, minutes = TIMED[case]
+    return run(options.seed, RunOptions(options.minutes or minutes, tuple(options.attack), options.plot))
+
+
 def _options() -> argparse.Namespace:
-    cases = "\n".join(
-        f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in CASES.items()
-    )
+    runs = {**CASES, **{name: run for name, (run, _) in TIMED.items()}}
+    cases = "\n".join(f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in runs.items())
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=f"Measure Seaway.\n\ncases:\n{cases}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="which cases to run; all without one")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help=f"which cases to run; without one, all but {' and '.join(TIMED)}"
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to print figures")
     parser.add_argument("--seed", type=int, default=0, help="seed of random choices (default 0)")
+    parser.add_argument("--minutes", type=float, help="duration of siege (default 2) or soak (default 5)")
+    parser.add_argument(
+        "--attack",
+        choices=[each.name for each in ATTACKS],
+        default=[],
+        action="append",
+        help="only this attack; repeatable",
+    )
+    parser.add_argument("--plot", type=Path, help="file for a picture of the curves of soak")
     return parser.parse_args()
 
 

@@ -41,6 +41,25 @@ class Result:
     missed: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of cases that run for a given time.
+
+    Attributes
+    ----------
+    minutes
+        Duration of the load.
+    attacks
+        Names of the kinds of attacks of a siege; empty for all.
+    plot
+        File for a picture of the curves of a soak; None for none.
+    """
+
+    minutes: float
+    attacks: tuple[str, ...] = ()
+    plot: Path | None = None
+
+
 class SkippedError(Exception):
     """A case cannot run here; names the reason."""
 

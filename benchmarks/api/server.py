@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -88,7 +88,15 @@ def cpu_s(process: int) -> float:
 
 
 @contextmanager
-def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Iterator[Served]:
+def served(
+    folder: Path,
+    *,
+    start_delay_s: float = 0.05,
+    fleet: str = "",
+    clusters_url: str = "",
+    program: str = "seaway",
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Served]:
     """Run a server on the data in `folder`, which may contain a database.
 
     Parameters
@@ -97,6 +105,12 @@ def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Ite
         Time that simulated clusters take to start a job.
     fleet
         Text of a fleet file, or ``demo``; empty for 10,000 GPUs.
+    clusters_url
+        URL of simulated clusters in another process; empty for those of the fleet.
+    program
+        Module that runs `seaway`.
+    settings
+        Settings as environment variables, in addition.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "fleet.yaml"
@@ -104,11 +118,11 @@ def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Ite
         CLUSTER.format(number=number, model=MODELS[number % 2][0], memory=MODELS[number % 2][1]) for number in range(10)
     )
     file.write_text(fleet or FLEET.format(clusters=clusters), encoding="utf-8")
-    environment = os.environ | {"SEAWAY_CLUSTERS_START_DELAY_S": str(start_delay_s)}
+    environment = os.environ | {"SEAWAY_CLUSTERS_START_DELAY_S": str(start_delay_s)} | dict(settings or {})
     command = [
         sys.executable,
         "-m",
-        "seaway",
+        program,
         "up",
         "--data",
         str(folder),
@@ -116,6 +130,7 @@ def served(folder: Path, *, start_delay_s: float = 0.05, fleet: str = "") -> Ite
         "0",
         "--fleet",
         fleet if fleet == DEMO else str(file),
+        *(("--simulated", clusters_url) if clusters_url else ()),
     ]
     begin = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)

@@ -128,7 +128,7 @@ def kill_over_and_over(
     database = f"sqlite:///{folder / 'seaway.db'}"
     port = free_port()
     memory = Memory()
-    with _clusters(folder / "clusters") as clusters:
+    with simulated_clusters(folder / "clusters") as clusters:
         nursery = Nursery(folder, database, clusters, port)
         users = [User(f"http://127.0.0.1:{port}", seed * USERS + n, memory, pause_s) for n in range(USERS)]
         for user in users:
@@ -247,7 +247,8 @@ def _await_end(url: str) -> list[str]:
 
 
 @contextmanager
-def _clusters(folder: Path) -> Iterator[str]:
+def simulated_clusters(folder: Path) -> Iterator[str]:
+    """Run the demo's clusters in a separate process; yield their URL."""
     process = _python("benchmarks.kill.clusters", str(folder))
     assert process.stdout
     try:

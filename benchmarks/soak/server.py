@@ -1,0 +1,34 @@
+"""``seaway up`` with a retention of minutes instead of days: ``python -m benchmarks.soak.server up ...``.
+
+The settings have days and hours. In a compressed run, the database could not level off with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from seaway.application.maintenance import Duty
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Retention, Store
+from seaway.bootstrap.settings import DatabaseSettings
+from seaway.cli.main import main
+from seaway.cli.serving import server
+
+RETENTION_S = 60
+PRUNE_S = 10
+NS_PER_S = 1_000_000_000
+
+
+def short_duties(
+    settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
+) -> list[Duty]:
+    """Return the removal of old rows, and no backups."""
+    del settings, folder, backup
+    keep = Retention(*[RETENTION_S * NS_PER_S] * 4)
+    return [Duty("prune", PRUNE_S, lambda: store.prune(keep, clock.now_ns()))]
+
+
+if __name__ == "__main__":
+    vars(server)["duties"] = short_duties
+    main()
