@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,9 +17,11 @@ from tools.docs.settings import PLACE, descriptions
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "contributing").rglob("*.md")])
+SOURCES = ("src", "tests", "benchmarks", "tools", "lab", "dashboards", "examples")
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 INSTANCE = re.compile(r"(?:--instances |Path\(\")(benchmarks[^\s\")]*)")
+MODULE = re.compile(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
@@ -28,6 +31,20 @@ def test_links_point_to_existing_files(page: Path) -> None:
     links = [unquote(link.partition("#")[0]) for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))]
     targets = [link for link in links if link and not re.match(r"[a-z]+:", link)]
     assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_modules_exist(page: Path) -> None:
+    """Each module that a page names, such as `control/loop.py`, exists."""
+    missing = [name for name in MODULE.findall(page.read_text(encoding="utf-8")) if name not in _modules()]
+    assert missing == []
+
+
+@cache
+def _modules() -> frozenset[str]:
+    """Return the names of all modules, with each number of folders before them."""
+    parts = [path.relative_to(ROOT).parts for top in SOURCES for path in (ROOT / top).rglob("*.py")]
+    return frozenset("/".join(each[first:]) for each in parts for first in range(len(each)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

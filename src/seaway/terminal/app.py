@@ -19,11 +19,10 @@ from seaway.client.call import Call
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.errors import SeawayError
-from seaway.terminal.dialogs import Ask, Help
 from seaway.terminal.listing import Listing
 from seaway.terminal.panes import FleetPane, JobsPane, LinksPane, Pane, QueuePane
 from seaway.terminal.refresh import AGAIN_S, PERIOD_S, Contact, Due, View
-from seaway.terminal.screens import OVER, JobScreen, NodeScreen
+from seaway.terminal.screens import OVER, Ask, Help, JobScreen, NodeScreen
 from seaway.terminal.summary import Head, StatusLine, Summary
 from seaway.terminal.tree import DEVICE, NODE
 from seaway.terminal.words import Body, line, place

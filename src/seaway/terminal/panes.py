@@ -295,7 +295,7 @@ class JobsPane(Pane):
         self.say(
             of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
-            f"by {self._sort}, o sorts otherwise",
+            f"by {self._sort}, o changes the order",
             search_hint(count, total) if count == MAX_JOBS else "",
         )
 

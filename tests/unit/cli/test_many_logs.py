@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from seaway import AsyncClient, Client
-from seaway.cli.jobs import many_logs
-from seaway.cli.jobs.many_logs import Printer, Source, Wanted, choose, follow_all, read_all
+from seaway.cli.jobs import logs as many_logs
+from seaway.cli.jobs.logs import Printer, Source, Wanted, choose, follow_all, read_all
 from seaway.domain.errors import RejectedError
 from tests.unit.client.requesting import JOB, SERVER, TOKEN, Handler, problem
 

@@ -10,6 +10,7 @@ from seaway.api.http.replies import STATUSES, answer
 from seaway.application.login_limit import TooManyFailuresError
 from seaway.application.network.reports import TooManyReportsError
 from seaway.client.call import decoded, part
+from seaway.client.connection import error_of
 from seaway.client.errors import (
     AnswerError,
     ConflictError,
@@ -22,7 +23,6 @@ from seaway.client.errors import (
     UnavailableError,
     UnknownError,
 )
-from seaway.client.problems import error_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.requesting import JOB, TOKEN, Awaiting, Stub, Waiting, problem

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -16,6 +17,7 @@ from seaway.adapters.kubernetes.collect.owned import (
     PASSIVE_KINDS,
     SELECTOR,
     AttemptKey,
+    ObjectKey,
     OwnedSink,
     OwnerIndex,
     kinds_of,
@@ -29,13 +31,113 @@ from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
-from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer
+from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.templates.registry import KindName
-from seaway.domain.errors import UnavailableError
+from seaway.adapters.kubernetes.templates.context import TemplateOptions
+from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
+from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.registry import KindName, Templates, render
+from seaway.application.ports.backend import Answer, Command, Removal
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
+
+NAME = "Karmada"
+
+BIND_TIMEOUT_S = 10.0
+"""Maximum time for Karmada to create a binding, in seconds."""
+
+
+class KarmadaDeployer(Deployer):
+    """Executor of commands for one member, through Karmada.
+
+    Parameters
+    ----------
+    objects
+        Objects of Karmada's control plane.
+    bindings
+        Karmada's bindings.
+    owned
+        Index of the objects of each attempt.
+    health
+        Health of the control plane's sources.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        bindings: Bindings,
+        owned: OwnerIndex,
+        health: Health,
+        options: TemplateOptions,
+        templates: Templates,
+    ) -> None:
+        super().__init__(objects, options, templates)
+        self._bindings = bindings
+        self._owned = owned
+        self._health = health
+
+    def manifests(self, deployment: Deployment) -> list[Manifest]:
+        """Return the objects of a deployment in Karmada; raise `RejectedError` if it cannot be rendered."""
+        return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
+
+    async def create(self, deployment: Deployment) -> Sequence[str]:
+        """Write policies, then the objects that they select in order; return the bindings that Karmada must create."""
+        key = key_of(deployment)
+        manifests = self.manifests(deployment)
+        await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
+        selected = [each for each in manifests if each.body["apiVersion"] != POLICY_API]
+        await self.write_in_order(key, selected)
+        return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
+
+    async def carry_out(self, command: Command) -> Answer:
+        """Execute a command; raise the errors of `Deployer.carry_out`.
+
+        If only Karmada refuses a valid deployment, mark the refusal as Karmada's, because it concerns all members.
+        """
+        answer = await super().carry_out(command)
+        return replace(answer, by=NAME) if answer.refused and self._can_render(command) else answer
+
+    def _can_render(self, command: Command) -> bool:
+        """Report whether a command can be rendered for its member."""
+        try:
+            return isinstance(command, Deployment) and bool(self.manifests(command))
+        except RejectedError:
+            return False
+
+    def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
+        """Return the attempt's objects in Karmada's control plane."""
+        return self._owned.of(key)
+
+    def unlistable(self) -> Collection[str]:
+        """Return the kinds that cannot be listed in Karmada's control plane."""
+        return self._health.unavailable()
+
+    async def wait_for(self, awaited: Sequence[str]) -> None:
+        """Wait until the bindings exist and have their cluster."""
+        await self._bindings.bound(awaited, BIND_TIMEOUT_S)
+
+    async def remove(self, removal: Removal) -> None:
+        """Delete workloads, then their policies.
+
+        If only a policy were deleted, its objects would remain in the members.
+
+        Raises
+        ------
+        UnavailableError
+            When Karmada is not listed yet, as shortly after a start. The objects are then unknown.
+        """
+        if not self._health.complete:
+            why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
+            raise UnavailableError(f"Karmada: {why}")
+        key = key_of(removal)
+        places = self._owned.of(key) | self._written.locations(key)
+        policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}
+        await self._objects.delete(places - policies)
+        await self._objects.delete(policies)
+
 
 LEFTOVER_INTERVAL_S = 30.0
 """Interval between two searches for leftovers, in seconds."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from seaway.cli.arguments import Job
-from seaway.cli.output import Output, OutputOption
+from seaway.cli.errors import OK, code_of, note, print_error
+from seaway.cli.output import Output, OutputOption, console
+from seaway.cli.remote import Body
+from seaway.client.aio import AsyncClient
+from seaway.client.sync import Client
+from seaway.domain.errors import RejectedError, SeawayError
 
 PAGE = 1_000
 """Number of objects in a page of manifests."""
@@ -41,9 +49,6 @@ def logs(
       [cyan]seaway logs -f train --replica 3 --container main[/cyan]
       [cyan]seaway logs -f train --all[/cyan]
     """
-    import asyncio
-
-    from seaway.cli.jobs.many_logs import Printer, Wanted, choose, follow_all, read_all
     from seaway.cli.remote import connect, connect_to_follow, retry_longer
 
     wanted = Wanted.of(replica or (), every=every, container=container, every_container=every_container)
@@ -85,3 +90,170 @@ def manifest(context: typer.Context, job: Job, output: OutputOption = Output.TAB
         typer.echo(as_json(objects))
     else:
         typer.echo("---\n".join(as_yaml(each) for each in objects), nl=False)
+
+
+MAX_FOLLOWED = 16
+"""Maximum number of followed logs. A server follows at most 24 logs of a cluster for all users."""
+
+
+COLOURS = ("cyan", "green", "yellow", "blue", "magenta")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Log of a replica's container. An empty name means the first container."""
+
+    replica: int
+    container: str = ""
+
+    @property
+    def label(self) -> str:
+        """Prefix of its lines: ``[3]``, or ``[3/main]`` with a container."""
+        return f"[{self.replica}/{self.container}]" if self.container else f"[{self.replica}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Requested logs.
+
+    Attributes
+    ----------
+    replicas
+        Indexes of the replicas; empty for all.
+    containers
+        Names of the containers, where an empty name is the first container; empty for all.
+    """
+
+    replicas: tuple[int, ...]
+    containers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, replicas: Sequence[int], *, every: bool, container: str, every_container: bool) -> Wanted:
+        """Parse options.
+
+        Raises
+        ------
+        RejectedError
+            When options exclude each other.
+        """
+        if every and replicas:
+            raise RejectedError("either all replicas or some", where="--all")
+        if every_container and container:
+            raise RejectedError("either all containers or one", where="--all-containers")
+        chosen = () if every else tuple(dict.fromkeys(replicas)) or (0,)
+        return cls(chosen, () if every_container else (container,))
+
+    def sources(self, replicas: int, containers: dict[int, list[str]]) -> list[Source]:
+        """Return the logs of a job with `replicas` replicas, for the known containers of each."""
+        return [
+            Source(replica, container)
+            for replica in self.replicas or range(replicas)
+            for container in self.containers or containers.get(replica) or [""]
+        ]
+
+
+def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[str, list[Source]]:
+    """Return a job's ID, or the given name if it is sufficient, and the requested logs.
+
+    Raises
+    ------
+    RejectedError
+        When there are too many logs to follow.
+    """
+    from seaway.client.calls import jobs as calls
+
+    if wanted.replicas and wanted.containers:
+        found = wanted.sources(0, {})
+    else:
+        body = client.body(calls.job(job))
+        job = str(body["id"])
+        found = wanted.sources(body["replicas"], {} if wanted.containers else _containers(client, body, wait=follow))
+    if follow and len(found) > MAX_FOLLOWED:
+        why = f"these are {len(found)} logs, and {MAX_FOLLOWED} are followed at a time: name some by --replica"
+        raise RejectedError(f"{why} and --container")
+    return job, found
+
+
+def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]]:
+    """Return the containers of each replica. They are known when the job runs."""
+    from seaway.client.calls.jobs import attempts
+
+    if wait and job["state"] != "running":
+        note("waiting for the job to run, to see its containers")
+        job = {**job, "attempt": client.wait(job["id"], "running").attempt}
+    workloads = client.body(attempts(job["id"], after=max(0, job["attempt"] - 1)))["workloads"]
+    return {
+        replica["replica"]: [container["name"] for container in replica["containers"]]
+        for copy in workloads
+        for replica in copy["replicas"]
+    }
+
+
+class Printer:
+    """Printer of lines from several logs, with labels, and of errors.
+
+    Parameters
+    ----------
+    labelled
+        True to label lines; None to label them only if there are several logs.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, labelled: bool | None) -> None:
+        labelled = len(sources) > 1 if labelled is None else labelled
+        out = console()
+        coloured = out.is_terminal and not out.no_color
+        self._color = True if coloured else None
+        self._labels = {
+            source: f"{typer.style(source.label, fg=COLOURS[at % len(COLOURS)]) if coloured else source.label} "
+            for at, source in enumerate(sources)
+            if labelled
+        }
+        self.code = OK
+        """Exit code: the highest of all errors."""
+
+    def print(self, source: Source, line: str) -> None:
+        """Print a line."""
+        typer.echo(f"{self._labels.get(source, '')}{line}", color=self._color)
+
+    def fail(self, source: Source, error: SeawayError) -> None:
+        """Print the error of one log."""
+        if source in self._labels:
+            typer.echo(f"{source.label} ", nl=False, err=True)
+        print_error(error)
+        self.code = max(self.code, code_of(error))
+
+
+def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+    """Print the last lines of logs, one log after the other."""
+    from seaway.client.calls.jobs import logs
+
+    for source in sources:
+        try:
+            text = client.send(logs(job, replica=source.replica, container=source.container, tail=tail))
+        except SeawayError as error:
+            printer.fail(source, error)
+            continue
+        for line in text.removesuffix("\n").split("\n") if text else ():
+            printer.print(source, line)
+
+
+async def follow_all(client: AsyncClient, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+    """Print new lines as they arrive. The end or an error of one log does not affect the others."""
+
+    async def follow(source: Source) -> None:
+        lines = client.follow_log(job, replica=source.replica, container=source.container, tail=tail)
+        try:
+            async with aclosing(lines):
+                async for line in lines:
+                    printer.print(source, line)
+        except SeawayError as error:
+            printer.fail(source, error)
+
+    async with client:
+        following = [asyncio.create_task(follow(source)) for source in sources]
+        try:
+            await asyncio.gather(*following)
+        finally:
+            for each in following:
+                each.cancel()
+            await asyncio.gather(*following, return_exceptions=True)

@@ -39,15 +39,15 @@ def solve_model(programme: Programme, effort: Effort) -> Solution:
 
 
 def main() -> None:
-    """Solve what comes in; answer with the solution, or with what was raised."""
+    """Solve the programme on standard input; write the solution or the exception to standard output."""
     end_with_parent()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries may print
     programme, effort = pickle.load(sys.stdin.buffer)
     answer: Solution | Exception
     try:
         answer = solve_model(programme, effort)
-    except Exception as error:  # noqa: BLE001  # it is raised in the process that asked
+    except Exception as error:  # noqa: BLE001  # the caller raises it
         error.add_note("".join(traceback.format_exception(error)))
         answer = error
     with answers:

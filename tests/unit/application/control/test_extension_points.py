@@ -156,12 +156,12 @@ def test_the_control_loop_calls_every_point(point: str) -> None:
 
 @pytest.mark.parametrize("order", [PrioritySort(), Recorder()])
 def test_queue_sort_gives_each_job_its_own_place(order: object) -> None:
-    """A QueueSort plugin changes the order; each job still gets its requested resources."""
+    """A plugin takes the jobs in another order than the tenants' turns; each job still gets its own resources."""
     made = with_plugins(order)
     made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b")])])
     sizes = {
         made.plane.submit(spec(tenant=tenant, gpu_memory_mib=memory, priority=priority))[0]: memory
-        for tenant, memory, priority in (("a", 10_000, 0), ("b", 20_000, 1), ("a", 5_000, 2))
+        for tenant, memory, priority in (("a", 10_000, 2), ("a", 5_000, 1), ("b", 20_000, 0))
     }
     made.plane.settle()
     got = {each: made.plane.attempt(each).placements[0].slices[0].memory_mib for each in sizes}
