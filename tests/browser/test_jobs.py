@@ -50,7 +50,7 @@ def test_candidates_appear_while_one_types_and_refusals_are_at_the_field(look: L
         page.get_by_label("Name").fill(name)
         page.get_by_label("GPUs", exact=True).fill("1")
         page.get_by_label("Memory of each GPU").fill("60GB")
-        page.get_by_label("Largest latency").fill("20ms")
+        page.get_by_label("Maximum latency").fill("20ms")
         expect(page.get_by_text("is needed, for bounds on the network are measured from it")).to_be_visible()
         page.get_by_label("Your gateway").fill("gw-1")
         page.keyboard.press("Enter")
@@ -128,7 +128,7 @@ def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> No
         page = looker.open("/submit?as=yaml")
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
         write(page, "labels: {2024-01-01: x}")
-        expect(page.get_by_role("alert").filter(has_text="no place in JSON")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="cannot be written as JSON")).to_be_visible()
         expect(page.locator(".submit-trial .chosen")).to_have_count(0)
         write(page, "resources: {gpus: 1}")
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
@@ -174,7 +174,7 @@ def test_the_list_is_narrowed_by_the_server_and_its_address_says_how(look: Look,
         expect(page.get_by_label("Name")).to_have_value(name)
         expect(page.get_by_role("button", name=re.compile("^running"))).to_have_attribute("aria-pressed", "true")
         demo.client.post(f"/api/v1/jobs/{job}/cancel")
-        expect(page.get_by_text("No job is like that.")).to_be_visible()
+        expect(page.get_by_text("No jobs match.")).to_be_visible()
 
 
 def test_what_only_an_address_requests_for_can_be_taken_off(look: Look, demo: Running) -> None:
@@ -184,7 +184,7 @@ def test_what_only_an_address_requests_for_can_be_taken_off(look: Look, demo: Ru
     demo.submit(name=f"{name}-other", resources={"gpus": 0})
     with look("viewer") as looker:
         page = looker.open(f"/jobs?name={name}&label=team%3D{name}&submitted_by=eve&after=gone")
-        expect(page.get_by_text("No job is like that.")).to_be_visible()
+        expect(page.get_by_text("No jobs match.")).to_be_visible()
         page.get_by_role("button", name="submitted by eve").click()
         expect(page.locator(".jobs-rows tbody tr")).to_have_count(1)
         expect(page.locator(".jobs-rows")).to_contain_text(job)

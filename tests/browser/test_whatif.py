@@ -30,7 +30,7 @@ def test_mistakes_are_at_their_fields(look: Look) -> None:
     with look() as looker:
         page = looker.open("/whatif")
         page.get_by_role("button", name="Ask").click()
-        expect(page.get_by_role("alert").filter(has_text="Enter what leaves")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="Choose at least one change")).to_be_visible()
         page.get_by_role("textbox", name="Nodes").fill("cluster-1/nobody")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert").filter(has_text="not found")).to_be_visible()

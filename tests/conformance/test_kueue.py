@@ -19,7 +19,7 @@ from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 from tests.unit.fakes.kubernetes.test_kueue import API
 
 POD_START_S = 0.5
-MISSING = "Kueue does not let it in: LocalQueue default doesn't exist"
+MISSING = "Kueue does not admit it: LocalQueue default doesn't exist"
 
 
 def queues(server: ApiServer) -> None:
@@ -87,7 +87,7 @@ def test_an_older_kueue_is_understood(under: Under) -> None:
     meta = {"name": "job-sw", "namespace": "seaway", "ownerReferences": [owner]}
     body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta}
     under.member.put({**body, "status": {"conditions": [said]}})
-    wait(lambda: [each.reason for each in workloads(under)] == ["Kueue does not let it in: no quota"], "Kueue's words")
+    wait(lambda: [each.reason for each in workloads(under)] == ["Kueue does not admit it: no quota"], "Kueue's words")
 
 
 def test_a_view_does_without_kueue_where_it_may_not_see_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -226,7 +226,7 @@ def test_a_kind_that_may_not_be_listed_stops_nothing(way: Way, caplog: pytest.Lo
         wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING], "the job running")
         wait(lambda: answer(cluster, removal(one)).done, "the removal done")
         wait(lambda: not way.left(), "nothing left")
-    said = [each.getMessage() for each in caplog.records if "until Seaway may list and watch it" in each.getMessage()]
+    said = [each.getMessage() for each in caplog.records if "until Seaway may list and watch them" in each.getMessage()]
     assert len(said) == len(faults)
 
 

@@ -34,7 +34,7 @@ def test_network_file_round_trip(cli: Cli, tmp_path: Path) -> None:
     assert [each["name"] for each in yaml.safe_load(shown)["gateways"]] == ["gw-1", "gw-2", "gw-3"]
     assert cli("network", "get", "-o", "json").body == yaml.safe_load(shown)
     again = cli("network", "put", "-f", "-", stdin=shown)
-    assert again.out == "nothing becomes different; it is at version 1\n"
+    assert again.out == "no changes; the network is at version 1\n"
     assert cli("network", "delete").out == "the network between gateways is removed\n"
     assert cli("network", "delete").code == 1
 

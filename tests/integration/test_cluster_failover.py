@@ -182,7 +182,7 @@ def test_denied_pods_are_placed_on_another_cluster(made: World, template: str) -
     ends = [server.deny(PODS, quota) for server in made.members.values()]
     job_id = made.submit(template=template)
     made.wait(lambda: made.job(job_id).attempt > 1, "the next attempt")
-    assert f"{first_place(made, job_id)} refused it: its pods cannot be made: {quota}" in made.reasons(job_id)
+    assert f"{first_place(made, job_id)} refused it: its pods cannot be created: {quota}" in made.reasons(job_id)
     for end in ends:
         end()
     made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")

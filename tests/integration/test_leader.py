@@ -266,7 +266,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(pair: Pair) -> None:
     wait(lambda: "a standby" in third.get("/readyz").text if third.status("/healthz") else False, "it waits", third)
     ended_s = time.monotonic()
     said = second.end(signal.SIGTERM)
-    assert " s until it was to lead)" in said
+    assert " s until it became the leader)" in said
     assert second.process.returncode == 0, said
     wait(lambda: bool(pair.leader()), "the Lease that was given back is taken", third)
     assert time.monotonic() - ended_s < LEASE_S + START_S

@@ -164,7 +164,7 @@ class HttpPages:
         except TimeoutError:
             return NoPage(f"no answer within {self._timeout_s:g} s")
         except aiohttp.InvalidURL:
-            return NoPage("that is not an address of a page")
+            return NoPage("that is not a valid address")
         except aiohttp.ClientSSLError as error:
             return NoPage(str(error), answered=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError for an invalid host name

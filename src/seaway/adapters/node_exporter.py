@@ -88,7 +88,7 @@ def _counted(value: float | None) -> int | None:
     if value is None:
         return None
     if not math.isfinite(value) or not 0 <= value <= MAX_BYTES:
-        raise ValueError("bytes that cannot be")
+        raise ValueError("an impossible number of bytes")
     return int(value)
 
 

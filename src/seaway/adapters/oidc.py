@@ -113,7 +113,7 @@ def _fetched(address: str) -> bytes:
         for part in answer.iter_bytes():
             body += part
             if len(body) > LARGEST_BYTES:
-                raise ValueError("more than keys can be")
+                raise ValueError(f"larger than {LARGEST_BYTES} bytes")
             if time.monotonic() > until_s:
                 raise TimeoutError(f"not complete after {TIMEOUT_S:g} s")
     return body
@@ -128,7 +128,7 @@ def _usable(keys: list[dict[str, Any]]) -> dict[str, PyJWK]:
         try:
             key = PyJWK(each)
         except (PyJWTError, ValueError) as error:
-            log.warning("a key of the provider is left out: %s", error)
+            log.warning("a key of the provider is ignored: %s", error)
             continue
         long_enough = each["kty"] != "RSA" or key.key.key_size >= MIN_RSA_BITS
         if key.algorithm_name in ALGORITHMS and long_enough:
@@ -168,7 +168,7 @@ class OidcSettings:
         """Check that all required settings are present."""
         for name in ("issuer", "audience", "jwks", "name_claim", "role_claim", "tenant_claim"):
             if not getattr(self, name):
-                raise RejectedError("is needed to take tokens of a provider", where=f"oidc.{name}")
+                raise RejectedError("is required to accept tokens of a provider", where=f"oidc.{name}")
         if not 0 <= self.leeway_s <= 300:
             raise RejectedError("must be between 0 and 300", where="oidc.leeway_s")
 

@@ -49,7 +49,7 @@ def require_known(labels: str) -> None:
     """
     unknown = [name for name in _IN_BRACES.findall(labels) if name not in PLACES]
     if unknown:
-        text = f"{unknown[0]!r} in braces is none of {', '.join(PLACES)}"
+        text = f"{unknown[0]!r} is not a placeholder; available: {', '.join(PLACES)}"
         raise RejectedError(text, where="[network] prometheus.labels")
 
 
@@ -92,7 +92,7 @@ def read_answer(body: bytes) -> dict[str, float]:
     try:
         answer = msgspec.json.decode(body, type=_Answer)
     except msgspec.DecodeError as error:
-        raise ValueError(f"it answers something else than a query's result: {error}") from error
+        raise ValueError(f"the answer is not the result of a query: {error}") from error
     found: dict[str, float] = {}
     for series in answer.data.result:
         figure = series.metric.get(FIGURE, "")
@@ -161,7 +161,7 @@ class PrometheusMeter:
         received, transmitted = found.get(RECEIVED), found.get(TRANSMITTED)
         if received is None or transmitted is None or min(received, transmitted) < 0:
             selected = f"{{{fill_in(self._labels, gateway)}}}"
-            return Missed(Outcome.MISSING, f"{where} knows no rate of that interface lately, of {selected}")
+            return Missed(Outcome.MISSING, f"{where} has no recent rate of that interface, with {selected}")
         rates = Rates(received * BITS / PER_MBIT, transmitted * BITS / PER_MBIT)
         return Reading(rates, speed_mbps(found.get(SPEED)), max(0.0, found.get(AGE, 0.0)))
 

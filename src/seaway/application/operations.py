@@ -82,7 +82,7 @@ class Operations:
         if cordon is None:
             self._require_place(cluster, node)
             return
-        text = f"{_place(cluster, node)} takes new work again"
+        text = f"{_place(cluster, node)} accepts new jobs again"
         self._store_with_event(Change(delete=[cordon]), "uncordoned", text, actor)
 
     def _require_place(self, cluster: str, node: str) -> None:
@@ -123,7 +123,7 @@ class Operations:
         if wanted:
             text = f"{', '.join(wanted[:3])}{f' and {len(wanted) - 3} more' if len(wanted) > 3 else ''}"
             self._store_with_event(
-                Change(), "orphans_removed", f"{cluster} is to remove {text}, which no job accounts for", actor
+                Change(), "orphans_removed", f"{cluster} removes {text}, which belong to no job", actor
             )
         with self._controller.lock:
             for copy in (orphans[each].copy for each in wanted):
@@ -366,7 +366,7 @@ def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
 
 def _require_not_default(name: str, kind: str) -> None:
     if name == DEFAULT:
-        raise ConflictError(f"the {kind} {name!r} is always there")
+        raise ConflictError(f"the {kind} {name!r} cannot be removed")
 
 
 def _named(things: list[Thing], name: str, kind: str) -> Thing:
@@ -380,7 +380,7 @@ def _require_precondition(meant: Precondition | None, things: list[Thing], name:
     """Check that a change is based on the current version of an object, or on its absence."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):
-        what = "is not there" if there is None else "has changed since you read it"
+        what = "does not exist" if there is None else "has changed since you read it"
         raise StaleError(f"the {kind} {name!r} {what}; read it again")
 
 

@@ -196,7 +196,7 @@ class Writer:
             if self._stopping:
                 raise UnavailableError("Seaway is shutting down")
             if len(self._waiting) >= MAX_WAITING:
-                raise UnavailableError("too much waits to be stored", retry_after_s=1)
+                raise UnavailableError("too many changes wait to be stored", retry_after_s=1)
             self._waiting.append((changes, waiter))
             self._some.notify()
 

@@ -58,7 +58,7 @@ class HttpController:
             (own,) = (each for each in body["network"]["gateways"] if each["name"] == self._gateway)
             return ip_address(own["address"])
         except (KeyError, TypeError, ValueError) as error:
-            raise AnswerError(f"{self.client.target.server} does not say where this gateway is: {error}") from None
+            raise AnswerError(f"{self.client.target.server} returned no location of this gateway: {error}") from None
 
     def take(self, report: Report) -> None:
         """Send a report."""
@@ -166,4 +166,4 @@ def send(client: Client, call: Call[T]) -> T:
             raise UnavailableError(str(error), retry_after_s=0) from None
         raise
     except httpx.HTTPError as error:
-        raise AnswerError(f"{client.target.server} answers what cannot be read: {error}") from None
+        raise AnswerError(f"{client.target.server} returned an invalid answer: {error}") from None

@@ -209,7 +209,7 @@ def part(name: str) -> str:
         When it contains a slash, which servers and proxies treat as a separator.
     """
     if "/" in name:
-        raise RejectedError(f"{name[:80]!r} has a '/' in it, and no name has")
+        raise RejectedError(f"{name[:80]!r} contains '/', which no name may contain")
     return quote(name, safe="") if name.strip(".") else quote(name, safe="").replace(".", "%2E")
 
 

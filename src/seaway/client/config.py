@@ -59,7 +59,7 @@ class Target:
                 f"{self.server!r} is not a URL of a server, like {DEFAULT_SERVER}", where=self.server_from
             )
         if self.token and not VISIBLE.fullmatch(self.token):
-            raise RejectedError("the token has characters that no token has", where=self.token_from)
+            raise RejectedError("the token contains invalid characters", where=self.token_from)
 
     @property
     def loopback(self) -> bool:

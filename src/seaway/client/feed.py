@@ -61,7 +61,7 @@ class Reader:
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LARGEST:
-            raise AnswerError("the stream of events has a line without end")
+            raise AnswerError("a line of the event stream is too long")
         return [received for line in lines if (received := self._line(line.removesuffix(b"\r")))]
 
     def _line(self, line: bytes) -> Observation | None:
@@ -162,7 +162,7 @@ class LogFeed:
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LARGEST:
-            raise AnswerError("the log's stream has a line without end")
+            raise AnswerError("a line of the log stream is too long")
         return [text for line in lines if (text := self._line(line)) is not None]
 
     def _line(self, line: bytes) -> str | None:

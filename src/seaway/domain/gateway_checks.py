@@ -74,7 +74,7 @@ def _taking(config: NetworkConfig) -> PrefixProblems:
             taken += [f"the address of {name}" for _, name in within]
             if taken:
                 yield RejectedError(
-                    f"{prefix} takes in {' and '.join(taken[:3])}: packets to them would be encapsulated as "
+                    f"{prefix} contains {' and '.join(taken[:3])}: packets to them would be encapsulated as "
                     "well, and lost; name only the networks behind the gateway",
                     where=f"gateways[{at}].prefixes[{number}]",
                 )
@@ -98,9 +98,7 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
         found += _gateway(gateway, f"gateways[{at}]")
     found += path_problems(config)
     if config.probe.timeout_s > config.probe.interval_s:
-        found.append(
-            RejectedError("is longer than a round: no answer would be in before the next", where="probe.timeout")
-        )
+        found.append(RejectedError("is longer than a round: answers could miss the next round", where="probe.timeout"))
     return tuple(found)
 
 
@@ -134,7 +132,7 @@ def _duplicate_sids(config: NetworkConfig) -> Problems:
                 yield RejectedError(f"{sid.address} is a SID of {first[sid.address]} already", where=where)
             elif sid.address in addresses:
                 yield RejectedError(
-                    f"{sid.address} is the address of {addresses[sid.address]}, which takes all packets to it",
+                    f"{sid.address} is the address of {addresses[sid.address]}, which receives all packets to it",
                     where=where,
                 )
             first.setdefault(sid.address, gateway.name)
@@ -170,7 +168,7 @@ def _gateway(gateway: GatewayConfig, where: str) -> Problems:
         yield RejectedError("must belong to a cluster or to a site: set one of the two", where=where)
     address = gateway.address
     if address.is_multicast or address.is_unspecified or address.is_link_local:
-        yield RejectedError(f"{address} is not an address that others can reach", where=f"{where}.address")
+        yield RejectedError(f"{address} is not an address that other machines can reach", where=f"{where}.address")
     if gateway.mtu and not MIN_OUTER_MTU <= gateway.mtu <= 65_535:
         yield RejectedError(
             f"must be {MIN_OUTER_MTU} to 65535, for wrapping adds {MIN_OUTER_MTU - MIN_MTU} bytes at least to "
@@ -186,12 +184,12 @@ def _gateway(gateway: GatewayConfig, where: str) -> Problems:
 
 def _probe(gateway: GatewayConfig, where: str) -> Problems:
     if gateway.method is Method.ICMP and gateway.port:
-        yield RejectedError("ICMP has no ports: leave it out", where=f"{where}.probe.port")
+        yield RejectedError("ICMP has no ports: omit it", where=f"{where}.probe.port")
     if gateway.method is not Method.ICMP and not gateway.port:
         yield RejectedError(f"is missing: {gateway.method.value} needs one", where=f"{where}.probe.port")
     if gateway.method is Method.UDP and 0 < gateway.port < MIN_UDP_PORT:
         yield RejectedError(
-            f"must be {MIN_UDP_PORT} at least, for only root may answer on ports below, and agents give that up",
+            f"must be {MIN_UDP_PORT} at least, because only root may use ports below, and agents drop that privilege",
             where=f"{where}.probe.port",
         )
 
@@ -199,7 +197,7 @@ def _probe(gateway: GatewayConfig, where: str) -> Problems:
 def _without_locator(gateway: GatewayConfig, where: str) -> Problems:
     for given, field in ((gateway.sids, "sids"), (gateway.prefixes, "prefixes"), (gateway.mtu, "mtu")):
         if given:
-            yield RejectedError("needs a locator, for it is about SRv6", where=f"{where}.{field}")
+            yield RejectedError("needs a locator, because it configures SRv6", where=f"{where}.{field}")
 
 
 def _with_locator(gateway: GatewayConfig, where: str) -> Problems:
@@ -228,8 +226,8 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
                 where=f"{where}.next_hop",
             )
     elif sid.next_hop is not None:
-        yield RejectedError(f"{name} hands packets to no certain neighbour: leave it out", where=f"{where}.next_hop")
+        yield RejectedError(f"{name} has no neighbour of its own: omit it", where=f"{where}.next_hop")
     if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:
-        yield RejectedError(f"{name} has no table: leave it out", where=f"{where}.table")
+        yield RejectedError(f"{name} has no table: omit it", where=f"{where}.table")
     if not 1 <= sid.table < 2**32:
         yield RejectedError("must be 1 to 4294967295; 254 is the main table", where=f"{where}.table")

@@ -151,7 +151,7 @@ def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Pr
         if name == pair.source:
             yield RejectedError(f"is a loop: it leads back to {name}, where it begins", where=where)
         elif visits.count(name) > 1:
-            yield RejectedError(f"is a loop: it comes by {name} more than once", where=where)
+            yield RejectedError(f"is a loop: it passes {name} more than once", where=where)
 
 
 def _unreachable(config: NetworkConfig) -> Problems:

@@ -337,7 +337,7 @@ class Top(App[None]):
             return
         where = (at["cluster"], at["node"])
         if at["cordon"]:
-            self._ask(f"Uncordon {place(*where)}?", "New work may come again.", fleet_calls.uncordon(*where))
+            self._ask(f"Uncordon {place(*where)}?", "It accepts new jobs again.", fleet_calls.uncordon(*where))
         else:
             detail = "It gets no new jobs; running jobs continue."
             self._ask(f"Cordon {place(*where)}?", detail, fleet_calls.cordon(*where))

@@ -165,7 +165,7 @@ class FleetPane(Pane):
         self._show(reset=reset)
 
     def _show(self, *, reset: bool = False) -> None:
-        self.listing.show(self.fleet.lines(), empty="nothing of that name" if self.text else "no clusters", reset=reset)
+        self.listing.show(self.fleet.lines(), empty="no matches" if self.text else "no clusters", reset=reset)
 
     @on(Listing.Moved)
     def _read_more(self) -> None:
@@ -295,7 +295,7 @@ class JobsPane(Pane):
         self.say(
             of_all(count, total, "job" if total == 1 else "jobs", "newest"),
             self.text or "not over",
-            f"by {self._sort}, o changes the order",
+            f"by {self._sort}; o changes the order",
             search_hint(count, total) if count == MAX_JOBS else "",
         )
 

@@ -302,7 +302,7 @@ KEYS = (
     ("o", "change the order of jobs"),
     ("x", "cancel the selected job"),
     ("s", "suspend or resume the selected job"),
-    ("c", "cordon or uncordon the selected cluster or node"),
+    ("c", "cordon or uncordon the cluster or node"),
     ("d", "drain it: move its running jobs"),
     ("n", "log: the next replica"),
     ("r", "refresh now"),

@@ -339,7 +339,7 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
     from rich.table import Table
 
     if not samples:
-        return "nothing was measured"
+        return "no measurements"
     if wide:
         columns = (
             Column("TIME", lambda each: clock(each["at"])),

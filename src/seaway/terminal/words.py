@@ -198,7 +198,7 @@ def need(job: Body) -> str:
         f"{gib(request['memory_mib'])} memory" if request["memory_mib"] else "",
         f"GPUs {gpus(job)}" if gpus(job) != NONE else "",
     ]
-    return ", ".join(part for part in parts if part) or "nothing in particular"
+    return ", ".join(part for part in parts if part) or "nothing"
 
 
 KIND_WIDTH = 10

@@ -206,7 +206,7 @@ class BackendSuite:
         """A followed log ends with its workload; the log of an unknown workload is rejected."""
         backend = under.backend
         if not isinstance(backend, Following) or not under.keeps_logs:
-            pytest.skip("the cluster does not tell of lines as they are written")
+            pytest.skip("the cluster does not stream log lines")
         with pytest.raises(RejectedError):
             backend.follow_log("sw-nothing-1", 0, 10, "", lambda _: None).result(under.timeout_s)
         watch, deployment = Watch(under), deploy(under, expected_duration_s=1)

@@ -162,7 +162,7 @@ class Sockets:
         if now_s - self._said_s < LOG_INTERVAL_S:
             self._unsaid += 1
             return
-        log.warning("a browser sent what makes no sense here (%d times before): %.*r", self._unsaid, LONGEST, what)
+        log.warning("a browser sent an invalid message (%d times before): %.*r", self._unsaid, LONGEST, what)
         self._said_s, self._unsaid = now_s, 0
 
 

@@ -75,8 +75,8 @@ class Entry(Protocol):
 def translate_popups(words: Words) -> str:
     """Return JavaScript that translates the library's pop-ups, which are at the end of every page."""
     said = {
-        "popup": [words("The connection to the server is lost."), words("It is being tried again…")],
-        "too_long_message_popup": [words("This is too long to be sent."), words("Make it shorter, and try again.")],
+        "popup": [words("The connection to the server is lost."), words("Reconnecting…")],
+        "too_long_message_popup": [words("The message is too long."), words("Make it shorter, and try again.")],
     }
     return f"""addEventListener("DOMContentLoaded", () => {{
     for (const [popup, lines] of Object.entries({json.dumps(said)}))
@@ -335,7 +335,7 @@ def _instead(request: Request, error: Exception) -> Response | None:
         case SeawayError():
             return wrong(request, error)
         case TimeoutError():
-            return wrong(request, UnavailableError(words("The server is busy. Try again in a while.")))
+            return wrong(request, UnavailableError(words("The server is busy. Try again later.")))
     return None
 
 

@@ -75,7 +75,7 @@ def broken(request: Request) -> HTMLResponse:
     """Return the page for an internal error. The server's log contains the exception."""
     words = words_for(request)
     why = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
-    return plain(request, "wrong", 500, title=words("This cannot be shown now"), why=why)
+    return plain(request, "wrong", 500, title=words("Page unavailable"), why=why)
 
 
 def posted(request: Request) -> HTMLResponse:
@@ -116,9 +116,9 @@ def wrong(request: Request, error: SeawayError) -> HTMLResponse:
         case UnknownError():
             head = words("Page not found")
         case ForbiddenError():
-            head = words("You may not see this")
+            head = words("Access denied")
         case RejectedError():
-            head = words("This cannot be shown")
+            head = words("Page not available")
         case _:
-            head = words("This cannot be shown now")
+            head = words("Page unavailable")
     return plain(request, "wrong", status_of(error), title=head, why=str(error))

@@ -138,7 +138,7 @@ def read_rows(content: bytes, kind: str) -> str:
             raise RejectedError("this policy, instance and seed are duplicated", where=f"[{at}]")
         known.add(key)
         if None not in (row.jobs, row.placed) and (row.placed or 0) > (row.jobs or 0):
-            raise RejectedError("more jobs are placed than came", where=f"[{at}].placed")
+            raise RejectedError("more jobs are placed than arrived", where=f"[{at}].placed")
     return orjson.dumps([each.model_dump(exclude_none=True) for each in rows.root]).decode()
 
 
@@ -152,7 +152,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         raise RejectedError(f"this is not CSV: {error}") from None
     names = set(reader.fieldnames or ())
     if SUMS in names:
-        raise RejectedError("these are the sums of policies; upload the rows without --summary")
+        raise RejectedError("this is a summary; upload the output without --summary")
     if names != set(COLUMNS):
         missing = ", ".join(sorted(set(COLUMNS) - names)[:3]) or ", ".join(sorted(map(str, names - set(COLUMNS)))[:3])
         raise RejectedError(f"these are not rows of an evaluation: {missing[:200]}")

@@ -60,7 +60,7 @@ def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: st
         if not amount and zero:
             raise RejectedError(zero)
         if amount > most or amount < least:
-            raise RejectedError(f"{value!r} is {'more' if amount > most else 'less'} than can be right")
+            raise RejectedError(f"{value!r} is {'too large' if amount > most else 'too small'}")
         return amount
 
     remembered = lru_cache(REMEMBERED, typed=True)(checked)

@@ -87,7 +87,7 @@ def read_yaml_message(model: type[Message], body: bytes | str, most: int = MAX_V
     try:
         written = orjson.dumps(read_yaml(body, most))
     except orjson.JSONEncodeError as error:
-        raise RejectedError(f"this has no place in JSON: {error}") from None
+        raise RejectedError(f"this cannot be written as JSON: {error}") from None
     return _read_json(model, written)
 
 

@@ -14,12 +14,15 @@ from seaway.domain.errors import RejectedError
 
 SAYS = (
     ("mapping values are not allowed", "a colon is not allowed here: put the text in quotes, or fix the indentation"),
-    ("cannot start any token", "nothing begins with this: put the text in quotes, and move lines by blanks, not tabs"),
+    (
+        "cannot start any token",
+        "no value can begin with this: quote the text, and indent with spaces, not tabs",
+    ),
     ("unexpected end of stream", "the text ends, and a quote is still open"),
-    ("undefined alias", "no value is marked by this name"),
-    ("duplicate anchor", "two values are marked by the same name"),
+    ("undefined alias", "this alias has no anchor"),
+    ("duplicate anchor", "two anchors have the same name"),
     ("single document", "only one document is allowed, and another begins here"),
-    ("constructor for the tag", "only plain values are read, without a tag like this"),
+    ("constructor for the tag", "tags like this are not supported"),
     ("unhashable key", "the name of a field must be a text"),
     ("for merging", "only mappings can be merged"),
     ("escape character", "this escape sequence is not valid between double quotes: use single quotes"),
@@ -30,7 +33,7 @@ SAYS = (
 )
 """Error messages by a part of the parser's message; the first match applies."""
 
-OTHERWISE = "it is not written as YAML is"
+OTHERWISE = "the syntax is invalid"
 
 KINDS = {"int": "number", "float": "number", "bool": "truth value", "timestamp": "date"}
 """Names of types by the end of their tags."""

@@ -63,11 +63,11 @@ def test_a_speed_that_is_missing_or_makes_no_sense_is_unknown() -> None:
         (NoPage("too long", answered=True), Outcome.UNREADABLE, "too long"),
         (Page(400, b'{"status":"error","error":"parse error at 3"}', 0), Outcome.REFUSED, "400: parse error at 3"),
         (Page(502, b"<html>", 0), Outcome.REFUSED, "502"),
-        (Page(200, b"<html>", 0), Outcome.UNREADABLE, "something else"),
+        (Page(200, b"<html>", 0), Outcome.UNREADABLE, "not the result of a query"),
         (Page(200, answer(received="x", transmitted="0"), 0), Outcome.UNREADABLE, "x"),
         (Page(200, answer(), 0), Outcome.MISSING, '{instance="[fd00::1]:9100"}'),
-        (Page(200, answer(received="1"), 0), Outcome.MISSING, "no rate"),
-        (Page(200, answer(received="NaN", transmitted="1"), 0), Outcome.MISSING, "no rate"),
+        (Page(200, answer(received="1"), 0), Outcome.MISSING, "no recent rate"),
+        (Page(200, answer(received="NaN", transmitted="1"), 0), Outcome.MISSING, "no recent rate"),
     ],
 )
 def test_a_look_that_sees_nothing_says_why(page: Page | NoPage, outcome: Outcome, said: str) -> None:
@@ -119,7 +119,7 @@ def test_a_gateway_without_exporter_can_be_known_by_its_name() -> None:
 
 def test_what_replaces_braces_has_to_be_known() -> None:
     """A mistyped name would match nothing, without an error."""
-    with pytest.raises(RejectedError, match=r"'nmae' in braces is none of exporter, name, address"):
+    with pytest.raises(RejectedError, match=r"'nmae' is not a placeholder; available: exporter, name, address"):
         PrometheusMeter(Reported(NoPage("")), "http://p", 'instance="{nmae}"', 60)
 
 

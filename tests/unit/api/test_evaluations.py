@@ -75,7 +75,7 @@ async def test_only_operators_bring_evaluations(rig: Rig) -> None:
         (json.dumps([{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "placed": -1}]), "at least 0"),
         ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "ratio": NaN}]', "finite number"),
         ('[{"policy": "fgd", "level": "node", "instance": "a", "seed": 0, "p50_us": 1e300}]', "at most"),
-        (json.dumps(as_json(rows(fgd=(11,)))), "more jobs are placed than came"),
+        (json.dumps(as_json(rows(fgd=(11,)))), "more jobs are placed than arrived"),
         (json.dumps(as_json(rows(fgd=(1,)) * 2)), "are duplicated"),
     ],
 )

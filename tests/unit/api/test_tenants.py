@@ -40,7 +40,7 @@ async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.Mo
             listed = (await client.get("/api/v1/fleet/clusters")).json()["clusters"]
             assert [each["orphans"] for each in listed] == [names, names]
             assert (await client.get("/api/v1/fleet/clusters/a")).json()["orphans"] == names
-    event = Event(1, "orphans_removed", "a is to remove sw-x-1", "op")
+    event = Event(1, "orphans_removed", "a removes sw-x-1", "op")
     assert not Subscription("default", "", confined=True).wants(event)
     assert Subscription("", "", confined=False).wants(event)
 

@@ -39,7 +39,7 @@ def test_cordons_are_of_what_there_is() -> None:
     assert reported == [
         ("cordoned", "ada", "alpha/node-0: disk"),
         ("drained", "ada", "alpha: move"),
-        ("uncordoned", "bob", "alpha/node-0 takes new work again"),
+        ("uncordoned", "bob", "alpha/node-0 accepts new jobs again"),
     ]
     assert [each.node for each in made.plane.store.cordons()] == [""]
 

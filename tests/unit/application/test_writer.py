@@ -228,7 +228,7 @@ def test_too_much_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.entered.acquire(timeout=PATIENCE_S)
     threads[1].start()
     _until(lambda: len(writer._waiting) == 1)  # noqa: SLF001
-    with pytest.raises(UnavailableError, match="too much waits"):
+    with pytest.raises(UnavailableError, match="too many changes wait"):
         writer.commit([new()])
     for _ in range(2):
         store.open.release()

@@ -43,7 +43,7 @@ def test_who_has_a_server_running_is_reported_what_it_makes_of_a_cluster(
     said = say(capsys, "join", "--kubeconfig", str(kubeconfig), "--no-look", "--data", str(data.path))
     data.close()
     first, *more = said.splitlines()
-    assert first.startswith("alpha is joined, without a look at it")
+    assert first.startswith("alpha is joined without a check")
     assert says in " ".join(more)
     assert bool(more) is bool(says)
 
@@ -58,5 +58,5 @@ def test_who_leaves_the_last_cluster_is_reported_how_it_goes_on(
         capsys, "leave", "one", "--data", str(tmp_path)
     )
     said = say(capsys, "leave", "two", "--data", str(tmp_path))
-    assert "was the last: its jobs count as running there until another cluster is joined" in said
+    assert "was the last cluster: its jobs count as running there until another cluster is joined" in said
     assert f"to get simulated ones again, remove {tmp_path / 'kubeconfigs'}" in said

@@ -104,7 +104,7 @@ def test_a_restore_names_the_tokens_that_hold(folder: Path, tmp_path: Path, caps
     store.close()
     assert run("restore", file, "--data", str(folder), "--force") == 0
     reported = capsys.readouterr().out
-    assert "revoked here since the backup, and stay so: 1." in reported
+    assert "revoked since the backup, and stay revoked: 1." in reported
     assert f"ada ({ada.id})" in reported
     assert bob.id not in reported
     assert run("restore", file, "--data", str(folder), "--force", "--revoke-tokens") == 0

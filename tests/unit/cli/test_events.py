@@ -37,11 +37,11 @@ def test_a_server_that_starts_again_is_waited_for() -> None:
 
 def test_it_is_reported_that_a_server_requests_for_patience(capsys: pytest.CaptureFixture[str]) -> None:
     """While another server leads, nothing arrives; the reason is printed once, beside the result."""
-    standby = problem(503, "other leads; this one waits")
+    standby = problem(503, "other is the leader; this process is a standby")
     stub = Stub([httpx.Response(200, json=JOB), standby, standby, standby, stream("queued", "completed")])
     assert attach(client_of(stub), JOB) == 0
     said = capsys.readouterr()
-    assert said.err == "other leads; this one waits; trying again for up to 60 s\n"
+    assert said.err == "other is the leader; this process is a standby; trying again for up to 60 s\n"
     assert "leads" not in said.out
 
 

@@ -56,7 +56,7 @@ def test_remedies_are_reported_in_the_words_of_job_files() -> None:
         (0, 0, {"gpus": 1, "gpu_memory": "8GB"}, "GPUs 1 × 8GB"),
         (500, 2048, {}, "500m CPU, 2Gi memory"),
         (2000, 0, {"gpus": 2}, "2 CPU, GPUs 2"),
-        (0, 0, {}, "nothing in particular"),
+        (0, 0, {}, "nothing"),
     ],
 )
 def test_what_a_replica_does_not_need_is_not_reported(

@@ -147,7 +147,7 @@ def test_apply_says_what_it_did_and_then_that_there_is_nothing_to_do(run: Run, f
     assert run(*by_choice) == (
         "gw-1: 1 change made\n  ~ route fd00:a:2::/64  by gw-2 End.DT6 → by gw-3 End, gw-2 End.DT6\n"
     )
-    assert run(*by_choice) == "gw-1: all is as it must be, nothing to change\n"
+    assert run(*by_choice) == "gw-1: up to date, nothing to change\n"
 
 
 def test_apply_tells_what_the_owner_should_know(run: Run, file: str, machine: FakeMachine) -> None:
@@ -165,7 +165,7 @@ def test_remove_takes_back_what_apply_did(run: Run, file: str, machine: FakeMach
     assert run("remove", "--dry-run").startswith("9 changes to be made\n  - route fd00:a:2::/64")
     assert "  < MTU of wan  9000 → 1500\n" in run("remove")
     assert machine.present == before
-    assert run("remove") == "all is as it must be, nothing to change\n"
+    assert run("remove") == "up to date, nothing to change\n"
 
 
 def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: FakeMachine) -> None:
@@ -183,7 +183,7 @@ def test_remove_tells_what_it_cannot_set_back(run: Run, file: str, machine: Fake
 @pytest.mark.usefixtures("machine")
 def test_show_tells_the_present_state(run: Run, file: str) -> None:
     """Routes are shown with their behaviour, and settings with their former values."""
-    assert run("show") == "nothing here is Seaway's\n"
+    assert run("show") == "nothing here belongs to Seaway\n"
     run("apply", "-f", file, "-g", "gw-1")
     lines = run("show", "-f", file).splitlines()
     assert "  route fd00:a:3::/64  by gw-3 End.DT6" in lines
@@ -232,7 +232,7 @@ def test_without_a_file_the_server_says_what_is_wanted(run: Run, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "reported"),
     [
-        (["plan"], "error: say which gateway this machine is, with --gateway; available: gw-1, gw-2, gw-3\n"),
+        (["plan"], "error: name this machine's gateway with --gateway; available: gw-1, gw-2, gw-3\n"),
         (["plan", "-g", "gw-9"], "error: gateway 'gw-9' not found; available: gw-1, gw-2, gw-3\n"),
         (["apply", "-g", "gw-1", "--via", "gw-2"], "error: --via: 'gw-2' is not valid; use a gateway and a path to it"),
         (
@@ -255,4 +255,4 @@ def test_a_missing_library_is_reported_with_how_to_get_it(run: Run, file: str, m
 def test_other_systems_than_linux_are_reported(run: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gateways are Linux machines."""
     monkeypatch.setattr("seaway.adapters.srv6.machine.sys.platform", "darwin")
-    assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: gateways are Linux machines, and this is none\n"
+    assert run.fails("plan", "-f", file, "-g", "gw-1") == "error: a gateway must be a Linux machine\n"

@@ -141,7 +141,7 @@ def test_history_is_a_line_for_each_figure() -> None:
         "via-2",
         "via-3",
     ]
-    assert printed(history([], wide=False)) == ["nothing was measured"]
+    assert printed(history([], wide=False)) == ["no measurements"]
 
 
 def test_a_line_is_no_longer_than_there_is_room_and_hides_no_peak() -> None:

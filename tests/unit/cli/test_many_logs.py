@@ -63,9 +63,9 @@ def test_logs_are_chosen_by_replica_and_container(asked: Wanted, labels: list[st
 
 def test_what_does_not_go_together_is_refused() -> None:
     """No one is left to guess which of two counts."""
-    with pytest.raises(RejectedError, match="--all: either"):
+    with pytest.raises(RejectedError, match="--all: cannot be used"):
         wanted(1, every=True)
-    with pytest.raises(RejectedError, match="--all-containers: either"):
+    with pytest.raises(RejectedError, match="--all-containers: cannot be used"):
         wanted(container="main", every_container=True)
 
 

@@ -160,7 +160,7 @@ def test_operators_see_how_a_policy_did_as_a_shadow(
     rows += [{**row, **counts, "shadow": other} for other in ("mine@000000000000", "fgd", "mine")]
     compared = httpx.Response(200, json={"shadows": rows, "next": None})
     for answer, says in (
-        (compared, ["queue batch: decided 1,800 of 2,000 jobs, something else 120", "queue night: decided 900 of"]),
+        (compared, ["queue batch: decided 1,800 of 2,000 jobs, the fallback 120", "queue night: decided 900 of"]),
         (problem(403, "only operators may"), []),
     ):
         stub = Stub([httpx.Response(200, json=body), answer])

@@ -161,7 +161,7 @@ def test_a_fleet_without_gpus_has_a_curve_of_blanks_and_no_picture(
         (["--policy", "fgd", "--level", "cluster"], "error: --policy: policy 'fgd' has no level 'cluster'"),
         (["--policy", "bestfit", "--arrived", "-1"], "error: --arrived: -1.0 is not more than 0"),
         (["--policy", "bestfit", "--offers", "0"], "error: --offers: 0 is not at least 1"),
-        (["--policy", "bestfit", "--offers", "2", "--departures"], "error: --offers: goes without --departures"),
+        (["--policy", "bestfit", "--offers", "2", "--departures"], "error: --offers: cannot be used with --departures"),
         (["--policy", "bestfit", "--arrived", "nan"], "error: --arrived: nan is not more than 0"),
         (["--policy", "random", "--seed", "-1"], "error: --seed: -1 is not between 0 and 2**63 - 1"),
         (

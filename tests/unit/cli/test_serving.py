@@ -39,7 +39,7 @@ def test_the_wait_for_the_lease_is_no_part_of_the_start(monkeypatch: pytest.Monk
     """A waiting user for weeks until it is to lead is ready soon after that, and says both."""
     monkeypatch.setattr(serving, "age_s", lambda: 95.4)
     assert serving._ready_after(0.0) == "95.4 s"  # noqa: SLF001
-    assert serving._ready_after(90.0) == "5.4 s, and 90.0 s until it was to lead"  # noqa: SLF001
+    assert serving._ready_after(90.0) == "5.4 s, and 90.0 s until it became the leader"  # noqa: SLF001
 
 
 def _nothing(*_: object, **__: object) -> str:

@@ -53,7 +53,7 @@ def toy(tmp_path: Path) -> str:
         ("--algo ddpg --instances TOY --set live_pool=500", "--set live_pool: live_pool keeps 500 transitions, and le"),
         ("--algo ddpg --instances TOY --set updates=0", "--set updates: 0 is not at least 1"),
         ("--algo ppo --instances TOY --batch 1", "--batch: 1 is not at least 2, as ppo needs it"),
-        ("--resume", "--resume: say which run to resume"),
+        ("--resume", "--resume: name the run to resume"),
         ("--resume --out missing", "missing: no run found"),
     ],
 )

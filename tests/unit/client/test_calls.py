@@ -77,7 +77,7 @@ def test_yaml_is_sent_as_it_is(ask: AttentionParams) -> None:
     assert isinstance(ask(stub, "submit", text), JobOut)
     (request,) = stub.requests
     assert (request.content.decode(), request.headers["content-type"]) == (text, "application/yaml")
-    with pytest.raises(RejectedError, match="queue cannot go over a job in YAML"):
+    with pytest.raises(RejectedError, match="queue cannot be combined with a job in YAML"):
         ask(stub, "submit", text, queue="other")
 
 
@@ -275,7 +275,7 @@ def test_a_name_stays_one_part_of_the_path(ask: AttentionParams, name: str) -> N
 def test_no_name_has_a_slash(ask: AttentionParams, name: str) -> None:
     """Anything that servers would take for another path is not sent."""
     stub = Stub([httpx.Response(200, json=JOB)])
-    with pytest.raises(RejectedError, match="no name has"):
+    with pytest.raises(RejectedError, match="no name may"):
         ask(stub, "job", name)
     assert stub.requests == []
 

@@ -77,10 +77,10 @@ def test_following_goes_on_where_a_stream_broke(ask: AttentionParams) -> None:
 
 def test_who_follows_is_reported_once_why_it_waits(ask: AttentionParams) -> None:
     """A message of a server that asks clients to wait is reported when it changes, or again after events."""
-    one, other = (problem(503, f"{name} leads; this one waits") for name in ("a", "b"))
+    one, other = (problem(503, f"{name} is the leader; this process is a standby") for name in ("a", "b"))
     stub = answering(one, one, other, other, stream(QUEUED), other, other, stream(COMPLETED))
     ask(stub, "follow", "train")
-    assert stub.waits == [f"{name} leads; this one waits" for name in ("a", "b", "b")]
+    assert stub.waits == [f"{name} is the leader; this process is a standby" for name in ("a", "b", "b")]
 
 
 def test_following_all_begins_with_what_comes(ask: AttentionParams) -> None:

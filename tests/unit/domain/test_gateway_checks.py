@@ -44,7 +44,10 @@ WRONG = {
     "cluster twice": (gateway(cluster="cluster-2"), "gateways[1].cluster: another gateway has the cluster cluster-2"),
     "cluster and site": (gateway(site="office"), "gateways[0]: must belong to a cluster or to a site"),
     "neither": (gateway(cluster=""), "gateways[0]: must belong to a cluster or to a site"),
-    "odd address": (gateway(address=ip("ff02::1")), "gateways[0].address: ff02::1 is not an address that others"),
+    "odd address": (
+        gateway(address=ip("ff02::1")),
+        "gateways[0].address: ff02::1 is not an address that other machines",
+    ),
     "IPv4 with SRv6": (gateway(address=IPv4Address("10.0.0.1")), "gateways[0].address: 10.0.0.1 cannot be the source"),
     "no interface": (gateway(interface=""), "gateways[0].interface: is missing"),
     "small MTU": (gateway(mtu=1343), "gateways[0].mtu: must be 1344 to 65535"),
@@ -91,7 +94,10 @@ WRONG = {
         sid(Behaviour.END_DX6, next_hop=ip("fd00:51d:1::e")),
         "gateways[0].sids[2].next_hop: fd00:51d:1::e is of gw-1 itself",
     ),
-    "End with neighbour": (sid(Behaviour.END, next_hop=ip("fd00::2")), "gateways[0].sids[2].next_hop: End hands"),
+    "End with neighbour": (
+        sid(Behaviour.END, next_hop=ip("fd00::2")),
+        "gateways[0].sids[2].next_hop: End has no neighbour",
+    ),
     "End with table": (sid(Behaviour.END, table=7), "gateways[0].sids[2].table: End has no table"),
     "no such table": (sid(Behaviour.END_DT6, table=0), "gateways[0].sids[2].table: must be 1 to"),
     "prefix twice": (
@@ -106,17 +112,17 @@ WRONG = {
         with_gateway(make_network(), "gw-3", prefixes=tuple(map(IPv6Network, ("fd00:a:2::/80", "fd00:a:2::/72")))),
         "gateways[2].prefixes[0]: fd00:a:2::/80 is within fd00:a:2::/64, which is behind gw-2",
     ),
-    "prefix takes in the network": (
+    "prefix contains the network": (
         gateway(prefixes=(IPv6Network("fd00:51d:2::/64"),)),
-        "gateways[0].prefixes[0]: fd00:51d:2::/64 takes in the locator of gw-2 and the address of gw-2",
+        "gateways[0].prefixes[0]: fd00:51d:2::/64 contains the locator of gw-2 and the address of gw-2",
     ),
     "prefix within a locator": (
         gateway(prefixes=(IPv6Network("fd00:51d:2:5::/64"),)),
-        "gateways[0].prefixes[0]: fd00:51d:2:5::/64 takes in the locator of gw-2: packets",
+        "gateways[0].prefixes[0]: fd00:51d:2:5::/64 contains the locator of gw-2: packets",
     ),
     "prefix around everything": (
         gateway(prefixes=(IPv6Network("::/0"),)),
-        "gateways[0].prefixes[0]: ::/0 takes in the locator of gw-1 and the locator of gw-2 and the locator of gw-3:",
+        "gateways[0].prefixes[0]: ::/0 contains the locator of gw-1 and the locator of gw-2 and the locator of gw-3:",
     ),
     "source unknown": (pair(TO_2, source="gw-9"), "paths[0].from: gateway 'gw-9' not found; available: gw-1, gw-2"),
     "to itself": (pair(make_path("x", 2, 1), target="gw-1"), "paths[0].to: paths lead from one gateway to another"),
@@ -143,7 +149,7 @@ WRONG = {
         "paths[0].paths[0].segments[0]: fd00:51d:2::e is End, but the last segment has to unwrap",
     ),
     "back to its source": (pair(make_path("x", 1, 2)), "paths[0].paths[0].segments: is a loop: it leads back to gw-1"),
-    "in circles": (pair(make_path("x", 3, 4, 3, 2)), "paths[0].paths[0].segments: is a loop: it comes by gw-3 more"),
+    "in circles": (pair(make_path("x", 3, 4, 3, 2)), "paths[0].paths[0].segments: is a loop: it passes gw-3 more"),
     "path too long for the MTU": (
         with_gateway(pair(make_path("x", 3, 4, 2)), "gw-4", mtu=1360),
         "paths[0].paths[0]: leaves packets of 1264 bytes, since encapsulation adds 96",

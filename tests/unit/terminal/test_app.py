@@ -306,6 +306,6 @@ async def test_keys_are_listed_and_grounds_may_be_light() -> None:
         await seen.press("t")
         assert seen.app.theme != LIGHT
         await seen.press("question_mark")
-        await seen.sees("cordon the chosen cluster or node")
+        await seen.sees("cordon or uncordon the cluster or node")
         await seen.press("escape", "tab", "tab", "tab")
         await seen.sees("no links")

@@ -15,7 +15,7 @@ from seaway.web.api_client import ApiClient
 async def api(scope: Scope, _: Receive, send: Send) -> None:
     """Answer with what came as a token."""
     token = dict(scope["headers"]).get(b"authorization", b"none")
-    body = b'{"type":"about:blank","title":"Who","status":401,"detail":"%b"}' % token
+    body = b'{"type":"about:blank","title":"Actor","status":401,"detail":"%b"}' % token
     await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"application/json")]})
     await send({"type": "http.response.body", "body": body})
 

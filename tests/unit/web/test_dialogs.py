@@ -74,7 +74,7 @@ async def test_what_is_sent_is_not_sent_again(client: Client) -> None:
         await form._submit()  # noqa: SLF001
 
     with client.content:
-        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Make", send)
+        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Create", send)
         await form._submit()  # noqa: SLF001
         await form._submit()  # noqa: SLF001
     assert sent == [{"name": ""}]
@@ -93,7 +93,7 @@ async def test_who_closes_a_dialog_while_it_is_sent_observes_what_the_result(cli
 
     answered = asyncio.Event()
     with client.content:
-        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Make", send)
+        form = Form(words_of("en"), "New token", [Field("name", "Name")], "Create", send)
         sent = asyncio.create_task(form._submit())  # noqa: SLF001
     await asyncio.sleep(0)
     form._dialog.close()  # noqa: SLF001

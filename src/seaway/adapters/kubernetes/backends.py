@@ -226,7 +226,7 @@ class KubernetesBackends:
                 self._join(context, met, name)
             if not name:
                 what = self._names.of(met.uid, context.server)
-                problems.append(f"{_context_text(context)} leads to {what}, as another context does; it is ignored")
+                problems.append(f"{_context_text(context)} points to {what}, as another context does; it is ignored")
         self._log_problems(problems)
         self._confirm_names(names)
 
@@ -260,11 +260,9 @@ class KubernetesBackends:
         """Log a warning when a context does not refer to the cluster of that name."""
         plain = cluster_name(context.context)
         if known and name not in {plain, suffixed(context)}:
-            log.warning("%s leads to the cluster that is known as %s, and is called so", _context_text(context), name)
+            log.warning("%s points to the known cluster %s and uses its name", _context_text(context), name)
         elif not known and name != plain and plain in self._names.taken():
-            says = (
-                "%s leads to another cluster than the one known as %s: it is called %s, and has none of that one's jobs"
-            )
+            says = "%s points to another cluster than the known %s: it is named %s, and has none of its jobs"
             log.warning(says, _context_text(context), plain, name)
 
     def gateways(self) -> Sequence[Gateway]:

@@ -145,7 +145,7 @@ class KubernetesCluster:
         job_id, _, attempt = workload.removeprefix("sw-").rpartition("-")
         seats = self._view.replica_pods((job_id, int(attempt) if attempt.isdecimal() else 0))
         if replica not in seats:
-            raise RejectedError(f"copy {workload!r} has no pod for replica {replica} in {self.cluster}")
+            raise RejectedError(f"workload {workload!r} has no pod for replica {replica} in {self.cluster}")
         return seats[replica]
 
     def _terminating_answer(self) -> Answer:

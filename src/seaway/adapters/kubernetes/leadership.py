@@ -283,7 +283,7 @@ async def lead(
             async with asyncio.timeout(left_s):
                 why = (await _try_once(candidate)).reason
         except TimeoutError:
-            why = "nothing was answered in time"
+            why = "there was no answer in time"
         if candidate.lost:
             return f"{candidate.leader} leads now"
 
@@ -295,7 +295,9 @@ async def _try_once(candidate: Candidate) -> LeadershipStatus:
             return LeadershipStatus()
     except (ApiError, UnavailableError) as error:
         return LeadershipStatus(f"the lease cannot be acquired: {error}")
-    return LeadershipStatus(f"{candidate.leader or 'another user'} leads; this one waits", can_take_over=True)
+    return LeadershipStatus(
+        f"{candidate.leader or 'another user'} is the leader; this process is a standby", can_take_over=True
+    )
 
 
 def _now() -> str:

@@ -53,7 +53,7 @@ def open_icmp(version: int, source: Address | None, identifier: int) -> socket.s
     try:
         opened = socket.socket(family, socket.SOCK_RAW | socket.SOCK_NONBLOCK, protocol)
     except PermissionError as error:
-        raise RejectedError("raw sockets take a privilege: run it as root or with CAP_NET_RAW") from error
+        raise RejectedError("raw sockets require a privilege: run it as root or with CAP_NET_RAW") from error
     try:
         if version == 6:
             opened.setsockopt(protocol, _FILTER_OF_ICMP, _all_but(packets.V6.reply, words=8))
@@ -229,6 +229,6 @@ def _enter(name: str) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setns(descriptor, _CLONE_NEWNET) != 0:  # os.setns requires Python 3.12
             why = os.strerror(ctypes.get_errno())
-            raise RejectedError(f"cannot enter network namespace {name!r}: {why}; it takes CAP_SYS_ADMIN")
+            raise RejectedError(f"cannot enter network namespace {name!r}: {why}; this requires CAP_SYS_ADMIN")
     finally:
         os.close(descriptor)

@@ -93,7 +93,7 @@ class SavedSettings:
             raise ForbiddenError(f"{self._file}: {error.strerror}; this requires root") from None
         except (ValueError, KeyError, TypeError):
             raise RejectedError(
-                "is damaged: remove it, and what settings were before is forgotten", where=str(self._file)
+                "is damaged: remove it; the previous settings are then lost", where=str(self._file)
             ) from None
 
     def write(self, identity: str, saved: Mapping[Setting, SavedSetting]) -> None:
@@ -202,7 +202,7 @@ class Machine:
 
     def __init__(self, netns: str = "", state: Path = FOLDER) -> None:
         if not sys.platform.startswith("linux"):
-            raise RejectedError("gateways are Linux machines, and this is none")
+            raise RejectedError("a gateway must be a Linux machine")
         try:
             import pyroute2  # noqa: F401
         except ImportError:

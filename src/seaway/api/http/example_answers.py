@@ -327,7 +327,7 @@ ANSWERS: dict[str, Any] = {
         "next": None,
     },
     "WhatIfOut": {
-        "message": "1 job would move, 0 of 3 that wait would start, 0 that run would have to wait",
+        "message": "1 job would move, 0 of 3 waiting jobs would start, 0 running jobs would have to wait",
         "before": _SUMS,
         "after": _SUMS,
         "clusters": [{"name": "berlin", "before": _CLUSTER_SUMS, "after": _CLUSTER_SUMS}],

@@ -290,7 +290,7 @@ class Delivery:
         self.delivered.refused += bad
         self._lost = report.dropped + bad
         self._report = None
-        log.error("%d of %d results are refused and given up: %s", bad, len(report.rounds), error)
+        log.error("%d of %d results are refused and dropped: %s", bad, len(report.rounds), error)
         if good:
             self._make(good)
 

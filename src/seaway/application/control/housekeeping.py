@@ -109,10 +109,10 @@ class Housekeeping:
         if halted and lost and not self._halted:
             text = f"{len(self._unreachable())} of {len(self._state.fleet.clusters)} clusters do not answer"
             yield self._reported(
-                "rescheduling_halted", f"{text}: the fault may be on this side, and nothing is placed elsewhere"
+                "rescheduling_halted", f"{text}: the control plane may be at fault, so nothing is placed elsewhere"
             )
         self._halted = halted and (self._halted or bool(lost))
-        why = {name: f"{name} is not of the fleet any more" for name in gone}
+        why = {name: f"{name} is not in the fleet any more" for name in gone}
         if not self._state.doubtful:
             why |= {name: f"{name} does not answer" for name in lost}
         yield from self._reschedule(why)
@@ -169,7 +169,7 @@ class Housekeeping:
         reported = []
         for name in gone:
             if name not in self._given_up:
-                reported.append(self._reported("cluster", f"{name} is not of the fleet any more and is given up"))
+                reported.append(self._reported("cluster", f"{name} is not in the fleet any more and counts as lost"))
                 self._state.reconsider(name)
         self._given_up = set(gone)
         return gone, reported

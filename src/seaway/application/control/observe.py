@@ -373,7 +373,7 @@ class Observer:
             self._state.stages.became(attempt, tuple(missing), Deployed.GONE)
             text = f"{what} for the {times}th time"
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self._state.settings.pause_s(attempt.number))
-        reason = f"{what}; it is made again"
+        reason = f"{what}; it is re-created"
         change = Change()
         for cluster in sorted(missing):
             self._state.gone.discard((*key, cluster))

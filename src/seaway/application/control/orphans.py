@@ -117,7 +117,7 @@ def loss_text(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
     """Return a message on the missing part of an attempt in a cluster, given the remaining workload."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
-        return f"what ran in {cluster} is gone"
+        return f"all workloads in {cluster} are gone"
     placed = sum(each.cluster == cluster for each in attempt.placements)
     return f"{number} of the {placed} replicas in {cluster} {'is' if number == 1 else 'are'} gone"
 

@@ -153,7 +153,7 @@ class Verdicts:
         over_mbps = self._over_mbps.get(ends, 0) if counts else 0
         said, full = violations(need, link, running=True), counts and link.free_mbps < need.min_bandwidth_mbps
         if over_mbps and not full:
-            said += (f"{rate_text(over_mbps)} more is promised than it has",)
+            said += (f"{rate_text(over_mbps)} more is reserved than it has",)
         if not said:
             return None
         return _Violation(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))

@@ -183,9 +183,9 @@ class Bandwidths:
                 self._missed[place] = missed
         if missed and (before is None or before.outcome is not missed.outcome):
             why = " ".join(missed.why.split())[:LONGEST]
-            log.warning("%s: it is not known what its interface %s carries: %s", gateway.name, gateway.interface, why)
+            log.warning("%s: the traffic of its interface %s is unknown: %s", gateway.name, gateway.interface, why)
         elif before and not missed:
-            log.warning("%s: it is known again what its interface %s carries", gateway.name, gateway.interface)
+            log.warning("%s: the traffic of its interface %s is known again", gateway.name, gateway.interface)
 
 
 def _plausible(seen: Reading | Missed) -> Reading | Missed:

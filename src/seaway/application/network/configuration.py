@@ -32,7 +32,7 @@ def _gateways(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
         if name in old and (changed := _changed(old[name], gateway)):
             yield f"gateway {name}: {', '.join(changed)}"
     if list(old) != list(new) and sorted(old) == sorted(new):
-        yield "gateways are in another order"
+        yield "the order of gateways changes"
 
 
 def _changed(old: GatewayConfig, new: GatewayConfig) -> list[str]:

@@ -354,8 +354,8 @@ def _consequences(  # the two sides of a comparison
     left = tuple(each for each in moves if not each.before and not each.after)
     parts = [
         f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
-        f"{len(started)} of {len(waiting) + _asked(tasks)} that wait would start",
-        f"{len(stopped)} that run would have to wait",
+        f"{len(started)} of {len(waiting) + _asked(tasks)} waiting jobs would start",
+        f"{len(stopped)} running jobs would have to wait",
     ]
     return Consequences(before, sums, moved, started, stopped, left, ", ".join(parts))
 

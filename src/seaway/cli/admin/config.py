@@ -126,7 +126,7 @@ def show_config(
         show_server_settings(output, config, data)
         return
     if config or data:
-        raise RejectedError("goes with --server only", where="--config" if config else "--data")
+        raise RejectedError("requires --server", where="--config" if config else "--data")
     from seaway.client.config import data_folder, profiles_file, read_profiles
 
     used = target(context)

@@ -15,7 +15,7 @@ from seaway.client.config import data_folder
 
 app = typer.Typer(
     help="Manage the database: prune, back up, restore, check, migrate, create an admin token.",
-    epilog="Each takes the database of the data folder, unless --database or SEAWAY_DATABASE_URL names another.",
+    epilog="All commands use the database of the data folder, unless --database or SEAWAY_DATABASE_URL names another.",
     no_args_is_help=True,
 )
 
@@ -93,7 +93,7 @@ def backup(
     from seaway.domain.errors import RejectedError
 
     if file.exists():
-        raise RejectedError("is there already; choose another name or remove it", where=str(file))
+        raise RejectedError("exists already; choose another name or remove it", where=str(file))
     with progress_bar("Backing up") as progress:
         rows = write(url_of(database, data), file, time.time_ns(), progress)
     typer.echo(f"{sum(rows.values()):,} rows of {len(rows)} tables are in {file} ({file.stat().st_size:,} bytes).")
@@ -121,7 +121,7 @@ def restore(
         restored = read(url, file, force=force, revoke_ns=time.time_ns() if revoke_tokens else None, progress=progress)
     typer.echo(f"{sum(restored.rows.values()):,} rows of {len(restored.rows)} tables are restored.")
     if restored.retained_revoked:
-        typer.echo(f"Tokens that were revoked here since the backup, and stay so: {restored.retained_revoked:,}.")
+        typer.echo(f"Tokens that were revoked since the backup, and stay revoked: {restored.retained_revoked:,}.")
     if restored.holding:
         named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MAX_NAMED])
         more = f" and {len(restored.holding) - MAX_NAMED:,} more" if len(restored.holding) > MAX_NAMED else ""
@@ -142,7 +142,7 @@ def check(database: Database = None, data: Data = None) -> None:
         typer.echo(finding)
     if findings:
         raise typer.Exit(1)
-    typer.echo("The database is whole.")
+    typer.echo("The database is intact.")
 
 
 @app.command()

@@ -202,7 +202,7 @@ def show(
     elif output is Output.YAML:
         typer.echo(as_yaml(state_body(present, netns)), nl=False)
     elif not present.routes and not present.saved:
-        typer.echo("nothing here is Seaway's")
+        typer.echo("nothing here belongs to Seaway")
     else:
         names = names_of(read_network(file) if file else None)
         console().print(state_picture(present, names), soft_wrap=True)
@@ -223,7 +223,7 @@ def _tell(found: Difference, said: str, config: NetworkConfig | None, netns: str
     elif output is Output.YAML:
         typer.echo(as_yaml(body(changes, netns)), nl=False)
     elif not changes:
-        typer.echo(said.partition("{}")[0] + "all is as it must be, nothing to change")
+        typer.echo(said.partition("{}")[0] + "up to date, nothing to change")
     else:
         typer.echo(said.format(f"{len(changes)} change{'s' * (len(changes) > 1)}"))
         console().print(picture(changes, names_of(config)), soft_wrap=True)

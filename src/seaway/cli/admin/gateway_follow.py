@@ -85,7 +85,7 @@ def follow(
     }
     settings = load_settings(config, os.environ, {("agent", name): value for name, value in flags.items()}).agent
     if not settings.gateway or not settings.server:
-        raise RejectedError("say which gateway this is, and whom to follow", where="--gateway, --server")
+        raise RejectedError("set this machine's gateway, and the server to follow", where="--gateway, --server")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     machine = Machine(settings.netns, state)
@@ -98,4 +98,4 @@ def follow(
     log.info("%s follows %s", settings.gateway, settings.server)
     while not stopping.wait(follower.step()):
         pass
-    log.info("ended; the gateway stays as it is")
+    log.info("ended; the gateway is unchanged")

@@ -79,7 +79,7 @@ def _named(gateway: str | None, config: NetworkConfig | None) -> str:
     if gateway:
         return gateway
     there = f"; available: {', '.join(each.name for each in config.gateways)}" if config else ""
-    raise RejectedError(f"say which gateway this machine is, with --gateway{there}")
+    raise RejectedError(f"name this machine's gateway with --gateway{there}")
 
 
 def _choice(text: str) -> tuple[str, str]:

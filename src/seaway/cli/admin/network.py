@@ -96,11 +96,11 @@ def put_network(
     for change in plan["changes"]:
         typer.echo(change)
     for hurt in plan["impact"]:
-        typer.echo(f"{hurt}: {'it would take --force' if dry_run else 'forced'}")
+        typer.echo(f"{hurt}: {'requires --force' if dry_run else 'forced'}")
     if not plan["changes"]:
-        typer.echo(f"nothing becomes different; it is at version {plan['version']}")
+        typer.echo(f"no changes; the network is at version {plan['version']}")
     else:
-        typer.echo(f"it {'would be' if dry_run else 'is'} at version {plan['version']}")
+        typer.echo(f"the network {'would be' if dry_run else 'is'} at version {plan['version']}")
 
 
 @app.command("delete")

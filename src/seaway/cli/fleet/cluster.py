@@ -105,7 +105,7 @@ def leave(name: Annotated[str, typer.Argument(help="Name of the cluster.")], dat
     if joined(data or data_folder()):
         typer.echo(f"{name} is not used any more; its jobs are placed elsewhere after the grace period")
         return
-    typer.echo(f"{name} was left, and was the last: its jobs count as running there until another cluster is joined")
+    typer.echo(f"{name} was the last cluster: its jobs count as running there until another cluster is joined")
     typer.echo(f"`seaway up` continues without clusters; to get simulated ones again, remove {file.parent}")
 
 
@@ -117,11 +117,11 @@ def _tell(found: Joined) -> None:
 
 def _tell_cluster(found: Joined) -> None:
     if found.cluster is None:
-        typer.echo(f"{found.name} is joined, without a look at it: {found.file}")
+        typer.echo(f"{found.name} is joined without a check: {found.file}")
         return
     nodes = found.cluster.nodes
     models = Counter(device.model for node in nodes for device in node.devices)
-    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPU that Seaway can see"
+    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
     typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
     for each in found.problems[:MAX_PROBLEMS]:
         typer.echo(f"  note: {each}")

@@ -67,7 +67,7 @@ def uncordon(context: typer.Context, place: Place) -> None:
 
     with connect(context) as client:
         client.send(call(*split_place(place)))
-    typer.echo(f"{place} takes new work")
+    typer.echo(f"{place} accepts new jobs again")
 
 
 def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:

@@ -66,4 +66,4 @@ def remove(
 
     with connect(context) as client:
         removed = client.body(remove_orphans(cluster, name))["removed"]
-    typer.echo(f"{cluster} is to remove {', '.join(removed)}" if removed else f"{cluster} has no orphans")
+    typer.echo(f"{cluster} removes {', '.join(removed)}" if removed else f"{cluster} has no orphans")

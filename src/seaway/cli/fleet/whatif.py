@@ -68,8 +68,8 @@ def whatif(
     }
     question = {name: value for name, value in question.items() if value}
     if not question:
-        raise RejectedError("say what: --drain, --add-nodes, --policy, -f or --replay; see --help")
-    with connect(context) as client, console(err=True).status("asking a copy of the fleet"):
+        raise RejectedError("choose at least one of --drain, --add-nodes, --policy, -f and --replay; see --help")
+    with connect(context) as client, console(err=True).status("evaluating on a copy of the fleet"):
         body = client.body(call(question))
     show(output, body, lambda wide: _picture(body, wide=wide), lambda: (each["id"] for each in body["moved"]))
 
@@ -83,7 +83,7 @@ def _jobs(file: str) -> list[Body]:
 def _addition(place: str, count: int) -> Body:
     cluster, node = split_place(place)
     if not node:
-        raise RejectedError("name a node that the new ones are like: CLUSTER/NODE", where="--add-nodes")
+        raise RejectedError("name the node to copy: CLUSTER/NODE", where="--add-nodes")
     return {"cluster": cluster, "like": node, "count": count}
 
 

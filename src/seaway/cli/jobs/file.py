@@ -159,7 +159,7 @@ def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
     from seaway.cli.jobs.file import Written, merged, read_jobs
 
     if not files and not given:
-        raise RejectedError("say what to run: -f job.yaml, or options like --name and --gpus; see --help")
+        raise RejectedError("no job given: use -f job.yaml, or options like --name and --gpus; see --help")
     fields: dict[str, Any] = {}
     for path, value in given.items():
         outer, _, inner = path.rpartition(".")

@@ -137,9 +137,9 @@ class Wanted:
             When options exclude each other.
         """
         if every and replicas:
-            raise RejectedError("either all replicas or some", where="--all")
+            raise RejectedError("cannot be used with --replica", where="--all")
         if every_container and container:
-            raise RejectedError("either all containers or one", where="--all-containers")
+            raise RejectedError("cannot be used with --container", where="--all-containers")
         chosen = () if every else tuple(dict.fromkeys(replicas)) or (0,)
         return cls(chosen, () if every_container else (container,))
 

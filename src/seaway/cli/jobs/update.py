@@ -78,7 +78,7 @@ def update(
         seen = Version(before["id"], before["version"])
         if dry_run:
             client.body(calls.update(before["id"], patch, seen=seen, dry_run=True))
-            typer.echo("the server would take this; nothing is changed")
+            typer.echo("the update is valid; nothing was changed")
             return
         after = client.body(calls.update(before["id"], patch, seen=seen))
     typer.echo(f"{after['name']} ({after['id']}) is changed and {after['state']}")
@@ -140,7 +140,7 @@ def _field(text: str) -> dict[str, Any]:
     try:
         read: Any = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError):
-        raise RejectedError(f"{value!r} is no value", where=f"--set {path}") from None
+        raise RejectedError(f"{value!r} is not a valid value", where=f"--set {path}") from None
     for name in reversed(names):
         read = {name: read}
     return dict(read)

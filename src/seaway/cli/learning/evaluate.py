@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seaway.learning.evaluation.measure import Trial
     from seaway.learning.instances.instance import Instance
 
-ON, WHO, OUT, MANY = "What on", "The policies", "What comes out", "At once"
+ON, WHO, OUT, MANY = "What on", "The policies", "Output", "At once"
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells."""

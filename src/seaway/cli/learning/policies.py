@@ -241,7 +241,7 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
         return details(about.items())
     about |= {
         "level": manifest["level"] + (f", for {manifest['clusters']} clusters" if manifest["clusters"] else ""),
-        "network": "goes by links" if manifest["network"] else "does not look at links",
+        "network": "uses links" if manifest["network"] else "ignores links",
         "trained by": manifest["algo"],
         "made by": manifest["made_by"],
         "created": manifest["created"],
@@ -266,7 +266,7 @@ def _as_shadow(compared: Sequence[Body]) -> str:
         counts = {name: row[name] for name in ("jobs", "answered", "fallbacks")}
         sums.setdefault(row["queue"], Counter()).update(counts)
     return "\n".join(
-        f"queue {queue}: decided {of['answered']:,} of {of['jobs']:,} jobs, something else {of['fallbacks']:,}"
+        f"queue {queue}: decided {of['answered']:,} of {of['jobs']:,} jobs, the fallback {of['fallbacks']:,}"
         for queue, of in sorted(sums.items())
     )
 

@@ -140,7 +140,7 @@ class HereStore:
         from seaway.scheduling.policies.registry import policy_names
 
         if name in policy_names():
-            raise RejectedError(f"policy {name!r} is a heuristic and has no file: trained policies alone have one")
+            raise RejectedError(f"policy {name!r} is a heuristic and has no file: only trained policies have one")
         return pack(_loaded(name))
 
     def bring(self, file: PolicyFile) -> str:
@@ -168,7 +168,7 @@ class HereStore:
             if name in BUILT_IN or name in ShippedLibrary().names():
                 raise ConflictError(f"policy {name!r} is built in and cannot be removed")
             if name in policy_names():
-                raise ConflictError(f"policy {name!r} comes with another package and goes with that")
+                raise ConflictError(f"policy {name!r} belongs to another package; uninstall that package")
             raise UnknownError(f"no policy {name!r} was imported on this machine: {path} is not there")
         path.unlink()
 

@@ -419,7 +419,7 @@ def check_offers(offers: int, *, departures: bool) -> None:
         raise RejectedError(f"{offers} is not at least 1", where="--offers")
     if departures and offers > 1:
         raise RejectedError(
-            "goes without --departures, with which jobs are tried as often as it takes", where="--offers"
+            "cannot be used with --departures, which retries jobs after each job that ends", where="--offers"
         )
 
 

@@ -100,7 +100,7 @@ def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], 
 def go_on(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, Reached]:
     """Continue a run. If there is none, begin it as `begin` does if its options are given."""
     if asked.out is None and asked.algo is None:
-        raise RejectedError("say which run to resume: --out runs/...", where="--resume")
+        raise RejectedError("name the run to resume: --out runs/...", where="--resume")
     folder = asked.out or folder_of(asked.run())
     if asked.algo is not None and not RunFolder(folder).has_run:
         return begin(asked, watch, print_error)

@@ -267,7 +267,7 @@ def _print_welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: 
 def _ready_after(waited_s: float) -> str:
     """Format the start time, and separately the wait for leadership if there was one."""
     started = f"{age_s() - waited_s:.1f} s"
-    return f"{started}, and {waited_s:.1f} s until it was to lead" if waited_s else started
+    return f"{started}, and {waited_s:.1f} s until it became the leader" if waited_s else started
 
 
 def age_s() -> float:

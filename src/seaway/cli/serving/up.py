@@ -81,7 +81,7 @@ def up(
         run_once(fleet or "demo", output or Output.TABLE)
         return
     if output:
-        raise RejectedError("goes with --once only", where="--output")
+        raise RejectedError("requires --once", where="--output")
     gc.disable()  # off until the server runs: imports and start-up create almost no garbage
     try:
         from seaway.cli.serving.server import serve

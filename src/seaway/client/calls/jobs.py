@@ -231,7 +231,7 @@ def _submit_call(answer: Answer[T], job: JobIn | Mapping[str, Any] | str | None,
     if not isinstance(job, str):
         return send("POST", "/jobs", answer, written(job, given))
     if given:
-        raise RejectedError(f"{', '.join(given)} cannot go over a job in YAML; write it there")
+        raise RejectedError(f"{', '.join(given)} cannot be combined with a job in YAML; set it there")
     return Call("POST", f"{PREFIX}/jobs", answer, {}, {"Content-Type": "application/yaml"}, job.encode())
 
 

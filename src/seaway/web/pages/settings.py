@@ -123,10 +123,10 @@ class _Tokens:
                 {"": words("none"), **{each.name: each.name for each in tenants}},
                 words("Needed for viewers and users; none for others"),
             ),
-            Field("gateway", words("Gateway"), hint=words("For an agent: the gateway that it speaks for")),
-            Field("expires_in", words("Lasts for"), hint=words("Like 90d or 12h; empty for no limit")),
+            Field("gateway", words("Gateway"), hint=words("For an agent: its gateway")),
+            Field("expires_in", words("Lifetime"), hint=words("Like 90d or 12h; empty for no limit")),
         ]
-        Form(words, words("New token"), fields, words("Make"), self._make)
+        Form(words, words("New token"), fields, words("Create"), self._make)
 
     async def _make(self, given: dict[str, Any]) -> None:
         call = access.create_token(**{**given, "expires_in": given["expires_in"] or None})

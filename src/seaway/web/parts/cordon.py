@@ -59,7 +59,7 @@ class Closing:
         """Open the dialog of an action, which requests a reason or a confirmation."""
         words, (cluster, node) = self._visit.words, self._of
         name = node or cluster
-        why = Field("reason", words("Reason"), hint=words("Everybody sees it beside your name."))
+        why = Field("reason", words("Reason"), hint=words("All users see it with your name."))
 
         async def cordon(given: dict[str, Any]) -> None:
             await self._visit.ask(fleet.cordon(cluster, node, reason=given["reason"]))
@@ -74,7 +74,7 @@ class Closing:
             notify(words("{name} accepts new jobs again.", name=name))
 
         if act == "cordon":
-            Form(words, words("Cordon {name}: new work stays away", name=name), [why], words("Cordon"), cordon)
+            Form(words, words("Cordon {name}: it gets no new jobs", name=name), [why], words("Cordon"), cordon)
         elif act == "drain":
             title = words("Drain {name}: it gets no new jobs, and running jobs restart elsewhere", name=name)
             Form(words, title, [why], words("Drain"), drain)

@@ -125,7 +125,7 @@ class Painter:
         if held.mig_profile:
             lines.append(f"MIG {held.mig_profile}")
         if held.used:
-            lines.append(words("Really used: {used}", used=used_text(held.used, device, words)))
+            lines.append(words("Measured use: {used}", used=used_text(held.used, device, words)))
         return "\n".join(lines)
 
     def cuts(self, device: DeviceOut) -> list[Cut]:
@@ -154,10 +154,10 @@ class Painter:
             f"#{device.index} {device.model}",
             device.uuid,
             words("Allocated: {cores} of the cores, {used} of {total}", cores=cores, **of),
-            words("Sharers: {n} of {most}", n=len(device.slices), most=device.share_limit),
+            words("Slices: {n} of {most}", n=len(device.slices), most=device.share_limit),
         ]
         if device.used:
-            lines.insert(3, words("Really used: {used}", used=used_text(device.used, device, words)))
+            lines.insert(3, words("Measured use: {used}", used=used_text(device.used, device, words)))
         return "\n".join([*lines, *([device.reason] if device.reason else [])])
 
     def legend(self, slices: Iterable[AllocatedSlice]) -> list[Holder]:

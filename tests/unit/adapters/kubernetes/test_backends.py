@@ -102,7 +102,7 @@ def test_a_cluster_that_returns_under_another_name_is_the_same(
             text.replace(servers[0].url, servers[0].url.replace("127.0.0.1", "localhost")), encoding="utf-8"
         )
         await_names(backends, "gpu")
-    assert "leads to the cluster that is known as gpu, and is called so" in caplog.text
+    assert "points to the known cluster gpu and uses its name" in caplog.text
 
 
 def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
@@ -114,7 +114,7 @@ def test_another_cluster_in_a_ones_place_is_not_taken_for_it(
         await_names(backends, "gpu")
         servers[1].kubeconfig(tmp_path / "one")
         await_names(backends, "gpu-one")
-    assert "leads to another cluster than the one known as gpu: it is called gpu-one" in caplog.text
+    assert "points to another cluster than the known gpu: it is named gpu-one" in caplog.text
 
 
 def test_a_cluster_made_again_at_its_old_address_is_another(store: MemoryStore, tmp_path: Path) -> None:

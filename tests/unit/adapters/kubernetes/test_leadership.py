@@ -204,7 +204,7 @@ def test_leading_ends_when_the_lease_cannot_be_renewed(rig: Rig) -> None:
     why = rig.reactor.run(
         lead(rig.candidate("first", time.monotonic, QUICK), QUICK, Random(1), NoLeaderLabel(), receive), 20
     )
-    assert said[0] == LeadershipStatus("other leads; this one waits", can_take_over=True)
+    assert said[0] == LeadershipStatus("other is the leader; this process is a standby", can_take_over=True)
     assert said[-1] == LeadershipStatus()
     assert why.startswith(
         "the lease was not renewed for 0.3 s: "
@@ -265,4 +265,4 @@ def test_the_pod_that_leads_is_marked_and_one_that_waits_is_not(rig: Rig) -> Non
     )
     assert said[0].reason.startswith("the pod cannot be marked: ")
     assert not said[0].can_take_over
-    assert [each.reason for each in said[-4:]] == ["other leads; this one waits", "", "", ""]
+    assert [each.reason for each in said[-4:]] == ["other is the leader; this process is a standby", "", "", ""]

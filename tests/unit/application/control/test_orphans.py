@@ -84,7 +84,7 @@ def test_operators_have_orphans_removed() -> None:
         reported = [
             (each.actor, each.reason) for each in made.plane.store.events(0, 100) if each.kind == "orphans_removed"
         ]
-        assert reported == [("ada", f"alpha is to remove {name}, which no job accounts for")]
+        assert reported == [("ada", f"alpha removes {name}, which belong to no job")]
         assert made.plane.operations.remove_orphans("alpha", "ada") == []
 
 

@@ -48,7 +48,7 @@ def test_a_replica_that_vanishes_is_made_again() -> None:
     changes = receive(made, part(copy, 1))
     assert made_again(changes) == [Verb.CREATE]
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
-    assert (job.state.value, job.reason) == ("deploying", "1 of the 2 replicas in alpha is gone; it is made again")
+    assert (job.state.value, job.reason) == ("deploying", "1 of the 2 replicas in alpha is gone; it is re-created")
     assert "drift" in [each.kind for change in changes for each in change.insert if isinstance(each, Event)]
     pending_commands = made.plane.controller.live.pending_commands[copy.job_id, 1, "alpha"]
     made.plane.controller.live.apply(
@@ -115,7 +115,7 @@ def test_the_whole_going_after_a_part_is_reported_as_that() -> None:
     receive(made, part(copy, 1))
     changes = receive(made, Workload(copy.job_id, 1, "alpha", WorkloadPhase.GONE))
     (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
-    assert job.reason == "what ran in alpha is gone; it is made again"
+    assert job.reason == "all workloads in alpha are gone; it is re-created"
 
 
 def test_a_copy_that_stays_without_a_part_is_reported_again() -> None:

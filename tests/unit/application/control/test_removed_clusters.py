@@ -49,8 +49,8 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert made.where(job_id) == "alpha"
     made.plane.run(10)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
-    assert made.plane.store.attempts(job_id)[0].reason == "alpha is not of the fleet any more; it is placed elsewhere"
-    assert events(made, "cluster")[-1] == "alpha is not of the fleet any more and is given up"
+    assert made.plane.store.attempts(job_id)[0].reason == "alpha is not in the fleet any more; it is placed elsewhere"
+    assert events(made, "cluster")[-1] == "alpha is not in the fleet any more and counts as lost"
     made.plane.run(60)
     assert sum("given up" in each for each in events(made, "cluster")) == 1
 
@@ -92,7 +92,7 @@ def test_a_halt_concerns_only_what_is_unreachable() -> None:
     made.plane.run(40)
     assert (made.where(in_alpha), made.where(in_beta)) == ("delta", "beta")
     assert events(made, "rescheduling_halted") == [
-        "2 of 3 clusters do not answer: the fault may be on this side, and nothing is placed elsewhere"
+        "2 of 3 clusters do not answer: the control plane may be at fault, so nothing is placed elsewhere"
     ]
 
 

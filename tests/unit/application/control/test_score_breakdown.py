@@ -44,7 +44,7 @@ def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, capl
     made = four_nodes()
     job_id = made.submit()
     assert made.plane.attempt(job_id).why == f"bestfit chose {made.where(job_id)}/{made.job(job_id).nodes[0]}"
-    assert "no note could be made" in caplog.text
+    assert "could not be recorded" in caplog.text
 
 
 def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:

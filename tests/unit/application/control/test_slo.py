@@ -166,7 +166,7 @@ def test_bandwidth_that_a_link_has_no_more_is_a_breach() -> None:
     made.plane.run(70)
     for job_id in (first, second):
         assert reported(made, job_id) == [
-            "slo_violated: its network violates its bounds: user to gw-alpha: 100Mbps more is promised than it has"
+            "slo_violated: its network violates its bounds: user to gw-alpha: 100Mbps more is reserved than it has"
         ]
 
 
@@ -215,7 +215,7 @@ def test_stored_data_for_a_job_that_waits_breaks_nothing() -> None:
     assert (reported(made, first), reported(made, second), made.job(first).attempt) == ([], [], 1)
     measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
     made.plane.run(5)
-    text = "user to gw-alpha: 100Mbps more is promised than it has"
+    text = "user to gw-alpha: 100Mbps more is reserved than it has"
     assert reported(made, second) == [f"slo_violated: its network violates its bounds: {text}"]
 
 

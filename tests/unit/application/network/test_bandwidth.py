@@ -167,10 +167,10 @@ def test_trouble_is_logged_when_it_begins_and_when_it_is_over(caplog: pytest.Log
     ):
         path_controller.see(seen, where)
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "it is not known what its interface wan carries: no answer within 5 s",
-        "it is not known what its interface wan carries: 403",
-        "it is not known what its interface wan carries: no answer within 5 s",
-        "it is known again what its interface wan carries",
+        "the traffic of its interface wan is unknown: no answer within 5 s",
+        "the traffic of its interface wan is unknown: 403",
+        "the traffic of its interface wan is unknown: no answer within 5 s",
+        "the traffic of its interface wan is known again",
     ]
 
 

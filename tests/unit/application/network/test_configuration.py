@@ -158,7 +158,7 @@ def test_what_becomes_different_is_reported() -> None:
         "pairs without paths are not connected",
         "probe: interval 10 -> 5",
     ]
-    assert differences(before, replace(before, gateways=before.gateways[::-1])) == ["gateways are in another order"]
+    assert differences(before, replace(before, gateways=before.gateways[::-1])) == ["the order of gateways changes"]
     shared = replace(before, pairs=(replace(before.pairs[0], load_balance=True),))
     (said,) = differences(before, shared)
     assert said.endswith("weight 1), around (fd00:51d:3::e>fd00:51d:2::d6, weight 1), shared")

@@ -107,8 +107,8 @@ class Health:
             self._forbidden[source] = why
         if known is None:
             log.warning(
-                "%s. What jobs have of that kind is not found again after a restart, and then not removed, "
-                "until Seaway may list and watch it",
+                "%s. After a restart, objects of that kind are not found and not removed, "
+                "until Seaway may list and watch them",
                 why,
             )
 

@@ -80,7 +80,7 @@ def read_gate(workload: KueueWorkload) -> Gate | None:
         return None
     if "Evicted" not in true:
         return None if "Admitted" in true else _not_admitted(workload, known.get("QuotaReserved", Condition()))
-    said = short_reason(f"Kueue took it out: {known['Evicted'].message or known['Evicted'].reason}")
+    said = short_reason(f"Kueue evicted it: {known['Evicted'].message or known['Evicted'].reason}")
     hold = _not_admitted(workload, known.get("QuotaReserved", Condition()))
     return replace(hold, evicted=said) if hold else Gate(said, evicted=said)
 
@@ -100,7 +100,7 @@ def _not_admitted(workload: KueueWorkload, quota: Condition) -> Gate | None:
 
 
 def _reason_text(what: str, why: str = "") -> str:
-    return short_reason(f"Kueue does not let it in: {what}: {why}" if why else f"Kueue does not let it in: {what}")
+    return short_reason(f"Kueue does not admit it: {what}: {why}" if why else f"Kueue does not admit it: {what}")
 
 
 def _attempt(workload: KueueWorkload) -> Attempt | None:

@@ -109,7 +109,7 @@ def pod_state(pod: PodObject) -> PodState:
         return _unbound(pod)
     if status.phase == "Unknown":
         return PodState(
-            WorkloadPhase.STARTING, f"node {pod.spec.node_name} does not say how it is", Cause.INFRASTRUCTURE
+            WorkloadPhase.STARTING, f"node {pod.spec.node_name} does not report its state", Cause.INFRASTRUCTURE
         )
     return _bound(pod)
 

@@ -92,7 +92,7 @@ class Rejection:
 
 def pods_rejected(message: str) -> Rejection:
     """Return the rejection for a controller's message that it could not create pods."""
-    return Rejection(f"its pods cannot be made: {short_reason(message)}", is_final(message))
+    return Rejection(f"its pods cannot be created: {short_reason(message)}", is_final(message))
 
 
 @dataclass(frozen=True, slots=True)

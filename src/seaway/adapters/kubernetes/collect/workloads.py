@@ -75,7 +75,7 @@ RAY_OVER = frozenset({"Complete", "Failed"})
 
 VOLCANO_ENDS = {
     "Completed": PodState(WorkloadPhase.SUCCEEDED),
-    "Failed": PodState(WorkloadPhase.FAILED, "Volcano gave its job up"),
+    "Failed": PodState(WorkloadPhase.FAILED, "Volcano gave up on its job"),
     "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job after a pod disappeared", Cause.INFRASTRUCTURE),
     "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
 }
@@ -165,11 +165,11 @@ def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
         return PodState(WorkloadPhase.SUCCEEDED)
     said = " ".join(status.message.split())[:500]
     if status.job_deployment_status == "ValidationFailed":  # it created no pod; another cluster may accept it
-        how, cause = "the KubeRay there does not take it", Cause.REJECTED
+        how, cause = "KubeRay rejects it", Cause.REJECTED
     elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
         how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
     elif status.job_deployment_status == "Failed":
-        how, cause = f"KubeRay gave it up, {status.reason}".rstrip(", "), Cause.WORKLOAD
+        how, cause = f"KubeRay gave up on it, {status.reason}".rstrip(", "), Cause.WORKLOAD
     else:
         return None
     return PodState(WorkloadPhase.FAILED, f"{how}: {said}" if said else how, cause)

@@ -298,7 +298,7 @@ class Api:
                 if clock() >= self._header_until_s:  # else another task was faster
                     header = await self._load_credentials(self._credentials.authorization)
                     if not (header.isascii() and header.isprintable()):
-                        raise UnavailableError(f"the token for {self.name} has characters that no token has")
+                        raise UnavailableError(f"the token for {self.name} contains invalid characters")
                     self._header = {"authorization": header} if header else {}
                     self._header_until_s = clock() + HEADER_TTL_S
         return self._header
@@ -374,7 +374,7 @@ class Api:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise UnavailableError(f"{self.name} is not followed any more")
+            raise UnavailableError(f"{self.name} is not watched any more")
 
 
 async def _read(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientResponse, bytes]:

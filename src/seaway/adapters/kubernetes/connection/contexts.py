@@ -91,7 +91,7 @@ def content(file: Path) -> bytes:
     except OSError as error:
         raise RejectedError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise RejectedError(f"{str(file)!r} is not a name that a file can have") from None
+        raise RejectedError(f"{str(file)!r} is not a valid file name") from None
     if len(said) > LARGEST_FILE:
         raise RejectedError(f"{file} is too large for a kubeconfig or a certificate")
     return said

@@ -317,7 +317,7 @@ def _proxy(found: Any, *, own: bool) -> str:  # noqa: ANN401  # as below
             raise RejectedError("the server's address has a user in it; give a token or a certificate")
         spared = not found.proxy or (not own and bypasses_proxy(found.host, found.no_proxy or ""))
     except ValueError as error:
-        raise RejectedError(f"the server's address is none: {error}") from None
+        raise RejectedError(f"the server's address is invalid: {error}") from None
     return "" if spared else proxy_address(found.proxy)
 
 

@@ -63,7 +63,7 @@ class EventLoopThread:
 
         def ended(following: Future[None]) -> None:
             if not following.cancelled() and (error := following.exception()):
-                log.error("%s is not followed any more", name, exc_info=error)
+                log.error("%s is not watched any more", name, exc_info=error)
 
         following = self.submit(work)
         following.add_done_callback(ended)

@@ -211,5 +211,5 @@ class Objects:
                 if error.transient:
                     raise
                 raise RejectedError(
-                    f"namespace {self._namespace!r} not found, and it cannot be made: {error}"
+                    f"namespace {self._namespace!r} not found, and it cannot be created: {error}"
                 ) from None

@@ -120,7 +120,7 @@ def _read_vendor(
         else:
             _add(vendor, entry, unserved, entry.id in cordoned, findings)
     if node.metadata.annotations.get(vendor.handshake, "").startswith("Deleted"):
-        findings.uncertain(vendor.handshake, "HAMi's scheduler gave this node's plugin up; it may not place pods here")
+        findings.uncertain(vendor.handshake, "HAMi gave up on this node's plugin; it may not place pods here")
 
 
 def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: Findings) -> str:
@@ -137,7 +137,7 @@ def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: 
     if not entries:
         return ""
     if amounts.allocatable(name) <= 0:
-        otherwise = ", or counts by another name, which clusters.hami.resource_name has to say" if vendor.nvidia else ""
+        otherwise = ", or counts by another name, which clusters.hami.resource_name must name" if vendor.nvidia else ""
         text = f"{not_served(name)}{otherwise}"
         findings.unusable(vendor.key, text)
         return text

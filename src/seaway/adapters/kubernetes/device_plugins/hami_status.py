@@ -105,7 +105,7 @@ def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
     """Add cards. Mark the last ones as not allocatable, because the status does not identify the missing cards."""
     where = card.terms.count
     if total > MAX_CARDS:
-        findings.broken(where, f"{total} cards are more than a node can have; none is taken")
+        findings.broken(where, f"{total} cards are more than a node can have; all are ignored")
         return
     lacks = "" if alive >= total else f"only {alive} of {total} {where} are allocatable"
     if lacks:

@@ -72,7 +72,7 @@ def _cards(node: NodeObject, slices: tuple[ResourceSlice, ...], findings: Findin
         return
     if any(access.resources.plugin is DevicePlugin.DRA for access in findings.accesses):
         if Amounts(node, findings).allocatable(nvidia_plugin.WHOLE[0]):
-            text = "cards are counted that resource slices list, too; the slices are believed"
+            text = "resource slices list the same cards; the slices take precedence"
             findings.uncertain(nvidia_plugin.WHOLE[0], text)
         return
     nvidia_plugin.read(node, findings)
@@ -83,7 +83,7 @@ def _moved_to_volcano(node: NodeObject, findings: Findings) -> bool:
     amounts = Amounts(node, findings)
     moved = not amounts.allocatable(findings.options.nvidia_count) and amounts.allocatable(volcano.COUNT) > 0
     stale = NVIDIA_KEY if moved else volcano.REGISTER_KEY
-    findings.uncertain(stale, "HAMi's and Volcano's registers are both there; this one is taken for left behind")
+    findings.uncertain(stale, "the node has registers of HAMi and Volcano; this one is considered stale")
     return moved
 
 

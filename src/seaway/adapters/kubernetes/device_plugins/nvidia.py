@@ -65,7 +65,7 @@ def _cards(resource: str, node: NodeObject, findings: Findings) -> _Kind | None:
     cut = _SUFFIX.search(product)
     profile = cut[1] if cut else ""
     if profile == "INVALID":
-        findings.unusable(resource, "the node's MIG instances are not what its strategy allows; none is taken")
+        findings.unusable(resource, "the node's MIG instances do not match its strategy; all are ignored")
         return None
     if not product:
         findings.uncertain(resource, "no label names the cards; they count without model and memory")
@@ -115,7 +115,7 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
     allocatable = amounts.allocatable(kind.resource)
     total, rest = divmod(max(amounts.capacity(kind.resource), allocatable), kind.replicas)
     if total > MAX_CARDS:
-        findings.broken(kind.resource, f"{total} cards are more than a node can have; none is taken")
+        findings.broken(kind.resource, f"{total} cards are more than a node can have; all are ignored")
         return
     alive = min(allocatable // kind.replicas, total)
     if rest:

@@ -59,7 +59,7 @@ def read(node: NodeObject, findings: Findings) -> None:
         else:
             _add(entry, unserved, findings)
     if node.metadata.annotations.get(HANDSHAKE_KEY, "").startswith("Deleted"):
-        findings.uncertain(HANDSHAKE_KEY, "Volcano gave this node's plugin up; it may not place pods here")
+        findings.uncertain(HANDSHAKE_KEY, "Volcano gave up on this node's plugin; it may not place pods here")
 
 
 def read_register(text: str) -> Iterator[Entry | RejectedError]:

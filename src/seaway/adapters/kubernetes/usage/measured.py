@@ -185,7 +185,7 @@ class UsageReadings:
             self._counts[outcome] += 1
         if why and not known:
             log.warning(
-                "%s: real use is not known from %s/%s on %s: %s (others with the same trouble are only counted)",
+                "%s: real use is not known from %s/%s on %s: %s (others with the same error are only counted)",
                 self._cluster,
                 exporter.namespace,
                 exporter.name,

@@ -195,7 +195,7 @@ def _read_series(line: bytes, figure: Figure) -> tuple[Place, str, int]:
     if figure.of_containers and figure.what is Metric.CORES:
         value = min(value, WHOLE_MILLI)  # the sum of rounded values of a container's processes
     if not 0 <= value <= figure.most:
-        raise ValueError("it cannot be")
+        raise ValueError("the value is impossible")
     namespace, pod, container = holder or ("", "", "")
     return (uuid, namespace, pod, container), labels.get(names.part, ""), value
 

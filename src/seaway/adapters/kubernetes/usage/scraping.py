@@ -136,7 +136,7 @@ class Scraper:
             self._measured.failed(exporter, ScrapeOutcome.UNREACHABLE, str(error))
         except ApiError as error:
             self._measured.failed(
-                exporter, ScrapeOutcome.FORBIDDEN, f"{error} (reading it takes the right to get pods/proxy)"
+                exporter, ScrapeOutcome.FORBIDDEN, f"{error} (reading it requires the right to get pods/proxy)"
             )
         except RejectedError as error:
             self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error))

@@ -249,7 +249,7 @@ class Scheduler:
             try:
                 said = each.notes.of(each.at) if each.notes else ""
             except Exception:
-                log.exception("no note could be made on %s", each.job.id)
+                log.exception("the scores of %s could not be recorded", each.job.id)
                 said = ""
             attempt = replace(each.attempt, why=f"{each.attempt.why}; {said}") if said else each.attempt
             change = placed(each.entry.record, each.job, attempt, ACTOR)

@@ -103,9 +103,9 @@ class FleetBar:
             self._choose("model", words("Model"), models)
             self._type("memory", words("Free memory ≥ GiB"))
             self._type("cores", words("Free cores ≥ %"))
-            self._type("device", words("Card's uuid"))
+            self._type("device", words("UUID of the card"))
             ready = {"yes": words("schedulable"), "no": words("unschedulable")}
-            self._choose("ready", words("New work"), ready)
+            self._choose("ready", words("Scheduling"), ready)
 
     def know(self, clusters: Sequence[str]) -> None:
         """Set the clusters to choose from."""

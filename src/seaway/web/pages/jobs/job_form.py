@@ -241,7 +241,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field(
                 "gateway",
                 words("Your gateway"),
-                hint=words("where you reach clusters from"),
+                hint=words("the gateway of your site"),
                 options=tuple(choices.gateways),
             ),
             Field("queue", words("Queue"), hint="default", options=tuple(choices.queues)),
@@ -276,25 +276,23 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
     yield (
         words("Network from your gateway"),
         (
-            Field("network.max_latency", words("Largest latency"), AMOUNT, hint=like("20ms")),
-            Field("network.max_jitter", words("Largest jitter"), AMOUNT, hint=like("5ms")),
-            Field("network.max_loss", words("Largest loss"), AMOUNT, hint=like("0.1%")),
+            Field("network.max_latency", words("Maximum latency"), AMOUNT, hint=like("20ms")),
+            Field("network.max_jitter", words("Maximum jitter"), AMOUNT, hint=like("5ms")),
+            Field("network.max_loss", words("Maximum loss"), AMOUNT, hint=like("0.1%")),
             Field("network.min_bandwidth", words("Bandwidth"), AMOUNT, hint=like("1Gbps")),
-            Field(
-                "network.on_violation", words("Start it elsewhere when links break these bounds for long"), on="move"
-            ),
+            Field("network.on_violation", words("Move the job if its links violate these bounds"), on="move"),
         ),
         False,
     )
     yield (
-        words("Where, how long, and more"),
+        words("Placement and time limits"),
         (
             Field("placement.clusters", words("Clusters"), NAMES, hint=words("any")),
             Field("placement.regions", words("Regions"), NAMES, hint=words("any")),
             Field("data.location", words("Data location"), hint=words("a cluster, gateway or region")),
-            Field("data.size", words("How much data"), AMOUNT, hint=like("200GB")),
-            Field("expected_duration", words("Runs for about"), hint=like("10m, 2h")),
-            Field("time_limit", words("Stop it after"), hint=like("1d")),
+            Field("data.size", words("Data size"), AMOUNT, hint=like("200GB")),
+            Field("expected_duration", words("Expected duration"), hint=like("10m, 2h")),
+            Field("time_limit", words("Time limit"), hint=like("1d")),
             Field("retries", words("Retries"), AMOUNT, hint="0"),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),

@@ -196,7 +196,7 @@ class Log(Tab):
         if new.restart:
             self._clear()
         self._end = lines
-        self._note.set_text("" if lines else self.words("Nothing is written yet."))
+        self._note.set_text("" if lines else self.words("There is no output yet."))
         if new.left_out:
             self._show_omitted(new.left_out, exact=new.joins)
         if new.lines:

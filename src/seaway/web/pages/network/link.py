@@ -293,9 +293,9 @@ def _bandwidth(link: KnownLinkOut, words: Words) -> dict[str, Any]:
         return {"total": "", "free": "", "parts": [], "carried": ""}
     promised = min(link.reserved_mbps, total - link.free_mbps)
     parts = (
-        ("used", words("Counts as that of others"), max(0, total - link.free_mbps - promised)),
-        ("promised", words("Promised to jobs"), promised),
-        ("free", words("Left for jobs"), link.free_mbps),
+        ("used", words("Other traffic"), max(0, total - link.free_mbps - promised)),
+        ("promised", words("Reserved for jobs"), promised),
+        ("free", words("Available to jobs"), link.free_mbps),
     )
     return {
         "total": rate(total),
@@ -347,7 +347,7 @@ async def _history(visit: Visit, source: str, target: str) -> None:
             ui.html(f"<h2>{words('History')}</h2>", sanitize=False)
             toggle = ui.toggle(spans, value=span, on_change=lambda event: history.choose(event.value))
             toggle.props(f'no-caps unelevated dense padding="4px 12px" aria-label="{words("Range of time")}"')
-        empty = ui.label(words("Nothing was written down of this link in this time."))
+        empty = ui.label(words("There are no measurements of this link in this period."))
         empty.classes("fine")
     drawn = (
         (words("Latency"), "ms", [Line(words("Latency"), "var(--core)", "latency_ms")]),

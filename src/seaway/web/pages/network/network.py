@@ -337,7 +337,7 @@ def _bar(page: _Page, words: Words) -> None:
         await page.look()
 
     titles = {"graph": words("Graph"), "matrix": words("Matrix"), "table": words("Table")}
-    with ui.tabs().props(f'dense no-caps aria-label="{words("How links are shown")}"') as tabs:
+    with ui.tabs().props(f'dense no-caps aria-label="{words("View of links")}"') as tabs:
         for name, title in titles.items():
             ui.tab(name, title)
     tabs.set_value(looked.view)

@@ -314,7 +314,7 @@ class _Policies:
 
     async def _import(self, _: str, __: str, content: bytes) -> None:
         brought = await self._visit.ask(policies.import_policy(content))
-        notify(self._visit.words("{policy} is here; no queue has it yet", policy=brought.name))
+        notify(self._visit.words("{policy} is imported; no queue uses it yet", policy=brought.name))
         self._visit.keep(policy=brought.name)
         self.on_policies(await self._visit.ask(policies.policies()))
         await self.look(brought.name)

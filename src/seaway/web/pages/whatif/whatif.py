@@ -195,7 +195,7 @@ class _WhatIf:
             return
         question = asked(given)
         if not question:
-            self._show_error(RejectedError(self._visit.words("Enter what leaves, what arrives, or a policy.")))
+            self._show_error(RejectedError(self._visit.words("Choose at least one change.")))
             return
         self._button.props("loading")
         try:
@@ -264,7 +264,7 @@ class _WhatIf:
     # Fields of the form
 
     def _ask_for_losses(self, words: Words) -> None:
-        with self._part(words("…this goes"), "remove_circle_outline"):
+        with self._part(words("…this is drained"), "remove_circle_outline"):
             self._inputs["lose"] = ui.select([], label=words("Clusters"), multiple=True, value=[]).props(
                 "outlined dense options-dense use-chips"
             )

@@ -49,9 +49,9 @@ def test_pods_that_were_denied_are_the_reason_of_their_copy(view: ClusterView, t
     denied = EventSink(view)
     view.put_workload(JOBS, workload())
     denied.put(event())
-    assert said(view) == [(WorkloadPhase.STARTING, "its pods cannot be made: exceeded quota: team")]
+    assert said(view) == [(WorkloadPhase.STARTING, "its pods cannot be created: exceeded quota: team")]
     timers.pass_by()
-    assert said(view) == [(WorkloadPhase.FAILED, "its pods cannot be made: exceeded quota: team")]
+    assert said(view) == [(WorkloadPhase.FAILED, "its pods cannot be created: exceeded quota: team")]
     denied.drop(event())
     assert said(view) == [(WorkloadPhase.STARTING, NO_POD_YET)]
 

@@ -28,7 +28,7 @@ from tests.unit.adapters.kubernetes.collect.test_view import JOB, Timers, copy, 
 __all__ = ["timers", "view"]  # fixtures
 
 QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor default"
-LET_IN = "Kueue does not let it in"
+LET_IN = "Kueue does not admit it"
 SUSPENDED = "it is suspended there: Job suspended"
 
 
@@ -85,7 +85,7 @@ def test_what_was_deactivated_is_never_let_in() -> None:
     gone = f"{LET_IN}: its Workload was deactivated"
     assert read_gate(queued(active=False)) == Gate(gone, is_permanent=True)
     why = evicted("Deactivated", "requeued too often")
-    assert read_gate(queued(why, active=False)) == Gate(gone, True, "Kueue took it out: requeued too often")
+    assert read_gate(queued(why, active=False)) == Gate(gone, True, "Kueue evicted it: requeued too often")
 
 
 def test_checks_are_waited_for() -> None:
@@ -114,12 +114,12 @@ def test_others_are_not_deferred(conditions: tuple[dict[str, str], ...]) -> None
 
 def test_what_is_taken_out_again_says_so() -> None:
     """The eviction is reported while it still counts as admitted, then while it waits again."""
-    taken = "Kueue took it out: for a more important one"
+    taken = "Kueue evicted it: for a more important one"
     out, still = evicted(message="for a more important one"), {"type": "Admitted", "status": "True"}
     assert read_gate(queued(out, still, quota("QuotaReserved", "", "True"))) == Gate(taken, evicted=taken)
     assert read_gate(queued(out, quota("PendingEvaluation", "for more"))) == Gate(taken, evicted=taken)
     assert read_gate(queued(out, quota("Pending", "no quota"))) == Gate(f"{LET_IN}: no quota", evicted=taken)
-    assert read_gate(queued(evicted())) == Gate("Kueue took it out: Preempted", evicted="Kueue took it out: Preempted")
+    assert read_gate(queued(evicted())) == Gate("Kueue evicted it: Preempted", evicted="Kueue evicted it: Preempted")
     assert read_gate(queued({**out, "status": "False"}, still)) is None
 
 
@@ -133,7 +133,7 @@ def test_pods_that_end_as_they_were_taken_out_say_that(view: ClusterView) -> Non
     assert said(view) == [(WorkloadPhase.FAILED, "container main was ended by SIGTERM")]
     leaves = structs.replace(crashed.metadata, deletion_timestamp="2026-11-21T09:15:27Z")
     view.put_pod(structs.replace(crashed, metadata=leaves))
-    assert said(view) == [(WorkloadPhase.FAILED, "Kueue took it out: Preempted")]
+    assert said(view) == [(WorkloadPhase.FAILED, "Kueue evicted it: Preempted")]
 
 
 def test_a_waiting_user_for_quota_waits_and_says_so(view: ClusterView, timers: Timers) -> None:

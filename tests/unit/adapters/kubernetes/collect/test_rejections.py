@@ -92,7 +92,7 @@ def test_what_may_pass_is_reported_from_what_was_decided(said: str, decided: boo
 def test_a_reason_has_no_names_that_change(said: str) -> None:
     """Pod names change with each try; they would fill the timeline with new reasons."""
     assert pods_rejected(said).reason == (
-        "its pods cannot be made: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
+        "its pods cannot be created: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4"
     )
 
 

@@ -70,7 +70,7 @@ def ray(**status: str) -> WorkloadObject:
         (
             {"jobStatus": "", "jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "no answer"},
             WorkloadPhase.FAILED,
-            "KubeRay gave it up, SubmissionFailed: no answer",
+            "KubeRay gave up on it, SubmissionFailed: no answer",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
     status = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": "bad  spec"}
     read = read_workload(ray(**status), "seaway")
     assert read is not None
-    assert read.ended == PodState(WorkloadPhase.FAILED, "the KubeRay there does not take it: bad spec", Cause.REJECTED)
+    assert read.ended == PodState(WorkloadPhase.FAILED, "KubeRay rejects it: bad spec", Cause.REJECTED)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def volcano(phase: str, message: str = "") -> WorkloadObject:
     ("phase", "message", "ended", "cause", "reason"),
     [
         ("Completed", "all done", WorkloadPhase.SUCCEEDED, Cause.WORKLOAD, ""),
-        ("Failed", "too often", WorkloadPhase.FAILED, Cause.WORKLOAD, "Volcano gave its job up: too often"),
+        ("Failed", "too often", WorkloadPhase.FAILED, Cause.WORKLOAD, "Volcano gave up on its job: too often"),
         ("Terminated", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "Volcano ended its job after a pod disappeared"),
         ("Aborted", "", WorkloadPhase.FAILED, Cause.INFRASTRUCTURE, "its job was aborted in Volcano"),
     ],

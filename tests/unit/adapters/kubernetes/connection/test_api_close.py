@@ -75,7 +75,7 @@ def test_who_requests_afterwards_gets_no_connection(reactor: EventLoopThread, cr
     api = reactor.run(made(credentials), WAIT_S)
     reactor.run(api.get("/api/v1/nodes"), WAIT_S)
     reactor.run(api.close(), WAIT_S)
-    with pytest.raises(UnavailableError, match="alpha is not followed any more"):
+    with pytest.raises(UnavailableError, match="alpha is not watched any more"):
         reactor.run(api.get("/api/v1/nodes"), WAIT_S)
     assert credentials.loads == 1
 

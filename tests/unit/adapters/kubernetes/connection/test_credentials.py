@@ -198,7 +198,7 @@ def test_a_proxy_without_a_scheme_speaks_http(environment: pytest.MonkeyPatch, t
         ("https://a", "socks5://ada:geheim@b:1080", "needs an address like http://"),
         ("https://a", "//ada:geheim@b:1080", "needs an address like http://"),
         ("https://a", "http://ada:geheim@b:port", "needs an address like http://"),
-        ("https://a:port", "http://b", "server's address is none"),
+        ("https://a:port", "http://b", "server's address is invalid"),
     ],
 )
 def test_an_address_that_is_none_is_reported_without_its_password(
