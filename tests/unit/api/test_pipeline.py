@@ -10,7 +10,12 @@ import httpx
 import pytest
 import yaml
 
+from seaway.api import hub as hub_module
 from seaway.api.http.pipeline import HEAVY, IN_LINE
+from seaway.api.hub import Hub, Listener, Subscription
+from seaway.application.access import Caller
+from seaway.application.records import Role
+from seaway.domain.errors import UnavailableError
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -65,3 +70,21 @@ async def test_an_answer_holds_so_many_objects_and_leads_to_the_next(rig: Rig) -
         assert (await client.get(f"{JOBS}/{job['id']}/manifest?limit=1001")).status_code == 422
     assert names == [each["metadata"]["name"] for each in whole]
     assert len(names) == 3
+
+
+async def test_one_token_gets_some_of_the_streams(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its limit, a token gets no more streams, and others do, also after one of its streams ended."""
+    monkeypatch.setattr(hub_module, "MAX_PER_CALLER", 2)
+    hub: Hub = rig.app.state.hub
+    everything = Subscription("", "", confined=False)
+    hungry, other = Caller("ci", Role.USER, token_id="a"), Caller("ada", Role.USER, issuer="https://id.example")
+    listeners = [Listener(hungry, everything) for _ in range(3)]
+    for each in listeners[:2]:
+        await hub.join(each)
+    with pytest.raises(UnavailableError, match="your token has 2 open streams"):
+        await hub.join(listeners[2])
+    await hub.join(Listener(other, everything))
+    hub.leave(listeners[0])
+    await hub.join(listeners[2])
+    assert len(hub) == 3
+    hub.close()

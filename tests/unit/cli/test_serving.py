@@ -75,3 +75,22 @@ def test_an_address_that_cannot_be_taken_is_reported(host: str, other: str) -> N
             serving._listening(server),  # noqa: SLF001
         ):
             pytest.fail("it was taken")
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        (ServerSettings(host="0.0.0.0"), True),  # the case in question
+        (ServerSettings(host="::"), True),
+        (ServerSettings(host="10.1.2.3", public_url="http://seaway.example"), True),
+        (ServerSettings(host="127.0.0.1"), False),
+        (ServerSettings(host="0.0.0.0", public_url="https://seaway.example"), False),  # behind a proxy
+        (ServerSettings(host="0.0.0.0", tls_certificate="a", tls_key="b"), False),  # with TLS
+    ],
+)
+def test_plain_http_beyond_loopback_is_warned_of(
+    settings: ServerSettings, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tokens can be read on the network, which the log of each start says."""
+    serving._warn_without_tls(settings)  # noqa: SLF001  # the start of a whole server has no other output of it
+    assert ("WITHOUT TLS" in caplog.text) is warns
