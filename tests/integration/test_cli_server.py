@@ -47,6 +47,7 @@ LISTS = (
     ("links", "history", "site", "gw-a"),
     ("gateways",),
     ("queues",),
+    ("queues", "show", "default"),
     ("pools",),
     ("tenants",),
     ("token", "list"),
@@ -380,3 +381,42 @@ def test_trained_policy_import_and_export(cli: Cli, tmp_path: Path) -> None:
     )
     assert cli("policies", "rm", "mine", "--remote").code == 0
     assert cli("policies", "rm", "mine", "--remote").code == 1
+
+
+QUEUE_FILE = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: leaf}
+spec:
+  cohort: branch
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu, pods]
+    flavors: [{name: any, resources: [{name: nvidia.com/gpu, nominalQuota: 2}, {name: pods, nominalQuota: 9}]}]
+"""
+
+
+def test_queues_are_imported_with_a_report(cli: Cli, tmp_path: Path) -> None:
+    """A dry run changes nothing; the import sets parents first, reports what is left out, and keeps other settings."""
+    file = tmp_path / "kueue.yaml"
+    file.write_text(QUEUE_FILE)
+    assert cli("queues", "set", "leaf", "--description", "mine").code == 0
+    tried = cli("queues", "import", str(file), "--dry-run")
+    assert (tried.code, "2 queues can be imported; nothing is changed" in tried.out) == (0, True)
+    assert "queues do not count this resource" in tried.out
+    assert cli("queues", "-o", "name").out.split() == ["default", "leaf", "theirs"]
+    done = cli("queues", "import", str(file))
+    assert done.out.splitlines()[-2:] == ["queue branch is made", "queue leaf is changed"]
+    shown = cli("queues", "show", "leaf", "-o", "json").body
+    assert (shown["parent"], shown["guarantee"], shown["description"]) == ("branch", {"gpus": 2}, "mine")
+    assert cli("queues", "show", "branch", "-o", "json").body["totals"]["guarantee"] == {"gpus": 2}
+    assert "leaf" in cli("queues", "show", "branch").out
+
+
+def test_an_import_that_would_not_fit_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    """The tree is checked with the queues of the server before the first change."""
+    file = tmp_path / "queues.yaml"
+    assert cli("queues", "set", "all", "--guarantee", "gpus=3").code == 0
+    file.write_text("queues: [{name: ok}, {name: large, parent: all, guaranteedCapacity: 4}]")
+    failed = cli("queues", "import", str(file))
+    assert (failed.code, "guarantees 3 gpus, but its children guarantee 4 gpus together" in failed.err) == (2, True)
+    assert cli("queues", "-o", "name").out.split() == ["all", "default", "theirs"]

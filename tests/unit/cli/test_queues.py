@@ -7,6 +7,7 @@ import pytest
 
 from seaway import Client
 from seaway.cli.admin import queues
+from seaway.cli.admin.queue_change import TRIES
 from seaway.cli.main import main
 from tests.unit.client.requesting import SERVER, Stub, problem
 
@@ -42,9 +43,9 @@ def test_a_change_goes_over_no_one_elses(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """After some tries it is reported instead of going on for ever."""
     stale = problem(412, "the queue 'q' is another by now")
-    stub = Stub([*[httpx.Response(200, json={**QUEUE, "version": "a"}), stale] * queues.TRIES])
+    stub = Stub([*[httpx.Response(200, json={**QUEUE, "version": "a"}), stale] * TRIES])
     assert run(monkeypatch, stub) == 2
-    assert len(stub.requests) == 2 * queues.TRIES
+    assert len(stub.requests) == 2 * TRIES
 
 
 @pytest.mark.parametrize("field", ["shadow", "policy"])

@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seaway.cli import arguments
+from seaway.cli.admin.queue_change import change
+from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Body, connect, whole
-from seaway.domain.errors import RejectedError, StaleError, UnknownError
+from seaway.cli.remote import connect, whole
+from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from seaway.client.sync import Client
 
 app = typer.Typer(rich_markup_mode="rich")
 
-TRIES = 3
-FIELDS = (
-    "tenant",
-    "pool",
-    "policy",
-    "shadow",
-    "open",
-    "description",
-    "allowed_taints",
-    "allowed_node_labels",
-    "parent",
-    "weight",
-    "priority",
-    "guarantee",
-    "limit",
-    "order",
-    "backfill",
-)
 SHOWN_WAITING = 20
 """Maximum number of waiting jobs that `show` prints."""
 SHARE = "Tree and share"
 AMOUNT_HELP = "gpus, gpus/MODEL, gpu_cores, gpu_memory, cpu, memory; '' for none"
 Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=arguments.queues)]
-
-
-class Seen(NamedTuple):
-    """Version of a queue."""
-
-    version: str
 
 
 @app.callback(invoke_without_command=True)
@@ -200,36 +177,6 @@ def set_queue(
     )
 
 
-def change(client: Client, name: str, given: dict[str, Any]) -> tuple[bool, Body]:
-    """Create or change a queue. Fields that are omitted or None keep their value.
-
-    Returns
-    -------
-    tuple
-        Whether the queue existed, and the stored queue.
-    """
-    from seaway.client.calls.queues import put_queue, queue
-
-    for left in reversed(range(TRIES)):
-        try:
-            there = client.body(queue(name))
-        except UnknownError:
-            there = {}
-        fields = {field: there[field] for field in FIELDS if field in there}
-        fields |= {field: value for field, value in given.items() if value is not None}
-        seen = Seen(there["version"]) if there else None
-        try:
-            return bool(there), client.body(put_queue(name, seen=seen, **fields))
-        except StaleError:  # concurrent change by another user: omitted options keep its values
-            if not left:
-                raise
-        except RejectedError as error:
-            if error.where != "shadow":
-                raise
-            raise RejectedError(f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also) from None
-    raise AssertionError
-
-
 def amounts_of(text: str, option: str) -> dict[str, str]:
     """Parse amounts like ``gpus=16,memory=2TB``; the server checks resources and units.
 
@@ -247,6 +194,9 @@ def amounts_of(text: str, option: str) -> dict[str, str]:
             raise RejectedError(f"{name} is given twice", where=option)
         amounts[name] = amount
     return amounts
+
+
+app.command("import")(import_queues)
 
 
 @app.command()

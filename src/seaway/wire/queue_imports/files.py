@@ -1,0 +1,63 @@
+"""Files with queues of other schedulers: recognition of each document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from seaway.domain.errors import RejectedError
+from seaway.wire.queue_imports import kueue, volcano
+from seaway.wire.queue_imports.found import Fields, Found, mapping
+from seaway.wire.queue_imports.scheduler_queues import read_scheduler_queues
+from seaway.wire.yaml import read_yaml
+
+
+def read_queues(documents: Iterable[Fields], fleet_gpus: int = 0) -> Found:
+    """Return the queues of documents, and the fields that cannot be imported.
+
+    Metadata other than names, and status, are not configuration and not reported. A list of objects and a ConfigMap
+    with queues are read as their content.
+
+    Parameters
+    ----------
+    fleet_gpus
+        Number of GPUs of the fleet, for capacities in percent.
+
+    Raises
+    ------
+    RejectedError
+        If the documents have no queue.
+    """
+    found = Found()
+    of_kueue: list[Fields] = []
+    of_volcano: list[Fields] = []
+    for each in _unpacked(documents):
+        group = str(each.get("apiVersion", ""))
+        if group.startswith(kueue.GROUP):
+            of_kueue.append(each)
+        elif group.startswith(volcano.GROUP):
+            of_volcano.append(each)
+        elif "queues" in each:
+            read_scheduler_queues(each, found, fleet_gpus)
+        else:
+            name = mapping(each.get("metadata")).get("name", "")
+            found.leave(f"{each.get('kind', 'document')} {name}".strip(), "kind", "is not a queue")
+    kueue.read_kueue(of_kueue, found)
+    volcano.read_volcano(of_volcano, found)
+    if not found.queues:
+        raise RejectedError(
+            "has no queue: expected `queues: [...]`, or ClusterQueue or Cohort of Kueue, or Queue of Volcano"
+        )
+    found.weigh()
+    return found
+
+
+def _unpacked(documents: Iterable[Fields]) -> Iterator[Fields]:
+    for each in documents:
+        if each.get("kind") == "ConfigMap":
+            contents = [read_yaml(text) for text in mapping(each.get("data")).values() if isinstance(text, str)]
+            inside = [content for content in map(mapping, contents) if "queues" in content]
+            yield from inside or [each]
+        elif str(each.get("kind", "")).endswith("List") and isinstance(each.get("items"), list):
+            yield from _unpacked(map(mapping, each["items"]))
+        else:
+            yield each
