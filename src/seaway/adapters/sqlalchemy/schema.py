@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, Table, inspect, text
+from sqlalchemy.exc import OperationalError
 
 from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -25,6 +26,9 @@ LOCK = 7_310_867
 """Number of PostgreSQL's advisory lock for migrations. It only has to be unique."""
 
 LOCK_WAIT_S = 60
+
+BEING_CHANGED = 1684
+"""Error code of MariaDB: another connection is changing the table."""
 
 
 def current(url: str) -> str:
@@ -103,7 +107,15 @@ def require_known(found: str) -> str:
 
 
 def _has_journal(connection: Connection) -> bool:
-    return connection.dialect.name == "mysql" and inspect(connection).has_table(JOURNAL.name)
+    """Report whether the database has a journal, or another process is creating or removing it."""
+    if connection.dialect.name != "mysql":
+        return False
+    try:
+        return inspect(connection).has_table(JOURNAL.name)
+    except OperationalError as error:
+        if error.orig and error.orig.args[0] == BEING_CHANGED:
+            return True
+        raise
 
 
 def _upgrade(connection: Connection) -> None:
