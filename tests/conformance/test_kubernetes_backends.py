@@ -110,9 +110,9 @@ class Under:
 
     def vanish(self, job_id: str, attempt: int, most: int | None = None) -> None:
         """Delete workloads as a user with kubectl would."""
-        found = self.commands.list(JOBS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}")
+        found = self.commands.list(JOBS, "seaway-default", f"seaway.io/job={job_id},seaway.io/attempt={attempt}")
         for each in found[:most]:
-            self.commands.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
+            self.commands.delete(JOBS, "seaway-default", each["metadata"]["name"], propagation="Background")
 
     def vanish_part(self, job_id: str, attempt: int) -> None:
         """Delete one of the objects of a workload."""
@@ -120,10 +120,10 @@ class Under:
 
     def finish(self, job_id: str, attempt: int) -> None:
         """Make the pods of a workload exit with 0."""
-        for each in self.member.list(PODS, "seaway", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
+        for each in self.member.list(PODS, "seaway-default", f"seaway.io/job={job_id},seaway.io/attempt={attempt}"):
             ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
             change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
-            self.member.patch(PODS, "seaway", each["metadata"]["name"], change, "status")
+            self.member.patch(PODS, "seaway-default", each["metadata"]["name"], change, "status")
 
     def overrun(self) -> None:
         """Change a node more often than the history stores."""

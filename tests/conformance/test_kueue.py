@@ -28,7 +28,7 @@ def queues(server: ApiServer) -> None:
     flavor = {"name": "any", "resources": [{"name": name, "nominalQuota": "1T"} for name in names]}
     spec = {"resourceGroups": [{"coveredResources": list(names), "flavors": [flavor]}]}
     server.put({"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": spec})
-    meta = {"name": "default", "namespace": "seaway"}
+    meta = {"name": "default", "namespace": "seaway-default"}
     server.put({"apiVersion": API, "kind": "LocalQueue", "metadata": meta, "spec": {"clusterQueue": "all"}})
 
 
@@ -81,10 +81,10 @@ OLDER = (*KUBERNETES, replace(KUEUE_WORKLOADS, version="v1beta1"))
 def test_an_older_kueue_is_understood(under: Under) -> None:
     """Workloads of an older API version, with fewer reasons, are read."""
     assert under.cluster.send([queued()])[0].result(10).done
-    job = under.member.list(JOBS, "seaway")[0]["metadata"]
+    job = under.member.list(JOBS, "seaway-default")[0]["metadata"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"], "controller": True}
     said = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "no quota"}
-    meta = {"name": "job-sw", "namespace": "seaway", "ownerReferences": [owner]}
+    meta = {"name": "job-sw", "namespace": "seaway-default", "ownerReferences": [owner]}
     body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": meta}
     under.member.put({**body, "status": {"conditions": [said]}})
     wait(lambda: [each.reason for each in workloads(under)] == ["Kueue does not admit it: no quota"], "Kueue's words")

@@ -38,7 +38,11 @@ def under(world: KarmadaWorld, tmp_path: Path) -> Iterator[Under]:
 
 def policies(world: KarmadaWorld) -> list[str]:
     """Return the names of Seaway's policies."""
-    return [each["metadata"]["name"] for kind in (POLICIES, OVERRIDES) for each in world.control.list(kind, "seaway")]
+    return [
+        each["metadata"]["name"]
+        for kind in (POLICIES, OVERRIDES)
+        for each in world.control.list(kind, "seaway-default", "seaway.io/job")
+    ]
 
 
 def workloads(under: Under, cursor: str = "") -> list[Workload]:
@@ -51,9 +55,9 @@ def test_policies_without_a_workload_are_reported_and_removed(world: KarmadaWorl
     one = deploy(under.made())
     assert answer(under.cluster, one).done
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.RUNNING], "the job running")
-    for each in world.control.list(JOBS, "seaway", MARKED):
-        world.control.delete(JOBS, "seaway", each["metadata"]["name"], propagation="Background")
-    wait(lambda: not world.members["alpha"].list(PODS, "seaway"), "no pods")
+    for each in world.control.list(JOBS, "seaway-default", MARKED):
+        world.control.delete(JOBS, "seaway-default", each["metadata"]["name"], propagation="Background")
+    wait(lambda: not world.members["alpha"].list(PODS, "seaway-default"), "no pods")
     cursor = under.cluster.changes("", 0).cursor
     wait(lambda: under.cluster.changes(cursor, 0).complete, "a complete report")
     wait(lambda: [each.phase for each in workloads(under)] == [WorkloadPhase.GONE], "what is left")
@@ -76,6 +80,7 @@ def test_what_runs_is_not_reported_as_left(under: Under) -> None:
 def test_it_is_found_by_another_process(world: KarmadaWorld, under: Under) -> None:
     """A process that is killed while it writes leaves policies without a workload; another process finds them."""
     labels = {"seaway.io/job": "01k9zj5q8e0ab", "seaway.io/attempt": "3", "app.kubernetes.io/managed-by": "seaway"}
+    world.control.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway"}})
     meta = {"name": "sw", "namespace": "seaway", "labels": labels, "annotations": {"seaway.io/cluster": "alpha"}}
     body = {"apiVersion": POLICIES.api_version, "kind": POLICIES.kind, "metadata": meta}
     selected = [{"apiVersion": "batch/v1", "kind": "Job", "name": "sw"}]

@@ -90,11 +90,13 @@ class Way:
 
     def left(self) -> list[str]:
         """Return the names of all objects that Seaway wrote, and of their dependents."""
-        marked = "app.kubernetes.io/managed-by=seaway"
+        marked = "app.kubernetes.io/managed-by=seaway,seaway.io/job"
         kinds = (CONFIG_MAPS, STATEFUL_SETS, *((POLICIES, OVERRIDES) if self.karmada else ()))
-        found = [each for kind in kinds for each in self.commands.list(kind, "seaway", marked)]
+        found = [each for kind in kinds for each in self.commands.list(kind, "seaway-default", marked)]
         found += [
-            each for kind in (CONFIG_MAPS, STATEFUL_SETS, PODS) for each in self.member.list(kind, "seaway", marked)
+            each
+            for kind in (CONFIG_MAPS, STATEFUL_SETS, PODS)
+            for each in self.member.list(kind, "seaway-default", marked)
         ]
         return [each["metadata"]["name"] for each in found]
 
@@ -158,9 +160,9 @@ def test_a_removal_ends_after_a_restart(way: Way, templates: Templates) -> None:
 def test_what_no_one_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
     """After a user deleted the workload, its other objects remain, and the removal deletes them."""
     one = runs(way)
-    for each in way.commands.list(STATEFUL_SETS, "seaway"):
-        way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
-    wait(lambda: not way.member.list(PODS, "seaway"), "no pods")
+    for each in way.commands.list(STATEFUL_SETS, "seaway-default"):
+        way.commands.delete(STATEFUL_SETS, "seaway-default", each["metadata"]["name"], propagation="Background")
+    wait(lambda: not way.member.list(PODS, "seaway-default"), "no pods")
     assert way.left()
     with way.joined(WITH) as cluster:
         under(way, cluster)
@@ -172,13 +174,13 @@ def test_what_no_one_runs_any_more_is_removed_after_a_restart(way: Way) -> None:
 def test_claims_of_devices_are_removed_after_a_restart(way: Way) -> None:
     """Any template may write resource claims, for nodes with dynamic resource allocation."""
     one = runs(way)
-    (settings,) = way.commands.list(CONFIG_MAPS, "seaway", f"seaway.io/job={one.job_id}")
+    (settings,) = way.commands.list(CONFIG_MAPS, "seaway-default", f"seaway.io/job={one.job_id}")
     meta = {key: settings["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
     claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": meta}
     way.commands.create({**claim, "spec": {"spec": {"devices": {"requests": []}}}})
     with way.joined(BUILT_IN) as cluster:
         wait(lambda: answer(cluster, removal(one)).done, "the removal done")
-        wait(lambda: not way.commands.list(CLAIM_TEMPLATES, "seaway"), "no claims")
+        wait(lambda: not way.commands.list(CLAIM_TEMPLATES, "seaway-default"), "no claims")
 
 
 def test_a_workload_that_vanishes_is_reported(way: Way) -> None:
@@ -187,8 +189,8 @@ def test_a_workload_that_vanishes_is_reported(way: Way) -> None:
     with way.joined(WITH) as cluster:
         under(way, cluster)
         cursor = cluster.changes("", 0).cursor
-        for each in way.commands.list(STATEFUL_SETS, "seaway"):
-            way.commands.delete(STATEFUL_SETS, "seaway", each["metadata"]["name"], propagation="Background")
+        for each in way.commands.list(STATEFUL_SETS, "seaway-default"):
+            way.commands.delete(STATEFUL_SETS, "seaway-default", each["metadata"]["name"], propagation="Background")
         wait(
             lambda: [each.phase for each in cluster.changes(cursor, 0).workloads] == [WorkloadPhase.GONE],
             "that it is gone",
@@ -204,7 +206,7 @@ def test_what_controllers_make_is_not_taken_for_ours(way: Way) -> None:
         one = replace(one, spec=replace(one.spec, template="deployment"))
         assert answer(cluster, one).done
         wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING], "the job running")
-    assert way.member.list(REPLICA_SETS, "seaway", f"seaway.io/job={one.job_id}")
+    assert way.member.list(REPLICA_SETS, "seaway-default", f"seaway.io/job={one.job_id}")
     with way.joined(templates) as cluster:
         under(way, cluster)
         assert {kind for kind, _ in cluster.view.objects_of((one.job_id, 1))} == {"/apis/apps/v1/deployments"}

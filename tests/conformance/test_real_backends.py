@@ -20,6 +20,7 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import ClusterOptions, KubernetesCluster
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.errors import UnavailableError
 from seaway.testing.backends import BackendSuite, BackendUnderTest
 from tests.conformance.real_servers import Relay, eventually
@@ -131,7 +132,7 @@ class TestRealKubernetes(BackendSuite):
         folder, relay = Path(tempfile.mkdtemp()), Relay(kubeconfig)
         (folder / "member").write_text(relay.config)
         member = Member(kubeconfig)
-        backends = KubernetesBackends(folder, ClusterOptions(member.namespace, limits=LIMITS))
+        backends = KubernetesBackends(folder, ClusterOptions(Namespaces(member.namespace), limits=LIMITS))
 
         def close() -> None:
             relay.unblock()
@@ -153,7 +154,7 @@ class TestRealKarmada(BackendSuite):
         folder, relay = Path(tempfile.mkdtemp()), Relay(karmada)
         (folder / "karmada").write_text(relay.config)
         member, commands = Member(kubeconfig), connect(karmada)
-        backends = KarmadaBackends(folder / "karmada", ClusterOptions(member.namespace, limits=LIMITS))
+        backends = KarmadaBackends(folder / "karmada", ClusterOptions(Namespaces(member.namespace), limits=LIMITS))
 
         def close() -> None:
             relay.unblock()

@@ -156,7 +156,7 @@ def test_job_reports_an_image_pull_failure(made: World) -> None:
     ((server, pod),) = made.pods(job_id)
     waiting = {"reason": "ErrImagePull", "message": "missing/it: not found"}  # kubelets retry, and report it
     change = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
-    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+    server.patch(PODS, "seaway-default", pod["metadata"]["name"], change, "status")
     words = "the image of container main cannot be pulled: missing/it: not found"
     made.wait(lambda: made.job(job_id).reason == words, "the reason")
     assert made.state(job_id) is JobState.DEPLOYING
@@ -169,7 +169,7 @@ def test_invalid_image_name_fails_the_job(made: World) -> None:
     ((server, pod),) = made.pods(job_id)
     waiting = {"reason": "InvalidImageName", "message": "couldn't parse image name"}
     change = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
-    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+    server.patch(PODS, "seaway-default", pod["metadata"]["name"], change, "status")
     made.wait(lambda: made.state(job_id) is JobState.FAILED, "its end")
     assert "cannot be pulled: couldn't parse image name" in made.job(job_id).reason
     made.wait(lambda: not made.left(), "that nothing of it is left")
@@ -228,7 +228,7 @@ def test_eviction_is_no_failure_of_the_job(made: World) -> None:
         "reason": "Evicted",
         "message": "The node was low on resource: memory.",
     }
-    server.patch(PODS, "seaway", pod["metadata"]["name"], {"status": status}, "status")
+    server.patch(PODS, "seaway-default", pod["metadata"]["name"], {"status": status}, "status")
     made.wait(running(made, job_id, 2), "the next attempt")
     assert "evicted: The node was low on resource: memory." in made.reasons(job_id)
 

@@ -265,7 +265,7 @@ class World:
         return [
             (server, pod)
             for server in self.members.values()
-            for pod in server.list(PODS, "seaway", selector)
+            for pod in server.list(PODS, "seaway-default", selector)
             if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
         ]
 
@@ -278,7 +278,7 @@ class World:
             for server in servers
             for kind in kinds
             if kind in server.store.shelves
-            for each in server.list(kind, "seaway", "seaway.io/job")
+            for each in server.list(kind, "seaway-default", "seaway.io/job")
         ]
         return {(labels["seaway.io/job"], int(labels["seaway.io/attempt"])) for labels in found}
 
@@ -322,7 +322,7 @@ class World:
                 ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
                 change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
                 with suppress(FailureError):  # it was just removed
-                    server.patch(PODS, "seaway", pod["metadata"]["name"], change, "status")
+                    server.patch(PODS, "seaway-default", pod["metadata"]["name"], change, "status")
 
     # Faults.
 
@@ -414,12 +414,12 @@ class World:
     def delete(self, kind: Any) -> bool:  # noqa: ANN401  # a kind of objects
         """Delete one of Seaway's objects, as a user with kubectl would; report whether there was one."""
         servers = self.writes_to if kind is JOBS else [*self.members.values()]
-        found = [(server, each) for server in servers for each in server.list(kind, "seaway", "seaway.io/job")]
+        found = [(server, each) for server in servers for each in server.list(kind, "seaway-default", "seaway.io/job")]
         if not found:
             return False
         server, each = self.random.choice(found)
         with suppress(FailureError):  # it was just removed
-            server.delete(kind, "seaway", each["metadata"]["name"], propagation="Background")
+            server.delete(kind, "seaway-default", each["metadata"]["name"], propagation="Background")
         return True
 
     def occupy(self, server: ApiServer, node: str = "") -> None:
@@ -590,8 +590,8 @@ def test_workload_deleted_in_karmada_is_recreated(tmp_path: Path) -> None:
         made.karmada.hold("alpha")
         job_id = made.submit(clusters=("alpha",))
         made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is bound")
-        (written,) = made.karmada.control.list(JOBS, "seaway")
-        made.karmada.control.delete(JOBS, "seaway", written["metadata"]["name"], propagation="Background")
+        (written,) = made.karmada.control.list(JOBS, "seaway-default")
+        made.karmada.control.delete(JOBS, "seaway-default", written["metadata"]["name"], propagation="Background")
         made.wait(lambda: "is gone; it is re-created" in made.reasons(job_id), "that it is missed")
         made.karmada.release("alpha")
         made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")

@@ -100,7 +100,7 @@ def test_job_keeps_its_attempt_when_kubeconfig_names_change(tmp_path: Path) -> N
             job = store.job(job_id)
             assert job
             assert (job.state, job.attempt, job.clusters) == (JobState.RUNNING, 1, ("gpu",))
-        assert (len(first.list(PODS, "seaway")), len(second.list(PODS, "seaway"))) == (1, 0)
+        assert (len(first.list(PODS, "seaway-default")), len(second.list(PODS, "seaway-default"))) == (1, 0)
 
 
 def test_job_moves_when_its_kubeconfig_names_another_cluster(tmp_path: Path) -> None:

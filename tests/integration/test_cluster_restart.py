@@ -56,7 +56,7 @@ def test_pending_commands_are_sent_after_a_restart(tmp_path: Path, *, karmada: b
         jobs = [world.submit() for _ in range(COUNT)]
         world.wait(lambda: all(world.state(each) is JobState.SCHEDULED for each in jobs), "all are placed")
         for server in world.writes_to:
-            assert server.list(JOBS, "seaway") == []
+            assert server.list(JOBS, "seaway-default") == []
         decided = {each: world.store.attempts(each)[-1].placements for each in jobs}
         world.plane.stop()
         world.recover()

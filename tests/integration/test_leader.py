@@ -169,7 +169,7 @@ class Pair:
         return all(
             each["metadata"]["labels"].get("seaway.io/job") != job
             for kind in (PODS, JOBS)
-            for each in self.cluster.list(kind, "seaway")
+            for each in self.cluster.list(kind, "seaway-default")
         )
 
     def events(self, jobs: list[str]) -> list[str]:
@@ -188,9 +188,11 @@ class Pair:
     def prove(self, jobs: list[str]) -> None:
         """Check that each job runs once, and nothing else does."""
         wait(lambda: self.all_run(jobs), "all jobs run")
-        pods = [each for each in self.cluster.list(PODS, "seaway") if each["status"].get("phase") == "Running"]
+        pods = [each for each in self.cluster.list(PODS, "seaway-default") if each["status"].get("phase") == "Running"]
         assert Counter(each["metadata"]["labels"]["seaway.io/job"] for each in pods) == Counter(jobs)
-        workloads = Counter(each["metadata"]["labels"]["seaway.io/job"] for each in self.cluster.list(JOBS, "seaway"))
+        workloads = Counter(
+            each["metadata"]["labels"]["seaway.io/job"] for each in self.cluster.list(JOBS, "seaway-default")
+        )
         assert workloads == Counter(jobs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.bootstrap.settings import ClusterSettings, names_in
 from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
     from seaway.adapters.simulated.backends import SimulatedBackends
@@ -118,18 +120,38 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
+    from seaway.adapters.kubernetes.templates.namespace_objects import (
+        BASELINE,
+        RESTRICTED,
+        NamespaceOptions,
+        read_tenants,
+    )
+    from seaway.adapters.kubernetes.templates.namespaces import Namespaces
+    from seaway.adapters.kubernetes.templates.safety import Rules
+    from seaway.adapters.kubernetes.usage.measured import WHERE as EXPORTERS
     from seaway.adapters.kubernetes.usage.measured import read_exporters
     from seaway.adapters.kubernetes.usage.scraping import Scraping
 
     load_library()
     own = Path(settings.templates_dir) if settings.templates_dir else None
+    namespaces = Namespaces(settings.namespace, names_in(settings.former_namespaces) or None)
+    rules = Rules(namespaces=frozenset(namespaces.templates))
     offer = TemplateCatalog(
-        own, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image
+        own, rules, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image
     )
     hami = settings.hami
-    scraping = Scraping(settings.usage.interval_s, read_exporters(settings.usage.exporters))
+    exporters = read_exporters(settings.usage.exporters)
+    if taken := sorted({each.namespace for each in exporters if namespaces.matches(each.namespace)}):
+        raise RejectedError(f"jobs run in namespace {taken[0]!r}, whose pods are not to be trusted", where=EXPORTERS)
+    loose = any(each.loosens_pods for each in offer.templates.values())
+    namespace_options = NamespaceOptions(
+        settings.pod_security or (BASELINE if loose else RESTRICTED),
+        settings.network_policies,
+        tuple(ip_network(each) for each in names_in(settings.egress)),
+        read_tenants(Path(settings.tenants_dir)) if settings.tenants_dir else {},
+    )
     cluster_options = ClusterOptions(
-        settings.namespace,
+        namespaces,
         settings.request_timeout_s,
         templates=offer.templates,
         default_image=settings.default_image,
@@ -150,7 +172,8 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
             pod_start_timeout_s=settings.pod_start_timeout_s,
             unschedulable_timeout_s=settings.unschedulable_timeout_s,
         ),
-        scraping=scraping,
+        scraping=Scraping(settings.usage.interval_s, exporters),
+        namespace_options=namespace_options,
     )
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig:

@@ -135,11 +135,11 @@ class UsageSettings:
     A value expires after three intervals. 60 is a good start. Requires an additional permission in the clusters.
     """
     exporters: str = (
-        "app.kubernetes.io/component=hami-device-plugin:9394; app.kubernetes.io/name=dcgm-exporter:9400; "
-        "app=nvidia-dcgm-exporter:9400"
+        "app.kubernetes.io/component=hami-device-plugin:9394@kube-system; "
+        "app.kubernetes.io/name=dcgm-exporter:9400@gpu-operator; app=nvidia-dcgm-exporter:9400@gpu-operator"
     )
-    """Pods that export the use, separated by semicolons: `LABEL=VALUE:PORT`, or `LABEL=VALUE:PORT@NAMESPACE` for one
-    namespace. If two pods of a node report the same device, the first entry in this list takes precedence.
+    """Pods that export the use, separated by semicolons: `LABEL=VALUE:PORT@NAMESPACE`. Jobs may have the same labels,
+    but not run in these namespaces. If two pods of a node report the same device, the first entry takes precedence.
     """
 
 
@@ -165,8 +165,31 @@ class ClusterSettings:
     """
     karmada: KarmadaSettings = field(default_factory=KarmadaSettings)
     """A Karmada control plane."""
-    namespace: str = "seaway"
-    """Namespace of Seaway's objects in real clusters. A missing namespace is created."""
+    namespace: str = "seaway-{tenant}"
+    """Namespace of each tenant's jobs in real clusters, with `{tenant}` for the name of the tenant.
+
+    A missing namespace is created. Without `{tenant}`, all tenants share one namespace and are not isolated.
+    """
+    former_namespaces: str = ""
+    """Earlier values of `namespace`, separated by commas. Jobs there continue and are removed there when they end.
+
+    Empty for `seaway`, the namespace of earlier versions, if `namespace` has `{tenant}`.
+    """
+    tenants_dir: str = ""
+    """Folder with manifests of ResourceQuotas, LimitRanges and NetworkPolicies for the tenants' namespaces: `_all.yaml`
+    for every tenant, and `TENANT.yaml` for one, which replaces objects of equal kind and name. Empty for none.
+    """
+    network_policies: bool = True
+    """Isolate the pods of each tenant by NetworkPolicies in its namespace."""
+    egress: str = ""
+    """Networks that pods of tenants may connect to, separated by commas, such as `0.0.0.0/0, ::/0`. DNS and pods of the
+    same tenant are always allowed. Metadata services of clouds are left out of larger networks.
+    """
+    pod_security: str = ""
+    """Pod Security Standard that namespaces created by Seaway enforce: `privileged`, `baseline` or `restricted`.
+
+    Empty for `restricted`, or `baseline` if one of your own templates loosens its pods.
+    """
     request_timeout_s: float = 10
     """Timeout of a request to the API server of a real cluster, seconds."""
     unschedulable_timeout_s: float = 5
@@ -191,7 +214,10 @@ class ClusterSettings:
     default_image: str = ""
     """Image of jobs that specify none. If empty, such jobs are rejected."""
     pull_secrets: str = ""
-    """Image pull secrets in `namespace` of each cluster, separated by commas, added to every pod of every template."""
+    """Image pull secrets, separated by commas, added to every pod of every template.
+
+    Each tenant's namespace must have them.
+    """
     local_queue: str = ""
     """Kueue LocalQueue of jobs with the template `kueue`. Empty for the name of the job's queue."""
     volcano_queue: str = ""
@@ -580,6 +606,13 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
         problems.append(RejectedError("must be more than 0", where="[clusters] volcano_memory_factor"))
     if clusters.run_as_user > MAX_USER_ID:
         problems.append(RejectedError(f"must be at most {MAX_USER_ID}", where="[clusters] run_as_user"))
+    if clusters.pod_security not in ("", *POD_SECURITY):
+        problems.append(RejectedError(f"must be one of {', '.join(POD_SECURITY)}", where="[clusters] pod_security"))
+    for each in names_in(clusters.egress):
+        try:
+            ip_network(each)
+        except ValueError as error:
+            problems.append(RejectedError(str(error), where="[clusters] egress"))
     named = {"pull_secrets": names_in(clusters.pull_secrets)}
     named |= {each: (name,) for each in ("local_queue", "volcano_queue") if (name := getattr(clusters, each))}
     problems += [
@@ -589,6 +622,10 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
         if not _OBJECT.fullmatch(name)
     ]
     return problems
+
+
+POD_SECURITY = ("privileged", "baseline", "restricted")
+"""Levels of the Pod Security Standards."""
 
 
 def names_in(text: str) -> tuple[str, ...]:

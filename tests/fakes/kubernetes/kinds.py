@@ -119,6 +119,9 @@ DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", status=True, scale
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", status=True, scale=True, short=("rs",))
 STATEFUL_SETS = Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, scale=True, short=("sts",))
 JOBS = Kind("batch", "v1", "Job", "jobs", status=True)
+NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",))
+RESOURCE_QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True, generation=False, short=("quota",))
+LIMIT_RANGES = Kind("", "v1", "LimitRange", "limitranges", generation=False, short=("limits",))
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", generation=False)
 RESOURCE_SLICES = Kind(
     "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", False, fields=("spec.nodeName", "spec.driver")
@@ -147,6 +150,7 @@ WORKS = _custom("work.karmada.io", "v1alpha1", "Work", "works", short=("wk",))
 KUBERNETES: tuple[Kind, ...] = (
     *(NODES, PODS, NAMESPACES, SERVICES, EVENTS, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS),
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, LEASES),
+    *(NETWORK_POLICIES, RESOURCE_QUOTAS, LIMIT_RANGES),
     *(RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_CLASSES, CLAIM_TEMPLATES),
 )
 """Kinds of every Kubernetes cluster."""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from weakref import WeakSet
 
+from tests.fakes.kubernetes.admission import NamespaceAdmission
 from tests.fakes.kubernetes.app import Application
 from tests.fakes.kubernetes.certificates import Certificates
 from tests.fakes.kubernetes.controllers.deployments import Deployments, ReplicaSets
@@ -167,6 +168,7 @@ class ApiServer:
         self.kinds = Kinds(kinds, without)
         self.store = Store(self.kinds, f"{seed} {name}", history)
         self.verbs = Verbs(self.store)
+        self.verbs.admission.append(NamespaceAdmission(self.store))
         self.lister = Lister(self.store)
         self.watches = Watches(self.store, self.lister, bookmark_s)
         self.parts = Parts(self.store, self.verbs)

@@ -23,6 +23,7 @@ from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread, in_thread
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.deploy.deployer import DirectDeployer
+from seaway.adapters.kubernetes.deploy.namespaces import TenantNamespaces
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.core import Item
 from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_body
@@ -287,8 +288,9 @@ class KubernetesBackends:
         api = Api(name, Credentials(context.file, context.context), request_timeout_s=cluster_options.request_timeout_s)
         met.health = health = Health((IDENTITY_PATH, *sources(kinds_of(cluster_options.templates))))
         view = cluster_options.view(cluster_options.cluster(name), health, self._reactor)
-        objects, options = Objects(api, cluster_options.namespace), cluster_options.template_options(view)
-        deployer = DirectDeployer(objects, view, options, cluster_options.templates)
+        objects, options = Objects(api), cluster_options.template_options(view)
+        namespaces = TenantNamespaces(api, objects, cluster_options.namespaces, cluster_options.namespace_options)
+        deployer = DirectDeployer(objects, namespaces, view, options, cluster_options.templates)
         met.cluster = KubernetesCluster(
             self._reactor, api, view, health, deployer, self._random, cluster_options.scraping
         )

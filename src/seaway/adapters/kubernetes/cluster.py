@@ -21,6 +21,8 @@ from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Nam
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
 from seaway.adapters.kubernetes.templates.context import TemplateOptions
+from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
 from seaway.adapters.kubernetes.usage.measured import UsageReadings
 from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
@@ -195,8 +197,8 @@ class ClusterOptions:
 
     Attributes
     ----------
-    namespace
-        Namespace of Seaway's objects.
+    namespaces
+        Namespaces of Seaway's objects.
     request_timeout_s
         Timeout of calls to an API server.
     known
@@ -211,9 +213,11 @@ class ClusterOptions:
         Time limits of views.
     scraping
         Settings for reading measured GPU use.
+    namespace_options
+        Content of tenants' namespaces.
     """
 
-    namespace: str = "seaway"
+    namespaces: Namespaces = field(default_factory=Namespaces)
     request_timeout_s: float = REQUEST_TIMEOUT_S
     known: Mapping[str, Cluster] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
@@ -226,6 +230,7 @@ class ClusterOptions:
     plugin_options: Named = field(default_factory=Named)
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
+    namespace_options: NamespaceOptions = field(default_factory=NamespaceOptions)
 
     def cluster(self, name: str, region: str = "") -> Cluster:
         """Return a cluster without its nodes; `region` is the region that the cluster reports."""
@@ -234,7 +239,7 @@ class ClusterOptions:
 
     def view(self, cluster: Cluster, health: Health, event_loop: EventLoopThread) -> ClusterView:
         """Return an empty view of a cluster."""
-        return ClusterView(cluster, health, event_loop.call_later, self.limits, self.namespace, self.plugin_options)
+        return ClusterView(cluster, health, event_loop.call_later, self.limits, self.namespaces, self.plugin_options)
 
     def template_options(self, view: ClusterView) -> TemplateOptions:
         """Return the template options of a cluster."""
@@ -245,7 +250,6 @@ class ClusterOptions:
 
         return TemplateOptions(
             access,
-            namespace=self.namespace,
             hostname=view.hostname,
             pull_secrets=self.pull_secrets,
             default_image=self.default_image,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -17,7 +16,6 @@ from seaway.adapters.kubernetes.collect.owned import (
     PASSIVE_KINDS,
     SELECTOR,
     AttemptKey,
-    ObjectKey,
     OwnedSink,
     OwnerIndex,
     kinds_of,
@@ -31,113 +29,13 @@ from seaway.adapters.kubernetes.connection.contexts import current_context
 from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
-from seaway.adapters.kubernetes.deploy.deployer import Deployer, key_of
+from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer, KarmadaNamespaces
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
-from seaway.adapters.kubernetes.templates.context import TemplateOptions
-from seaway.adapters.kubernetes.templates.karmada import POLICY_API, binding, for_karmada
-from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.registry import KindName, Templates, render
-from seaway.application.ports.backend import Answer, Command, Removal
-from seaway.domain.deployment import Deployment
-from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.adapters.kubernetes.templates.registry import KindName
+from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Gateway, Link
-
-NAME = "Karmada"
-
-BIND_TIMEOUT_S = 10.0
-"""Maximum time for Karmada to create a binding, in seconds."""
-
-
-class KarmadaDeployer(Deployer):
-    """Executor of commands for one member, through Karmada.
-
-    Parameters
-    ----------
-    objects
-        Objects of Karmada's control plane.
-    bindings
-        Karmada's bindings.
-    owned
-        Index of the objects of each attempt.
-    health
-        Health of the control plane's sources.
-    """
-
-    def __init__(
-        self,
-        objects: Objects,
-        bindings: Bindings,
-        owned: OwnerIndex,
-        health: Health,
-        options: TemplateOptions,
-        templates: Templates,
-    ) -> None:
-        super().__init__(objects, options, templates)
-        self._bindings = bindings
-        self._owned = owned
-        self._health = health
-
-    def manifests(self, deployment: Deployment) -> list[Manifest]:
-        """Return the objects of a deployment in Karmada; raise `RejectedError` if it cannot be rendered."""
-        return for_karmada(deployment, self._options, render(deployment, self._options, self._templates))
-
-    async def create(self, deployment: Deployment) -> Sequence[str]:
-        """Write policies, then the objects that they select in order; return the bindings that Karmada must create."""
-        key = key_of(deployment)
-        manifests = self.manifests(deployment)
-        await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
-        selected = [each for each in manifests if each.body["apiVersion"] != POLICY_API]
-        await self.write_in_order(key, selected)
-        return [f"{self._options.namespace}/{binding(deployment, each).name}" for each in selected]
-
-    async def carry_out(self, command: Command) -> Answer:
-        """Execute a command; raise the errors of `Deployer.carry_out`.
-
-        If only Karmada refuses a valid deployment, mark the refusal as Karmada's, because it concerns all members.
-        """
-        answer = await super().carry_out(command)
-        return replace(answer, by=NAME) if answer.refused and self._can_render(command) else answer
-
-    def _can_render(self, command: Command) -> bool:
-        """Report whether a command can be rendered for its member."""
-        try:
-            return isinstance(command, Deployment) and bool(self.manifests(command))
-        except RejectedError:
-            return False
-
-    def existing(self, key: AttemptKey) -> Collection[ObjectKey]:
-        """Return the attempt's objects in Karmada's control plane."""
-        return self._owned.of(key)
-
-    def unlistable(self) -> Collection[str]:
-        """Return the kinds that cannot be listed in Karmada's control plane."""
-        return self._health.unavailable()
-
-    async def wait_for(self, awaited: Sequence[str]) -> None:
-        """Wait until the bindings exist and have their cluster."""
-        await self._bindings.bound(awaited, BIND_TIMEOUT_S)
-
-    async def remove(self, removal: Removal) -> None:
-        """Delete workloads, then their policies.
-
-        If only a policy were deleted, its objects would remain in the members.
-
-        Raises
-        ------
-        UnavailableError
-            When Karmada is not listed yet, as shortly after a start. The objects are then unknown.
-        """
-        if not self._health.complete:
-            why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
-            raise UnavailableError(f"Karmada: {why}")
-        key = key_of(removal)
-        places = self._owned.of(key) | self._written.locations(key)
-        policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}
-        await self._objects.delete(places - policies)
-        await self._objects.delete(policies)
-
 
 LEFTOVER_INTERVAL_S = 30.0
 """Interval between two searches for leftovers, in seconds."""
@@ -261,10 +159,12 @@ class KarmadaBackends:
         self._reactor = EventLoopThread()
         self._looking = Lock()
         self._api = Api("Karmada", credentials, request_timeout_s=self._cluster_options.request_timeout_s)
-        self._objects = Objects(self._api, self._cluster_options.namespace)
+        names = self._cluster_options.namespaces
+        self._objects = Objects(self._api)
+        self._namespaces = KarmadaNamespaces(self._api, self._objects, names, self._cluster_options.namespace_options)
         self._denied: dict[str, tuple[str, Attempt, Rejection]] = {}
-        self._bindings = Bindings(self._api, self)
-        self._owned = OwnerIndex(self._cluster_options.namespace, self._workload_removed)
+        self._bindings = Bindings(self._api, names, self)
+        self._owned = OwnerIndex(names, self._workload_removed)
         self._left = LeftoverTracker(self._owned)
         self._members = Members()
         self._kinds = kinds_of(self._cluster_options.templates)
@@ -319,7 +219,13 @@ class KarmadaBackends:
         view = self._cluster_options.view(self._cluster_options.cluster(name, region), health, self._reactor)
         options = self._cluster_options.template_options(view)
         deployer = KarmadaDeployer(
-            self._objects, self._bindings, self._owned, self._health, options, self._cluster_options.templates
+            self._objects,
+            self._namespaces,
+            self._bindings,
+            self._owned,
+            self._health,
+            options,
+            self._cluster_options.templates,
         )
         return KubernetesCluster(
             self._reactor, api, view, health, deployer, self._random, self._cluster_options.scraping
@@ -359,9 +265,9 @@ class KarmadaBackends:
                 self._left.look({name: member.view for name, member in self._clusters.copy().items()})
 
     async def _follow(self) -> None:
-        """Follow the control plane's own objects: its members, and Seaway's objects in their namespace."""
-        namespace = self._cluster_options.namespace
-        bound, bell = BOUND.within(namespace), WakeSignal()
+        """Follow the control plane's own objects: its members, and Seaway's objects."""
+        namespaces = self._cluster_options.namespaces
+        bound, bell = BOUND.across(namespaces), WakeSignal()
         interval_s = self._cluster_options.limits.unreachable_timeout_s / PINGS
 
         def tried() -> Backoff:
@@ -373,9 +279,9 @@ class KarmadaBackends:
             tasks.create_task(reflect(self._api, bound, self._bindings, self._health, tried()))
             for source in POLICIES:
                 sink = OwnedSink(self._owned, source.path)
-                tasks.create_task(reflect(self._api, source.within(namespace), sink, self._health, tried()))
+                tasks.create_task(reflect(self._api, source.across(namespaces), sink, self._health, tried()))
             tasks.create_task(self._find_leftovers())
-            own = KindInformers(self._api, namespace, self._health, tried, self._listener)
+            own = KindInformers(self._api, namespaces, self._health, tried, self._listener)
             tasks.create_task(own.run(self._kinds))
 
     def _listener(self, kind: KindName, path: str) -> KindSink:

@@ -46,6 +46,7 @@ class NamespaceSync(Controller[Key]):
         there = member.server.store.find(NAMESPACES, "", name)
         wanted = self.store.find(NAMESPACES, "", name)
         if wanted is not None and there is None:
-            member.server.verbs.create(NAMESPACES, "", {"metadata": {"name": name, "labels": {MANAGED: "true"}}})
+            labels = {**wanted.labels, MANAGED: "true"}
+            member.server.verbs.create(NAMESPACES, "", {"metadata": {"name": name, "labels": labels}})
         elif wanted is None and there is not None and there.labels.get(MANAGED) == "true" and not there.deleting:
             member.server.verbs.delete(NAMESPACES, "", name)

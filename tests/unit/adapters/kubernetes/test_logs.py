@@ -96,8 +96,8 @@ def running(under: BackendUnderTest, template: str = "job") -> tuple[KubernetesC
 
 def write(server: ApiServer, text: str, at_ns: int | None = None, container: str = "") -> None:
     """Write lines of Seaway's only pod."""
-    (pod,) = server.list(PODS, "seaway")
-    server.write_log("seaway", pod["metadata"]["name"], text, container, at_ns)
+    (pod,) = server.list(PODS, "seaway-default")
+    server.write_log("seaway-default", pod["metadata"]["name"], text, container, at_ns)
 
 
 def test_of_a_long_log_the_end_is_stored(

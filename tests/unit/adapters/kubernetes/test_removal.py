@@ -69,9 +69,9 @@ def test_a_removal_waits_for_pods_that_still_end(under: BackendUnderTest, server
     """The devices of a deleted pod are not free until it has ended; the answer names the pods."""
     deployment = bound(under)
     assert answer(under, removal(deployment)) == PODS_TERMINATING
-    assert not server.list(JOBS, "seaway")
-    for each in server.list(PODS, "seaway"):
-        server.delete(PODS, "seaway", each["metadata"]["name"], grace_period_s=0)
+    assert not server.list(JOBS, "seaway-default")
+    for each in server.list(PODS, "seaway-default"):
+        server.delete(PODS, "seaway-default", each["metadata"]["name"], grace_period_s=0)
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
 
 
@@ -95,11 +95,11 @@ def test_a_removal_waits_for_a_pod_that_another_was_made_for(under: BackendUnder
     assert isinstance(cluster, KubernetesCluster)
     (evicted,) = cluster.view.pods_of(key)
     server.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
-    server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": ["example.com/slow"]}})
-    server.delete(PODS, "seaway", evicted.name, grace_period_s=0)
+    server.patch(PODS, "seaway-default", evicted.name, {"metadata": {"finalizers": ["example.com/slow"]}})
+    server.delete(PODS, "seaway-default", evicted.name, grace_period_s=0)
     wait(lambda: any(each.name != evicted.name for each in cluster.view.pods_of(key)), "the next pod")
     assert answer(under, removal(deployment)) == PODS_TERMINATING
-    server.patch(PODS, "seaway", evicted.name, {"metadata": {"finalizers": []}})
+    server.patch(PODS, "seaway-default", evicted.name, {"metadata": {"finalizers": []}})
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
 
 
@@ -109,4 +109,4 @@ def test_a_removal_does_not_wait_for_a_node_that_is_down(under: BackendUnderTest
     down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     server.patch(NODES, "", "node-1", down, "status")
     wait(lambda: answer(under, removal(deployment)).done, "the removal done")
-    assert server.list(PODS, "seaway")
+    assert server.list(PODS, "seaway-default")

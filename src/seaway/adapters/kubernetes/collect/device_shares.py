@@ -15,6 +15,7 @@ from seaway.adapters.kubernetes.device_plugins.pods import node_of, read_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, NodeView, PodView
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 
 READ = ("hami.io", "volcano.sh", "seaway.io", "batch.kubernetes.io")
 """Domains of the annotations that Seaway reads. Other annotations are not cached."""
@@ -183,12 +184,12 @@ class DeviceShares:
 
     Parameters
     ----------
-    namespace
+    namespaces
         Namespace of Seaway's pods.
     """
 
-    def __init__(self, namespace: str) -> None:
-        self._namespace = namespace
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
         self._claims = Claims()
         self._counted = CountedShares()
         self._pods = PodCache()
@@ -209,7 +210,7 @@ class DeviceShares:
             self._pods.put(name, pod)
         if view is None or not found.alive or all(each.uuid for each in found.held):
             return found, self._counted.drop(name)
-        held, again = self._counted.put(name, found.held, view, allocated_devices(pod.metadata, self._namespace))
+        held, again = self._counted.put(name, found.held, view, allocated_devices(pod.metadata, self._namespaces))
         return replace(found, held=held), again
 
     def forget(self, name: str) -> list[str]:

@@ -36,6 +36,7 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.core import Item, Meta, NodeObject, Part, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
 
@@ -70,7 +71,7 @@ class EventSink:
 
     async def replace(self, items: Sequence[EventObject]) -> None:
         """Replace all events."""
-        for name in self._known - {each.metadata.name for each in items}:
+        for name in self._known - {each.metadata.full_name for each in items}:
             self._forget(name)
         for each in items:
             self.put(each)
@@ -78,13 +79,13 @@ class EventSink:
     def put(self, item: EventObject) -> None:
         """Add an event or its repetition."""
         key = attempt_named(item.involved_object.name)
-        if key and _CREATING.match(item.reason):
-            self._known.add(item.metadata.name)
-            self._view.reject(key, _source(item.metadata.name), pods_rejected(item.message))
+        if key and _CREATING.match(item.reason) and self._view.namespaces.matches(item.metadata.namespace):
+            self._known.add(item.metadata.full_name)
+            self._view.reject(key, _source(item.metadata.full_name), pods_rejected(item.message))
 
     def drop(self, item: EventObject) -> None:
         """Remove an event that the server deleted."""
-        self._forget(item.metadata.name)
+        self._forget(item.metadata.full_name)
 
     def broken(self, what: Broken) -> None:
         """Ignore an invalid event."""
@@ -130,10 +131,12 @@ class KindSink:
 
 @dataclass(frozen=True)
 class KindInformers:
-    """Informers of kinds in one namespace of an API server.
+    """Informers of kinds in one API server.
 
     Attributes
     ----------
+    namespaces
+        Namespaces of the objects.
     new_backoff
         Creates a back-off for retries.
     sink_of
@@ -141,7 +144,7 @@ class KindInformers:
     """
 
     api: Api
-    namespace: str
+    namespaces: Namespaces
     health: Health
     new_backoff: Callable[[], Backoff]
     sink_of: Callable[[KindName, str], KindSink]
@@ -165,10 +168,8 @@ class KindInformers:
     def _of(self, kind: KindName, path: str) -> _Followed:
         reported, essential = self.sink_of(kind, path), kind in CORE
         label = source_of(kind)
-        source = Source(
-            path, reported.kind, SELECTOR, not essential, self.namespace, label=label, skippable=not essential
-        )
-        return source, reported.sink
+        source = Source(path, reported.kind, SELECTOR, not essential, label=label, skippable=not essential)
+        return source.across(self.namespaces), reported.sink
 
     async def _path(self, kind: KindName, discovery: Discovery) -> str:
         """Wait until the server supports a kind; return the path of its objects."""
@@ -261,8 +262,8 @@ class _Sink(Generic[T]):
 async def follow(api: Api, view: ClusterView, health: Health, random: Random, kinds: tuple[KindName, ...]) -> None:
     """Update a cluster's view until cancelled. Nodes are listed before pods, because pods' annotations refer to them.
 
-    Follow pods in all namespaces, because unmanaged pods use devices, too. Follow kinds of templates in Seaway's
-    namespace.
+    Follow pods in all namespaces, because unmanaged pods use devices, too. Follow kinds of templates where
+    tenants have their namespaces.
     """
     nodes = _Sink[NodeObject](
         "node", view.replace_nodes, view.put_node, lambda each: view.drop_node(each.metadata.name), view.broken
@@ -298,9 +299,9 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
         tasks.create_task(reflect(api, SLICES, slices, health, tried()))
         tasks.create_task(reflect(api, CLAIMS, claims, health, tried()))
         aside = OptionalHealth(f"{view.name}: events of workloads")
-        tasks.create_task(reflect(api, EVENTS.within(view.namespace), EventSink(view), aside, tried()))
+        tasks.create_task(reflect(api, EVENTS.across(view.namespaces), EventSink(view), aside, tried()))
         tasks.create_task(follow_kueue(api, view, tried))
-        own = KindInformers(api, view.namespace, health, tried, lambda kind, path: _listener(view, kind, path))
+        own = KindInformers(api, view.namespaces, health, tried, lambda kind, path: _listener(view, kind, path))
         tasks.create_task(own.run(kinds))
         while not health.has(NODES.path):
             await asyncio.sleep(0.01)
@@ -354,17 +355,17 @@ def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
         lead(service)
 
     def lead(service: ServiceObject) -> None:
-        if (key := attempt_of(service.metadata, view.namespace)) and (where := address(service)):
+        if (key := attempt_of(service.metadata, view.namespaces)) and (where := address(service)):
             view.put_address(key, where)
 
     def drop(service: ServiceObject) -> None:
         view.drop_workload(path, service.metadata.full_name)
-        if (key := attempt_of(service.metadata, view.namespace)) and address(service):
+        if (key := attempt_of(service.metadata, view.namespaces)) and address(service):
             view.put_address(key, "")
 
     async def replace(items: Sequence[ServiceObject]) -> None:
         await view.replace_objects(path, [each.metadata for each in items])
-        for key in view.addressed() - {attempt_of(each.metadata, view.namespace) for each in items}:
+        for key in view.addressed() - {attempt_of(each.metadata, view.namespaces) for each in items}:
             view.put_address(key, "")
         for each in items:
             lead(each)

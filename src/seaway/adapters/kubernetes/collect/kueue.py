@@ -121,15 +121,15 @@ class KueueSink:
 
     async def replace(self, items: Sequence[KueueWorkload]) -> None:
         """Replace all Workloads."""
-        for name in self._known.keys() - {each.metadata.name for each in items}:
+        for name in self._known.keys() - {each.metadata.full_name for each in items}:
             self._forget(name)
         for each in items:
             self.put(each)
 
     def put(self, item: KueueWorkload) -> None:
         """Add or update a Workload."""
-        name, key, hold = item.metadata.name, _attempt(item), read_gate(item)
-        if key is None or hold is None:
+        name, key, hold = item.metadata.full_name, _attempt(item), read_gate(item)
+        if key is None or hold is None or not self._view.namespaces.matches(item.metadata.namespace):
             self._forget(name)
         elif name not in self._known or not _same_gate(self._known[name][1], hold):
             self._known[name] = (key, hold)
@@ -137,11 +137,11 @@ class KueueSink:
 
     def drop(self, item: KueueWorkload) -> None:
         """Remove a Workload."""
-        self._forget(item.metadata.name)
+        self._forget(item.metadata.full_name)
 
     def broken(self, what: Broken) -> None:
         """Remove a Workload that cannot be decoded."""
-        self._forget(what.name)
+        self._forget(f"{what.namespace}/{what.name}")
 
     def _forget(self, name: str) -> None:
         if name in self._known:
@@ -161,7 +161,7 @@ async def follow_kueue(api: Api, view: ClusterView, new_backoff: Callable[[], Ba
     sink, health, looks = KueueSink(view), OptionalHealth(f"{view.name}: Kueue's Workloads"), new_backoff()
     while True:  # an upgraded Kueue may serve another version only
         path = await _path(api, looks)
-        source = Source(path, KueueWorkload, optional=True, namespace=view.namespace, versioned=True)
+        source = Source(path, KueueWorkload, optional=True, versioned=True).across(view.namespaces)
         await reflect(api, source, sink, health, new_backoff())
         await looks.pause()
 

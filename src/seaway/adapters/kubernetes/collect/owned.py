@@ -16,8 +16,10 @@ from seaway.adapters.kubernetes.templates.names import (
     MANAGED_BY,
     MANAGER,
     REPLICAS,
+    TENANT,
     numbers_of,
 )
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import KindName, Templates
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.domain import job_spec as ids
@@ -28,29 +30,33 @@ SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
 MAX_DIGITS = 9
 
 
-def attempt_of(meta: Meta, namespace: str) -> tuple[str, int] | None:
+def attempt_of(meta: Meta, namespaces: Namespaces) -> tuple[str, int] | None:
     """Return the job and attempt of an object; None if it does not belong to this Seaway instance.
 
-    Another instance may use the same cluster with its own namespace.
+    Another instance may use the same cluster with its own namespaces.
     """
     job_id, attempt = meta.labels.get(JOB, ""), meta.labels.get(ATTEMPT, "")
-    ours = meta.namespace == namespace and meta.labels.get(MANAGED_BY) == MANAGER and ids.decode(job_id) is not None
-    if not ours or not (attempt.isascii() and attempt.isdigit() and len(attempt) <= MAX_DIGITS):
+    if not job_id or not _is_ours(meta, namespaces) or ids.decode(job_id) is None:
         return None
-    return job_id, int(attempt)
+    return (job_id, int(attempt)) if attempt.isascii() and attempt.isdigit() and len(attempt) <= MAX_DIGITS else None
 
 
-def allocated_devices(meta: Meta, namespace: str) -> tuple[str, ...]:
+def _is_ours(meta: Meta, namespaces: Namespaces) -> bool:
+    """Report whether the labels and the namespace of an object are those of this Seaway instance."""
+    return meta.labels.get(MANAGED_BY) == MANAGER and namespaces.owns(meta.namespace, meta.labels.get(TENANT, ""))
+
+
+def allocated_devices(meta: Meta, namespaces: Namespaces) -> tuple[str, ...]:
     """Return the devices in the annotation of a Seaway pod; ignore the annotation on other pods."""
     reported = meta.annotations.get(DEVICES, "")
-    return tuple(reported.split(",")) if reported and attempt_of(meta, namespace) else ()
+    return tuple(reported.split(",")) if reported and attempt_of(meta, namespaces) else ()
 
 
-def broken_labels(meta: Meta, namespace: str) -> tuple[Problem, ...]:
+def broken_labels(meta: Meta, namespaces: Namespaces) -> tuple[Problem, ...]:
     """Return the problems of the labels on one of Seaway's objects. Without valid labels its attempt is unknown."""
-    if JOB not in meta.labels or meta.namespace != namespace or meta.labels.get(MANAGED_BY) != MANAGER:
+    if JOB not in meta.labels or not _is_ours(meta, namespaces):
         return ()
-    if attempt_of(meta, namespace) is None:
+    if attempt_of(meta, namespaces) is None:
         said = f"{meta.labels[JOB]!r} and {meta.labels.get(ATTEMPT, '')!r} are not a job and attempt; it is ignored"
         return (Problem(ProblemKind.BROKEN, f"{JOB}, {ATTEMPT}", said),)
     reported = meta.annotations.get(REPLICAS, "")
@@ -74,8 +80,8 @@ class OwnerIndex:
 
     Parameters
     ----------
-    namespace
-        Namespace of the objects.
+    namespaces
+        Namespaces of the objects.
     workload_gone
         Called with an attempt when one of its workloads is gone.
 
@@ -85,8 +91,8 @@ class OwnerIndex:
         Paths of the workload kinds.
     """
 
-    def __init__(self, namespace: str, workload_gone: Callable[[AttemptKey], None]) -> None:
-        self._namespace = namespace
+    def __init__(self, namespaces: Namespaces, workload_gone: Callable[[AttemptKey], None]) -> None:
+        self._namespaces = namespaces
         self._workload_gone = workload_gone
         self.workloads: set[str] = set()
         self._objects: defaultdict[AttemptKey, set[ObjectKey]] = defaultdict(set)
@@ -95,7 +101,7 @@ class OwnerIndex:
 
     def of(self, key: AttemptKey) -> set[ObjectKey]:
         """Return the objects of an attempt for a cluster."""
-        return set(self._objects[key]) if key in self._objects else set()
+        return set(self._objects.get(key, ()))
 
     def idle(self) -> Set[AttemptKey]:
         """Return a live set of the attempts that have objects, but no workload."""
@@ -103,7 +109,7 @@ class OwnerIndex:
 
     def put(self, kind: str, meta: Meta) -> None:
         """Add an object."""
-        owner = attempt_of(meta, self._namespace)
+        owner = attempt_of(meta, self._namespaces)
         if owner:
             place = (kind, f"{meta.namespace}/{meta.name}")
             self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))

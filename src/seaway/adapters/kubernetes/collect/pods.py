@@ -13,6 +13,7 @@ from seaway.adapters.kubernetes.collect.pod_status import PodState, pod_state
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
 from seaway.adapters.kubernetes.objects.core import Meta, Part, PodObject
 from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICAS, numbers_of
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.deployment import Container
 from seaway.domain.placement import DeviceSlice
@@ -82,20 +83,20 @@ class PodSummary:
         return f"{self.namespace}/{self.name}"
 
 
-def summarise_pod(pod: PodObject, view: PodView, namespace: str) -> PodSummary:
+def summarise_pod(pod: PodObject, view: PodView, namespaces: Namespaces) -> PodSummary:
     """Return the summary of a pod.
 
     Parameters
     ----------
     view
         Use of the node by the pod.
-    namespace
-        Namespace of Seaway's pods.
+    namespaces
+        Namespaces of Seaway's pods.
     """
     meta = pod.metadata
     held = view.held if view.alive else view.holding
     slices = tuple(each.slice for each in held if each.uuid)
-    mine = attempt_of(meta, namespace)
+    mine = attempt_of(meta, namespaces)
     if mine is None:
         alive = view.alive and bool(view.node)
         cpu, memory = (view.cpu_milli, view.memory_mib) if alive else (0, 0)

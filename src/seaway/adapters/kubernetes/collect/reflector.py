@@ -33,6 +33,7 @@ from seaway.adapters.kubernetes.objects.decode import (
     read_item,
     read_page,
 )
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.errors import UnavailableError
 
 LIST_TIMEOUT_CALLS = 12
@@ -122,6 +123,8 @@ class Source(Generic[T]):
         True if Seaway can skip the kind when it has no permission, or when the kind keeps failing.
     versioned
         True if the kind may move to another path. Following then ends when this path is missing.
+    fallback
+        Namespace to follow while Seaway may not list all namespaces; empty for none.
     """
 
     path: str
@@ -133,10 +136,15 @@ class Source(Generic[T]):
     label: str = ""
     skippable: bool = False
     versioned: bool = False
+    fallback: str = ""
 
-    def within(self, namespace: str) -> Source[T]:
-        """Return the same source, limited to one namespace."""
-        return replace(self, namespace=namespace)
+    def across(self, namespaces: Namespaces) -> Source[T]:
+        """Return the same source, limited to the namespaces of Seaway's objects if there is only one."""
+        return replace(self, namespace=namespaces.scope, fallback=namespaces.shared)
+
+    def limited(self) -> Source[T]:
+        """Return the same source, limited to its fallback."""
+        return replace(self, namespace=self.fallback)
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -183,26 +191,53 @@ class _Position:
     version: str = ""
 
 
+@dataclass(slots=True)
+class _Scope(Generic[T]):
+    """Source to follow now. A server may not allow Seaway to list all namespaces, as after an upgrade of Seaway.
+
+    Attributes
+    ----------
+    everywhere
+        The source in all namespaces.
+    limited_until_s
+        Time until which only its fallback is followed; 0 if it was never limited.
+    """
+
+    everywhere: Source[T]
+    limited_until_s: float = 0.0
+
+    def current(self, now_s: float) -> Source[T]:
+        """Return the source to follow."""
+        return self.everywhere.limited() if now_s < self.limited_until_s else self.everywhere
+
+    def limit(self, api: Api, error: ApiError, source: Source[T], now_s: float) -> bool:
+        """Limit the source after a refusal, and log this once; return False if that does not help."""
+        if not error.forbidden or error.transient or not source.fallback or source.namespace:
+            return False
+        if not self.limited_until_s:
+            log.warning("%s: %s; only namespace %r is followed until then", api.name, error, source.fallback)
+        self.limited_until_s = now_s + ABSENT_RETRY_S
+        return True
+
+
 async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, backoff: Backoff) -> None:
     """Keep `sink` current until cancelled, or until a versioned source is missing.
 
     Record failures in `health` and retry with back-off. Earlier data stays valid until then.
     """
-    position = _Position()
+    position, scope, clock = _Position(), _Scope(source), asyncio.get_running_loop().time
     while True:
+        if (current := scope.current(clock())) != source:
+            source, position.version = current, ""
         try:
-            if not position.version:
-                position.version = await _list(api, source, sink)
-                health.succeeded(source.name)
-            began_s = asyncio.get_running_loop().time()
-            await _watch(api, source, sink, position, health, backoff)
-            if asyncio.get_running_loop().time() - began_s < MIN_WATCH_S:
-                await backoff.pause()
+            await _list_and_watch(api, source, sink, position, health, backoff)
         except _OverrunError:
             position.version = ""
             await backoff.pause()
         except ApiError as error:
             position.version = ""
+            if scope.limit(api, error, source, clock()):
+                continue
             if await _should_stop(error, api, source, sink, health, backoff):
                 return
         except UnavailableError as error:
@@ -219,6 +254,20 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             log.exception("%s: following %s failed", api.name, source.path)
             health.failed(source.name, str(error) or type(error).__name__, optional=source.skippable)
             await backoff.pause()
+
+
+async def _list_and_watch(  # a source and its state
+    api: Api, source: Source[T], sink: Sink[T], position: _Position, health: Health, backoff: Backoff
+) -> None:
+    """List a source unless its position is known, and watch it once."""
+    clock = asyncio.get_running_loop().time
+    if not position.version:
+        position.version = await _list(api, source, sink)
+        health.succeeded(source.name)
+    began_s = clock()
+    await _watch(api, source, sink, position, health, backoff)
+    if clock() - began_s < MIN_WATCH_S:
+        await backoff.pause()
 
 
 async def _should_stop(

@@ -20,6 +20,7 @@ from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOpti
 from seaway.adapters.kubernetes.objects.core import Meta, NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster
@@ -44,8 +45,8 @@ class ClusterView:
         Schedules a call on the event loop after a number of seconds.
     limits
         Time limits.
-    namespace
-        Namespace of Seaway's objects.
+    namespaces
+        Namespaces of Seaway's objects.
     plugin_options
         Custom names of annotations and labels of its vGPU device plugin.
 
@@ -63,19 +64,19 @@ class ClusterView:
         health: Health,
         schedule: Callable[[float, Callable[[], None]], object],
         limits: Limits | None = None,
-        namespace: str = "seaway",
+        namespaces: Namespaces | None = None,
         plugin_options: PluginOptions | None = None,
     ) -> None:
         limits = limits or Limits()
         self.name = cluster.name
         self.unreachable_timeout_s = limits.unreachable_timeout_s
-        self.namespace = namespace
+        self.namespaces = namespaces or Namespaces()
         self._health = health
         self._changes: ChangeNotifier[Attempt | str | None] = ChangeNotifier(cluster.name, health, limits, schedule)
         """Keys of changes: attempts, names of unmanaged pods, and None for the nodes."""
         self._problems = Problems(cluster.name)
         self._nodes = Nodes(cluster, self._problems, plugin_options)
-        self._shares = DeviceShares(namespace)
+        self._shares = DeviceShares(self.namespaces)
         self._pods: dict[str, PodSummary] = {}
         self._attempts = Attempts(
             cluster.name, limits, self._changes.call_later, self._changes.add, self._nodes.unschedulable_cause
@@ -213,8 +214,8 @@ class ClusterView:
         """Add or update a pod."""
         with self._changes.lock:
             view, again = self._shares.read(written, self._nodes.get(node_of(written)))
-            seen = summarise_pod(written, view, self.namespace)
-            self._problems.put(POD, seen.full_name, view.problems + broken_labels(written.metadata, self.namespace))
+            seen = summarise_pod(written, view, self.namespaces)
+            self._problems.put(POD, seen.full_name, view.problems + broken_labels(written.metadata, self.namespaces))
             before = self._pods.get(seen.full_name)
             self._pods[seen.full_name] = seen
             if before != seen:
@@ -253,13 +254,13 @@ class ClusterView:
 
     def put_object(self, kind: str, meta: Meta) -> None:
         """Add or update an object of an attempt that runs nothing."""
-        key, name = attempt_of(meta, self.namespace), meta.full_name
+        key, name = attempt_of(meta, self.namespaces), meta.full_name
         self._take(kind, name, WorkloadPart(*key, "", ()) if key else None, meta)
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Add or update a workload."""
         name = written.metadata.full_name
-        self._take(kind, name, read_workload(written, self.namespace), written.metadata)
+        self._take(kind, name, read_workload(written, self.namespaces), written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
         """Remove a workload."""
@@ -376,7 +377,7 @@ class ClusterView:
         """Replace the state of an attempt's object, and record problems of its labels; None removes the object."""
         with self._changes.lock:
             self._attempts.put_workload((kind, full_name), read)
-            self._problems.put(kind, full_name, broken_labels(meta, self.namespace) if meta else ())
+            self._problems.put(kind, full_name, broken_labels(meta, self.namespaces) if meta else ())
 
     def _note_pods(self, *pods: PodSummary | None) -> None:
         for each in pods:

@@ -20,6 +20,7 @@ from seaway.adapters.kubernetes.collect.pod_status import UNSTARTABLE, PodState,
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPhase
 
 
@@ -118,9 +119,9 @@ class WorkloadPart:
     gate: str = ""
 
 
-def read_workload(written: WorkloadObject, namespace: str) -> WorkloadPart | None:
+def read_workload(written: WorkloadObject, namespaces: Namespaces) -> WorkloadPart | None:
     """Decode a workload; return None if it does not belong to Seaway."""
-    owner = attempt_of(written.metadata, namespace)
+    owner = attempt_of(written.metadata, namespaces)
     try:
         replicas = numbers_of(written.metadata.annotations.get(REPLICAS, ""))
     except ValueError:

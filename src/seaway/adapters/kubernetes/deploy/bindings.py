@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.core import Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.karmada import SCHEDULER
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.errors import UnavailableError
 
 log = logging.getLogger(__name__)
@@ -105,14 +106,19 @@ class Bindings:
     ----------
     api
         Karmada's API server.
+    names
+        Namespaces of Seaway's objects.
     rejections
         Receiver of rejections by members.
     """
 
-    def __init__(self, api: Api, rejections: RejectionSink) -> None:
+    def __init__(self, api: Api, names: Namespaces, rejections: RejectionSink) -> None:
         self._api = api
+        self._names = names
         self._rejections = rejections
         self._bound: dict[str, tuple[Target, ...]] = {}
+        self._applied: dict[str, dict[str, str]] = {}
+        """Members of bindings that Karmada schedules, with the error of each; empty if it is applied."""
         self._errors: dict[str, ApiError] = {}
         """Errors of the latest tries to assign bindings."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
@@ -140,6 +146,23 @@ class Bindings:
             missing = next((name for name in names if not self._bound.get(name)), names[-1])
             raise UnavailableError(f"Karmada has not bound {missing} within {within_s:g} s") from None
 
+    async def applied(self, names: Sequence[str], cluster: str, within_s: float) -> None:
+        """Wait until a member has the objects of bindings that Karmada schedules, ``namespace/name``.
+
+        Raises
+        ------
+        UnavailableError
+            On a timeout, with Karmada's message.
+        """
+        for name in names:
+            try:
+                async with asyncio.timeout(within_s):
+                    while self._applied.get(name, {}).get(cluster, "missing"):
+                        await self._next_change(name)
+            except TimeoutError:
+                why = self._applied.get(name, {}).get(cluster) or "the binding has no such cluster"
+                raise UnavailableError(f"{name} has not reached {cluster} within {within_s:g} s: {why}") from None
+
     async def _next_change(self, name: str) -> None:
         """Wait for the next change of a binding."""
         changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,16 +187,20 @@ class Bindings:
         for name in self._bound.keys() - {each.metadata.full_name for each in items}:
             self._rejections.allow(_source(name))
         self._bound.clear()
+        self._applied.clear()
         self._errors.clear()
         for each in items:
             self.put(each)
 
     def put(self, item: BindingObject) -> None:
         """Add or update a binding, and correct its clusters."""
-        spec = item.spec
-        if spec.scheduler_name != SCHEDULER:
+        spec, name = item.spec, item.metadata.full_name
+        if not self._names.matches(item.metadata.namespace):
             return
-        name = item.metadata.full_name
+        if spec.scheduler_name != SCHEDULER:
+            self._applied[name] = {each.cluster_name: _error(each) for each in item.status.aggregated_status}
+            self._wake(name)
+            return
         wanted = _desired_clusters(spec)
         self._bound[name] = spec.clusters if spec.clusters == wanted else ()
         self._errors.pop(name, None)
@@ -186,6 +213,7 @@ class Bindings:
         """Remove a binding."""
         name = item.metadata.full_name
         self._bound.pop(name, None)
+        self._applied.pop(name, None)
         self._errors.pop(name, None)
         self._rejections.allow(_source(name))
 
@@ -237,6 +265,11 @@ class Bindings:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _error(item: Aggregated) -> str:
+    """Return the reason why an object is not applied in a member; empty if it is applied."""
+    return "" if item.applied else item.applied_message or "it is not applied yet"
 
 
 def _source(name: str) -> str:

@@ -6,15 +6,17 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from seaway.adapters.kubernetes.collect.owned import AttemptKey, ObjectKey, kinds_of
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.connection.responses import ApiError
+from seaway.adapters.kubernetes.deploy.namespaces import TenantNamespaces
 from seaway.adapters.kubernetes.deploy.writing import MAX_WRITES_PER_ATTEMPT, Objects, run_concurrently
 from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.manifest import Manifest
+from seaway.adapters.kubernetes.templates.names import TENANT
 from seaway.adapters.kubernetes.templates.pinning import NotThereError
 from seaway.adapters.kubernetes.templates.registry import KindName, Templates, render
 from seaway.application.ports.backend import Answer, Command, Removal
@@ -103,12 +105,17 @@ class Deployer(ABC):
     ----------
     objects
         Objects of the API server to write to.
+    namespaces
+        Namespaces of the API server.
     options, templates
         Input of rendering.
     """
 
-    def __init__(self, objects: Objects, options: TemplateOptions, templates: Templates) -> None:
+    def __init__(
+        self, objects: Objects, namespaces: TenantNamespaces, options: TemplateOptions, templates: Templates
+    ) -> None:
         self._objects = objects
+        self._namespaces = namespaces
         self._options = options
         self._templates = templates
         self._written = WriteLog()
@@ -137,6 +144,19 @@ class Deployer(ABC):
     def unlistable(self) -> Collection[str]:
         """Return the kinds that cannot be listed in the objects' API server, except those of the cluster itself."""
         return ()
+
+    def options_for(self, deployment: Deployment) -> TemplateOptions:
+        """Return the options of a deployment: an attempt that exists stays in its namespace."""
+        key = key_of(deployment)
+        there = {name.partition("/")[0] for _, name in (*self.existing(key), *self._written.locations(key))}
+        namespace = min(there) if there else self._namespaces.names.of(deployment.spec.tenant)
+        return replace(self._options, namespace=namespace)
+
+    async def prepare(self, deployment: Deployment, manifests: Sequence[Manifest]) -> None:
+        """Prepare the namespace of new objects; raise as `TenantNamespaces.prepare`."""
+        namespace, tenant = manifests[0].namespace, deployment.spec.tenant
+        if namespace == self._namespaces.names.of(tenant):
+            await self._namespaces.prepare(tenant)
 
     async def wait_for(self, awaited: Sequence[str]) -> None:  # noqa: B027  # most need no wait
         """Wait until other components have created the named objects; raise `UnavailableError` on a timeout."""
@@ -195,7 +215,7 @@ class Deployer(ABC):
         await self.write(key, [each for each in manifests if each.replicas])
 
     async def _write(self, key: AttemptKey, manifest: Manifest) -> None:
-        full_name = f"{self._options.namespace}/{manifest.name}"
+        full_name = f"{manifest.namespace}/{manifest.name}"
         place = ("", full_name)
 
         def begun(kind: str) -> None:
@@ -203,7 +223,10 @@ class Deployer(ABC):
             place = (kind, full_name)
             self._written.begun(key, place)
 
-        await self._objects.write(manifest.pinned(), begun, create_only=manifest.create_only)
+        async def restore() -> None:
+            await self._namespaces.restore(manifest.namespace, manifest.body["metadata"]["labels"][TENANT])
+
+        await self._objects.write(manifest.pinned(), begun, create_only=manifest.create_only, restore=restore)
         self._written.answered(key, name_of(manifest), place)
 
 
@@ -226,17 +249,26 @@ class DirectDeployer(Deployer):
         View of the cluster.
     """
 
-    def __init__(self, objects: Objects, view: ClusterView, options: TemplateOptions, templates: Templates) -> None:
-        super().__init__(objects, options, templates)
+    def __init__(
+        self,
+        objects: Objects,
+        namespaces: TenantNamespaces,
+        view: ClusterView,
+        options: TemplateOptions,
+        templates: Templates,
+    ) -> None:
+        super().__init__(objects, namespaces, options, templates)
         self._view = view
 
     def manifests(self, deployment: Deployment) -> list[Manifest]:
         """Return the objects of a deployment; raise `RejectedError` if it cannot be rendered."""
-        return render(deployment, self._options, self._templates)
+        return render(deployment, self.options_for(deployment), self._templates)
 
     async def create(self, deployment: Deployment) -> Sequence[str]:
         """Write all objects in order."""
-        await self.write_in_order(key_of(deployment), self.manifests(deployment))
+        manifests = self.manifests(deployment)
+        await self.prepare(deployment, manifests)
+        await self.write_in_order(key_of(deployment), manifests)
         return ()
 
     def existing(self, key: AttemptKey) -> Collection[ObjectKey]:

@@ -69,8 +69,6 @@ class Objects:
     ----------
     api
         The server.
-    namespace
-        Namespace of Seaway's objects; created if missing.
 
     Attributes
     ----------
@@ -78,28 +76,35 @@ class Objects:
         Number of writes that the server has answered, with any result.
     """
 
-    def __init__(self, api: Api, namespace: str) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._namespace = namespace
         self._discovery = Discovery(api)
-        self._making = asyncio.Lock()
         self._free = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
         self.answered = 0
 
-    async def write(self, body: Mapping[str, Any], begun: Callable[[str], None], *, create_only: bool = False) -> None:
+    async def write(
+        self,
+        body: Mapping[str, Any],
+        begun: Callable[[str], None],
+        *,
+        create_only: bool = False,
+        restore: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Write an object.
 
         Parameters
         ----------
         begun
             Called with the path of the kind before the write, because the answer may be lost.
+        restore
+            Creates the missing namespace; None if it exists.
 
         Raises
         ------
         ApiError
             When the server refuses the request.
         RejectedError
-            When the server does not have the kind, or the namespace cannot be created.
+            When the server does not have the kind, or as `restore`.
         UnavailableError
             When the server does not answer.
         """
@@ -112,10 +117,10 @@ class Objects:
             if not error.missing:
                 raise
             kind = self._known(await self._discovery.refresh_kind(version, name), body)
-            if not kind.namespaced:
+            if not kind.namespaced or restore is None:
                 raise
             begun(kind.path)
-            await self._make_namespace()
+            await restore()
             await self._put(kind, body, create_only=create_only)
 
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
@@ -159,7 +164,7 @@ class Objects:
             await self._put_once(kind, body, create_only=create_only)
 
     async def _put_once(self, kind: Kind, body: Mapping[str, Any], *, create_only: bool) -> None:
-        collection = kind.collection(self._namespace)
+        collection = kind.collection(body["metadata"].get("namespace", ""))
         if not create_only:
             await self._apply(f"{collection}/{body['metadata']['name']}", body)
             return
@@ -198,18 +203,3 @@ class Objects:
                 self.answered += 1
                 raise
             self.answered += 1
-
-    async def _make_namespace(self) -> None:
-        """Create the namespace, unless it exists."""
-        async with self._making:
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
-            try:
-                await self._api.create("/api/v1/namespaces", body)
-            except ApiError as error:
-                if error.reason == "AlreadyExists":
-                    return
-                if error.transient:
-                    raise
-                raise RejectedError(
-                    f"namespace {self._namespace!r} not found, and it cannot be created: {error}"
-                ) from None

@@ -12,13 +12,13 @@ policy.karmada.io/v1alpha1 PropagationPolicy and OverridePolicy; work.karmada.io
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, TemplateOptions
 from seaway.adapters.kubernetes.templates.manifest import Manifest
-from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, digest
+from seaway.adapters.kubernetes.templates.names import MANAGED_BY, MANAGER, MAX_LABEL_LENGTH, TENANT, digest
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 
@@ -77,17 +77,37 @@ def binding(deployment: Deployment, manifest: Manifest) -> Binding:
 
     It has the replicas of the workload, or 0 for an object without replicas.
     """
-    name = f"{manifest.name}-{manifest.kind.lower()}".replace(":", ".")
+    name = binding_name(manifest.body)
     target: dict[str, Any] = {"name": deployment.cluster}
     if manifest.replicas:
         target["replicas"] = len(manifest.replicas)
     return Binding(name, (target,))
 
 
+def binding_name(body: Mapping[str, Any]) -> str:
+    """Return the name that Karmada derives for the ResourceBinding of an object."""
+    return f"{body['metadata']['name']}-{body['kind'].lower()}".replace(":", ".")
+
+
+def content_policy(namespace: str, tenant: str, bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the policy that sends the content of a tenant's namespace to all members, present and future.
+
+    Karmada's own scheduler assigns the members.
+    """
+    names = {"apiVersion": POLICY_API, "kind": "PropagationPolicy"}
+    labels = {MANAGED_BY: MANAGER, TENANT: tenant}
+    spec = {
+        "resourceSelectors": [_selector(each) for each in bodies],
+        "conflictResolution": "Overwrite",
+        "placement": {"clusterAffinity": {}, "clusterTolerations": [{"operator": "Exists"}]},
+    }
+    return {**names, "metadata": {"name": "seaway-namespace", "namespace": namespace, "labels": labels}, "spec": spec}
+
+
 def _propagation(context: Context, manifests: Sequence[Manifest], number: int) -> Manifest:
     spec = {
         "schedulerName": SCHEDULER,
-        "resourceSelectors": [_selector(each) for each in manifests],
+        "resourceSelectors": [_selector(each.body) for each in manifests],
         "placement": {
             "clusterAffinity": {"clusterNames": [context.deployment.cluster]},
             # Karmada must not evict work: Seaway decides when a cluster is lost.
@@ -106,7 +126,7 @@ def _override(context: Context, manifest: Manifest) -> Manifest:
         "overriders": {"plaintext": patches},
     }
     metadata = {**manifest.body["metadata"], "name": _override_name(manifest)}
-    spec = {"resourceSelectors": [_selector(manifest)], "overrideRules": [rule]}
+    spec = {"resourceSelectors": [_selector(manifest.body)], "overrideRules": [rule]}
     return Manifest({"apiVersion": POLICY_API, "kind": "OverridePolicy", "metadata": metadata, "spec": spec})
 
 
@@ -116,11 +136,11 @@ def _override_name(manifest: Manifest) -> str:
     return name if len(name) <= MAX_LABEL_LENGTH else f"{manifest.name[: MAX_LABEL_LENGTH - 9]}-{digest(name)}"
 
 
-def _selector(manifest: Manifest) -> dict[str, str]:
-    metadata = manifest.body["metadata"]
+def _selector(body: Mapping[str, Any]) -> dict[str, str]:
+    metadata = body["metadata"]
     return {
-        "apiVersion": manifest.body["apiVersion"],
-        "kind": manifest.kind,
+        "apiVersion": body["apiVersion"],
+        "kind": body["kind"],
         "namespace": metadata["namespace"],
         "name": metadata["name"],
     }

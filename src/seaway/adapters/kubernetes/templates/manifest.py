@@ -82,6 +82,11 @@ class Manifest:
         """Name of the object."""
         return str(self.body["metadata"]["name"])
 
+    @property
+    def namespace(self) -> str:
+        """Namespace of the object."""
+        return str(self.body["metadata"]["namespace"])
+
 
 def find(body: object, path: Path) -> Any:  # noqa: ANN401  # any value
     """Return the value at a path; None if there is none."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b32encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import islice
 
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_spec import JobSpec
 
 JOB = "seaway.io/job"
 """Label: ID of the job."""
@@ -60,11 +59,13 @@ RESERVED = (
 """Domains of labels that only Seaway sets.
 
 These labels change the placement, sharing, quota or identity of pods. They include the domains of Kubernetes, and
-those of Kueue and pod groups (``x-k8s.io``).
+those of Kueue and pod groups (``x-k8s.io``). Labels like ``app.kubernetes.io/name`` select pods for Services,
+disruption budgets, network policies and exporters.
 """
 
-FREE = "app.kubernetes.io"
-"""Domain of Kubernetes that users may set labels in."""
+FORMERLY_FREE = "app.kubernetes.io"
+"""Domain of labels that jobs of earlier versions may have. Seaway leaves these labels out, because Services, disruption
+budgets and network policies of others select pods by them."""
 
 RESERVED_NAMES = frozenset(
     {"job-name", "controller-uid", "controller-revision-hash", "pod-template-hash", "aadpodidbinding"}
@@ -82,9 +83,10 @@ def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
         When a label of the job is reserved.
     """
     spec = deployment.spec
-    require_free(spec)
+    own = {key: value for key, value in spec.labels.items() if _domain(key) != FORMERLY_FREE}
+    require_free(own)
     return {
-        **spec.labels,
+        **own,
         MANAGED_BY: MANAGER,
         **selector(deployment),
         PART: part,
@@ -98,23 +100,30 @@ def selector(deployment: Deployment) -> dict[str, str]:
     return {JOB: deployment.job_id, ATTEMPT: str(deployment.attempt)}
 
 
-def require_free(spec: JobSpec) -> None:
-    """Check that a job's labels are not reserved.
+def _domain(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def require_free(labels: Iterable[str]) -> None:
+    """Check that the labels of a job, by their keys, are not reserved.
 
     Raises
     ------
     RejectedError
         When a label is reserved. For example, ``hami.io/webhook: ignore`` would give devices without limits.
     """
-    for key in spec.labels:
-        domain = key.rpartition("/")[0]
+    for key in labels:
+        domain = _domain(key)
         if key in RESERVED_NAMES:
             raise RejectedError(f"the label {key!r} is not for jobs to set: leave it out", where="labels")
-        if domain == FREE:
-            continue
         taken = next((each for each in RESERVED if domain == each or domain.endswith(f".{each}")), None)
         if taken:
             raise RejectedError(f"labels of {taken!r} are not for jobs to set: leave {key!r} out", where="labels")
+
+
+def port_name(index: int) -> str:
+    """Return the name of a job's port, by its position. The NetworkPolicy of the namespace refers to it."""
+    return f"port-{index}"
 
 
 MAX_LABEL_LENGTH = 63

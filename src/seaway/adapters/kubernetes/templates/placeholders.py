@@ -14,6 +14,7 @@ from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Path
+from seaway.adapters.kubernetes.templates.names import port_name
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
 """Pattern of ``${name}``; ``$${name}`` is the literal ``${name}``."""
@@ -43,7 +44,7 @@ class Placeholder:
 PLACEHOLDERS: Mapping[str, Placeholder] = {
     "name": Placeholder(Sort.NAME, "name for the objects of one part: replicas that share node and devices"),
     "deployment_name": Placeholder(Sort.NAME, "name for objects of which one will do for all parts"),
-    "namespace": Placeholder(Sort.NAME, "where Seaway's objects go"),
+    "namespace": Placeholder(Sort.NAME, "namespace of the job's tenant"),
     "job": Placeholder(Sort.NAME, "the job's id"),
     "job_name": Placeholder(Sort.NAME, "what people call the job"),
     "attempt": Placeholder(Sort.NAME, "number of the attempt"),
@@ -95,7 +96,7 @@ def values(context: Context, group: Group) -> dict[str, Any]:
         "command": list(spec.run.command),
         "args": list(spec.run.args),
         "env": [{"name": name, "value": value} for name, value in spec.run.env],
-        "ports": [{"containerPort": port} for port in ports],
+        "ports": [{"name": port_name(index), "containerPort": port} for index, port in enumerate(ports)],
         "service_ports": [{"name": f"port-{port}", "port": port} for port in ports],
     }
 

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, numbers_text
+from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, numbers_text, port_name
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,
@@ -247,6 +247,12 @@ def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str,
     return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
 
 
+def container_ports(run: Run) -> list[dict[str, Any]]:
+    """Return the ports of a container. The NetworkPolicy of the namespace opens them by their names."""
+    ports = enumerate(dict.fromkeys(run.ports))
+    return [{"name": port_name(index), "containerPort": port} for index, port in ports]
+
+
 def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]:
     run = context.spec.run
     container: dict[str, Any] = {
@@ -261,7 +267,7 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
     if env := variables(run, (*pod.env, *tied.env)):
         container["env"] = env
     if run.ports and pod.ports:
-        container["ports"] = [{"containerPort": port} for port in dict.fromkeys(run.ports)]
+        container["ports"] = container_ports(run)
     if pod.shared_memory:
         container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
     if tied.resources:

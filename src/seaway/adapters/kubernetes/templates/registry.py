@@ -55,6 +55,8 @@ class Template:
         True if it must be deployed without Karmada, which would undo the changes of a controller in the cluster.
     writes
         Kinds of its objects, besides services and device claims, which every template may write.
+    loosens_pods
+        True if its pods fail the Pod Security Standard "restricted".
     """
 
     name: str
@@ -66,6 +68,7 @@ class Template:
     restarts: bool = False
     direct_only: bool = False
     writes: tuple[KindName, ...] = ()
+    loosens_pods: bool = False
 
 
 Templates = Mapping[str, Template]
@@ -156,7 +159,7 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
     except RejectedError as error:
         return [error]
     found = [*_missing(spec, template, options), *forbidden_variables(spec)]
-    for check in (lambda: require_free(spec), lambda: tolerations(spec.demand.nodes.tolerations)):
+    for check in (lambda: require_free(spec.labels), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()
         except RejectedError as error:

@@ -113,15 +113,15 @@ class Rules:
 
     Attributes
     ----------
-    namespace
-        The only namespace that templates may name.
+    namespaces
+        Namespaces that templates may name. Seaway replaces them by that of the job's tenant.
     privileges
         Granted privileges of `PRIVILEGES`.
     kinds
         Allowed kinds besides `KINDS`.
     """
 
-    namespace: str = "seaway"
+    namespaces: frozenset[str] = frozenset({"seaway"})
     privileges: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
 
@@ -149,10 +149,11 @@ def _identity(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]
     elif kind not in KINDS | rules.kinds:
         yield _error(f"{kind!r} may not be in a template unless the operator allows that kind", ("kind",))
     if isinstance(metadata, dict):
-        namespace = metadata.get("namespace", rules.namespace)
-        if namespace not in (rules.namespace, "${namespace}"):
+        namespace = metadata.get("namespace", "${namespace}")
+        if namespace not in rules.namespaces | {"${namespace}"}:
             yield _error(
-                f"is {str(namespace)[:60]!r}, but only {rules.namespace!r} is Seaway's", ("metadata", "namespace")
+                f"is {str(namespace)[:60]!r}: leave it out, or use ${{namespace}}, the namespace of the job's tenant",
+                ("metadata", "namespace"),
             )
 
 
@@ -227,6 +228,42 @@ def _has_placeholder(value: object) -> bool:
 
 def _error(message: str, path: Path) -> RejectedError:
     return RejectedError(message, where=Pin(path, None).pointer)
+
+
+RESTRICTED_VOLUMES = frozenset(
+    {
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    }
+)
+"""Kinds of volumes that the standard "restricted" allows."""
+
+
+def loosens_pods(spec: dict[str, Any]) -> bool:
+    """Report whether the pod spec of a valid template fails the Pod Security Standard "restricted".
+
+    The standard "baseline" allows all that templates may have without privileges. Seaway adds the fields of
+    "restricted" that a template does not set.
+    """
+    containers = [each for name in ("initContainers", "containers") for each in spec.get(name) or ()]
+    contexts = [each.get("securityContext") or {} for each in (spec, *containers) if isinstance(each, dict)]
+    volumes = [each for each in spec.get("volumes") or () if isinstance(each, dict)]
+    return any(map(_loosens, contexts)) or any(each.keys() - RESTRICTED_VOLUMES - {"name"} for each in volumes)
+
+
+def _loosens(context: Any) -> bool:  # noqa: ANN401  # a template may have any value
+    if not isinstance(context, dict):
+        return False
+    own = context.get("capabilities", {"drop": ["ALL"]})
+    drops = (own.get("drop") or ()) if isinstance(own, dict) else ()
+    return context.get("runAsNonRoot") is False or context.get("runAsUser") == 0 or "ALL" not in drops
 
 
 MAX_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ in once for each part of a deployment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from seaway.adapters.kubernetes.templates.context import Context
@@ -26,6 +26,7 @@ from seaway.adapters.kubernetes.templates.safety import (
     SINGLE_CLUSTER,
     Rules,
     kind_of,
+    loosens_pods,
     read_manifests,
     violations,
 )
@@ -85,12 +86,11 @@ class UserTemplate:
         RejectedError
             When manifests with one name differ between parts, or a filled-in manifest violates the rules.
         """
-        rules = replace(self.rules, namespace=context.options.namespace)
         written: dict[tuple[str, str], Manifest] = {}
         for group in context.groups:
             known = values(context, group)
             for place in (*(each for each in range(len(self.manifests)) if each != self.workload), self.workload):
-                for one in self._fill(place, known, context, group, rules):
+                for one in self._fill(place, known, context, group):
                     key = (kind_of(one.body), one.name)
                     if written.setdefault(key, one).body != one.body:
                         raise RejectedError(
@@ -99,11 +99,10 @@ class UserTemplate:
                         )
         return list(written.values())
 
-    def _fill(
-        self, place: int, known: Mapping[str, Any], context: Context, group: Group, rules: Rules
-    ) -> Iterator[Manifest]:
+    def _fill(self, place: int, known: Mapping[str, Any], context: Context, group: Group) -> Iterator[Manifest]:
         body = fill(self.manifests[place], known)
-        _require_safe(self.name, place, body, rules)
+        body["metadata"].pop("namespace", None)  # set below
+        _require_safe(self.name, place, body, self.rules)
         of_part = place == self.workload or context.name(group.digest) in body["metadata"]["name"]
         template = pin_pod_template(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
@@ -149,7 +148,10 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     says = found.manifests[workload]
     restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _RESTARTING), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
-    return Template(name, purpose[:200], found.render, requires, needs, together, restarts, writes=writes)
+    loosens = loosens_pods(find(says, (*pods, "spec")))
+    return Template(
+        name, purpose[:200], found.render, requires, needs, together, restarts, writes=writes, loosens_pods=loosens
+    )
 
 
 # ---------------------------------------------------------------- checking

@@ -17,7 +17,7 @@ from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.domain.errors import RejectedError
 
 WHERE = "[clusters] usage.exporters"
-_WRITTEN = re.compile(r"(?P<selector>[^:@;\s]+):(?P<port>[0-9]{1,5})(?:@(?P<namespace>[a-z0-9-]+))?")
+_WRITTEN = re.compile(r"(?P<selector>[^:@;\s]+):(?P<port>[0-9]{1,5})@(?P<namespace>[a-z0-9-]+)")
 LAST_PORT = 65_535
 
 
@@ -32,17 +32,17 @@ class Exporters:
     port
         Port of ``/metrics``.
     namespace
-        Namespace of the pods; empty for any.
+        Namespace of the pods. Tenants can give a pod any label, but not this namespace.
     """
 
     selector: str
     port: int
-    namespace: str = ""
+    namespace: str
 
     @property
     def collection(self) -> str:
         """Path of the pod collection."""
-        return f"/api/v1/namespaces/{self.namespace}/pods" if self.namespace else "/api/v1/pods"
+        return f"/api/v1/namespaces/{self.namespace}/pods"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def page_of(namespace: str, pod: str, port: int) -> str:
 
 
 def read_exporters(text: str) -> tuple[Exporters, ...]:
-    """Parse ``SELECTOR:PORT`` or ``SELECTOR:PORT@NAMESPACE``; several are separated by ``;``.
+    """Parse ``SELECTOR:PORT@NAMESPACE``; several are separated by ``;``.
 
     Raises
     ------
@@ -84,8 +84,8 @@ def read_exporters(text: str) -> tuple[Exporters, ...]:
     for each in filter(None, map(str.strip, text.split(";"))):
         read = _WRITTEN.fullmatch(each)
         if read is None or not 0 < int(read["port"]) <= LAST_PORT:
-            raise RejectedError(f"{each!r} must be LABEL=VALUE:PORT or LABEL=VALUE:PORT@NAMESPACE", where=WHERE)
-        found.append(Exporters(read["selector"], int(read["port"]), read["namespace"] or ""))
+            raise RejectedError(f"{each!r} must be LABEL=VALUE:PORT@NAMESPACE", where=WHERE)
+        found.append(Exporters(read["selector"], int(read["port"]), read["namespace"]))
     return tuple(found)
 
 

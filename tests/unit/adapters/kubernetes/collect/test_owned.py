@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from seaway.adapters.kubernetes.collect.owned import AttemptKey, OwnedSink, OwnerIndex
 from seaway.adapters.kubernetes.objects.core import Item
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
 
 JOBS, POLICIES = "/apis/batch/v1/jobs", "/apis/policy.karmada.io/v1alpha1/propagationpolicies"
@@ -22,7 +23,7 @@ def item(name: str) -> Item:
 def test_a_workload_that_goes_is_missed_once() -> None:
     """A deletion is noticed once, by a watch or a new list; deleted policies change nothing else."""
     missed: list[AttemptKey] = []
-    owned = OwnerIndex("seaway", missed.append)
+    owned = OwnerIndex(Namespaces(), missed.append)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     policies.put(item("sw"))
     asyncio.run(jobs.replace([item("sw-a"), item("sw-b")]))
@@ -38,7 +39,7 @@ def test_a_workload_that_goes_is_missed_once() -> None:
 
 def test_idle_is_what_has_objects_and_no_workload() -> None:
     """Objects without a workload are idle, in any order of events; the set is kept up to date, as a scan takes long."""
-    owned = OwnerIndex("seaway", lambda _: None)
+    owned = OwnerIndex(Namespaces(), lambda _: None)
     jobs, policies = OwnedSink(owned, JOBS, runs=True), OwnedSink(owned, POLICIES)
     changes: list[Callable[[], None]] = [
         lambda: policies.put(item("sw")),

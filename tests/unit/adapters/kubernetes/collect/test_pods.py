@@ -8,6 +8,7 @@ from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
 from seaway.adapters.kubernetes.objects.core import Container, ContainerPort, Meta, PodObject, PodSpec
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, MANAGER
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain import job_spec as ids
 
 OURS = {MANAGED_BY: MANAGER, JOB: ids.encode(1), ATTEMPT: "1"}
@@ -18,7 +19,7 @@ def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool =
     """Read a pod with an init container and two others."""
     spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=labels), spec=spec)
-    return summarise_pod(pod, PodView("node-1", alive, held), "n")
+    return summarise_pod(pod, PodView("node-1", alive, held), Namespaces("n"))
 
 
 @pytest.mark.parametrize("labels", [{}, OURS], ids=["others", "ours"])
@@ -43,7 +44,10 @@ def test_sidecars_run_in_a_pod_too_with_their_ports() -> None:
     main = Container("main", ports=(ContainerPort(container_port=8080), ContainerPort(container_port=9090)))
     spec = PodSpec(containers=(main, Container("side")), init_containers=(Container("first"), sidecar))
     pod = PodObject(metadata=Meta(name="p", namespace="n", uid="u", labels=OURS), spec=spec)
-    assert [(each.name, each.ports) for each in summarise_pod(pod, PodView("node-1", alive=True), "n").containers] == [
+    assert [
+        (each.name, each.ports)
+        for each in summarise_pod(pod, PodView("node-1", alive=True), Namespaces("n")).containers
+    ] == [
         ("main", (8080, 9090)),
         ("side", ()),
         ("proxy", (15001,)),
@@ -68,4 +72,4 @@ def test_what_ended_is_none_of_the_pods_of_its_node() -> None:
 def test_pods_of_another_seaway_are_others() -> None:
     """Two Seaways may use one cluster, with a namespace each."""
     pod = PodObject(metadata=Meta(name="p", namespace="theirs", uid="u", labels=OURS))
-    assert summarise_pod(pod, PodView("node-1", alive=True), "n").attempt is None
+    assert summarise_pod(pod, PodView("node-1", alive=True), Namespaces("n")).attempt is None

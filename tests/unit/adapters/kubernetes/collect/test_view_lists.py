@@ -16,6 +16,7 @@ from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.device_plugins.views import PodView
 from seaway.adapters.kubernetes.objects.core import NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import UnavailableError
 from tests.unit.adapters.kubernetes.collect.test_view import decoded, node
@@ -40,7 +41,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record which pods are read."""
     found: list[str] = []
 
-    def noted(pod: PodObject, taken: PodView, namespace: str) -> PodSummary:
+    def noted(pod: PodObject, taken: PodView, namespace: Namespaces) -> PodSummary:
         found.append(pod.metadata.name)
         return summarise_pod(pod, taken, namespace)
 

@@ -10,6 +10,7 @@ from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.pod_status import PodState
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, read_workload
+from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, WorkloadPhase
 from tests.unit.adapters.kubernetes.collect.test_view import Timers, copy, decoded
@@ -44,7 +45,7 @@ def job(**condition: str) -> WorkloadObject:
 )
 def test_a_workload_says_how_it_ended(condition: dict[str, str], phase: WorkloadPhase, cause: Cause) -> None:
     """A Job that lost a pod is not the program's fault; one that exceeded its deadline is."""
-    read = read_workload(job(**condition), "seaway")
+    read = read_workload(job(**condition), Namespaces())
     assert read is not None
     assert read.ended is not None
     assert (read.ended.phase, read.ended.cause) == (phase, cause)
@@ -76,7 +77,7 @@ def ray(**status: str) -> WorkloadObject:
 )
 def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: WorkloadPhase, reason: str) -> None:
     """Ray's status counts, and KubeRay's without one; pods do not matter."""
-    read = read_workload(ray(**status), "seaway")
+    read = read_workload(ray(**status), Namespaces())
     assert read is not None
     assert read.ended is not None
     assert (read.ended.phase, read.ended.reason, read.decides) == (phase, reason, True)
@@ -85,7 +86,7 @@ def test_a_rayjob_ends_by_its_status(status: dict[str, str], phase: WorkloadPhas
 def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
     """KubeRay creates no pod for it, ever; the error is reported, and another cluster may have another KubeRay."""
     status = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": "bad  spec"}
-    read = read_workload(ray(**status), "seaway")
+    read = read_workload(ray(**status), Namespaces())
     assert read is not None
     assert read.ended == PodState(WorkloadPhase.FAILED, "KubeRay rejects it: bad spec", Cause.REJECTED)
 
@@ -106,7 +107,7 @@ def test_a_rayjob_that_kuberay_does_not_take_is_denied_there() -> None:
 )
 def test_a_rayjob_goes_on_until_it_is_over(status: str, deployment: str) -> None:
     """A waiting or running job is not finished, nor is a failed one that KubeRay retries, or has not decided about."""
-    read = read_workload(ray(jobStatus=status, jobDeploymentStatus=deployment), "seaway")
+    read = read_workload(ray(jobStatus=status, jobDeploymentStatus=deployment), Namespaces())
     assert read is not None
     assert (read.ended, read.decides) == (None, False)
 
@@ -132,7 +133,7 @@ def test_a_job_of_volcanos_ends_by_its_state(
     phase: str, message: str, ended: WorkloadPhase, cause: Cause, reason: str
 ) -> None:
     """Volcano's state counts when its pods are gone; an abort or eviction is not the program's fault."""
-    read = read_workload(volcano(phase, message), "seaway")
+    read = read_workload(volcano(phase, message), Namespaces())
     assert read is not None
     assert read.ended == PodState(ended, reason, cause)
     assert not read.decides
@@ -141,14 +142,14 @@ def test_a_job_of_volcanos_ends_by_its_state(
 @pytest.mark.parametrize("phase", ["", "Pending", "Running", "Aborting", "Terminating", "Completing", "Restarting"])
 def test_a_job_of_volcanos_goes_on_until_it_has_ended(phase: str) -> None:
     """Its pods still hold resources while it ends."""
-    read = read_workload(volcano(phase), "seaway")
+    read = read_workload(volcano(phase), Namespaces())
     assert read is not None
     assert read.ended is None
 
 
 def test_the_state_of_a_raycluster_is_no_end() -> None:
     """There the state is a plain word, which does not make the object unreadable."""
-    read = read_workload(ray(state="Failed"), "seaway")
+    read = read_workload(ray(state="Failed"), Namespaces())
     assert read is not None
     assert read.ended is None
 
@@ -161,7 +162,7 @@ def test_what_is_suspended_says_so() -> None:
         job(type="Suspended", status="False", message="Job resumed"),
         ray(jobDeploymentStatus="Running"),
     ]
-    read = [read_workload(each, "seaway") for each in suspended]
+    read = [read_workload(each, Namespaces()) for each in suspended]
     assert [each and each.gate for each in read] == [
         "it is suspended there: Job suspended",
         "it is suspended there",
@@ -173,7 +174,7 @@ def test_what_is_suspended_says_so() -> None:
 @pytest.mark.parametrize("condition", [{"type": "Complete", "status": "False"}, {"type": "ReplicaFailure"}])
 def test_a_workload_that_goes_on_has_not_ended(condition: dict[str, str]) -> None:
     """A false condition has no effect, and pods that cannot be created now may be created later."""
-    read = read_workload(job(**condition), "seaway")
+    read = read_workload(job(**condition), Namespaces())
     assert read is not None
     assert read.ended is None
 

@@ -79,10 +79,10 @@ def test_nothing_is_written_before_the_nodes_are_known(server: ApiServer, tmp_pa
     (cluster,) = backends.clusters()
     with pytest.raises(UnavailableError, match="alpha"):
         answer(cluster, deployment)
-    assert not server.list(JOBS, "seaway")
+    assert not server.list(JOBS, "seaway-default")
     server.faults.end(hangs)
     wait(lambda: tried(cluster, deployment), "the job written")
-    (job,) = server.list(JOBS, "seaway")
+    (job,) = server.list(JOBS, "seaway-default")
     assert job["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "host-of-node-1"
     backends.close()
 
@@ -122,9 +122,9 @@ def test_a_removal_waits_for_pods_without_a_node(under: BackendUnderTest, server
     assert answer(cluster, deployment).done
     wait(lambda: bool(cluster.view.pods_of((deployment.job_id, 1))), "the pod")
     assert answer(cluster, removal(deployment)) == PODS_TERMINATING
-    assert not server.list(JOBS, "seaway")
-    (pod,) = server.list(PODS, "seaway")
-    server.delete(PODS, "seaway", pod["metadata"]["name"], grace_period_s=0)
+    assert not server.list(JOBS, "seaway-default")
+    (pod,) = server.list(PODS, "seaway-default")
+    server.delete(PODS, "seaway-default", pod["metadata"]["name"], grace_period_s=0)
     wait(lambda: tried(cluster, removal(deployment)), "the removal done")
 
 
@@ -134,13 +134,13 @@ def test_what_runs_is_not_taken_for_refused_because_it_may_not_be_changed(
     """Others may change a Job's template, as Kueue does while it is suspended; a second command leaves it as it is."""
     deployment = deploy(under)
     assert answer(under.backend, deployment).done
-    (name,) = (each["metadata"]["name"] for each in server.list(JOBS, "seaway"))
+    (name,) = (each["metadata"]["name"] for each in server.list(JOBS, "seaway-default"))
     labels = {"flavor": "a100", "kubernetes.io/hostname": "node-1"}
-    server.patch(JOBS, "seaway", name, {"spec": {"suspend": True}})
-    server.patch(JOBS, "seaway", name, {"spec": {"template": {"spec": {"nodeSelector": labels}}}})
-    server.patch(JOBS, "seaway", name, {"spec": {"suspend": False}})
+    server.patch(JOBS, "seaway-default", name, {"spec": {"suspend": True}})
+    server.patch(JOBS, "seaway-default", name, {"spec": {"template": {"spec": {"nodeSelector": labels}}}})
+    server.patch(JOBS, "seaway-default", name, {"spec": {"suspend": False}})
     assert answer(under.backend, deployment).done
-    (job,) = server.list(JOBS, "seaway")
+    (job,) = server.list(JOBS, "seaway-default")
     assert job["spec"]["template"]["spec"]["nodeSelector"] == labels
 
 
@@ -148,8 +148,8 @@ def test_what_is_another_ones_is_not_taken_for_written(under: BackendUnderTest, 
     """A Job of the same name that is not this attempt's stays, and the attempt is rejected."""
     deployment = deploy(under)
     assert answer(under.backend, deployment).done
-    (job,) = server.list(JOBS, "seaway")
-    server.patch(JOBS, "seaway", job["metadata"]["name"], {"metadata": {"labels": {"seaway.io/attempt": "7"}}})
+    (job,) = server.list(JOBS, "seaway-default")
+    server.patch(JOBS, "seaway-default", job["metadata"]["name"], {"metadata": {"labels": {"seaway.io/attempt": "7"}}})
     changed = replace(deployment, spec=replace(deployment.spec, run=Run("other:2")))
     said = answer(under.backend, changed)
     assert said.refused
@@ -185,8 +185,8 @@ def test_a_try_goes_on_where_the_one_before_ended(server: ApiServer, tmp_path: P
         assert tries < 8
     written = server.app.requests["PATCH"]
     assert tries > 1
-    assert 8 <= written <= 8 + tries  # none twice but the last one of each timed-out try, and the namespace's first
-    assert len(server.list(JOBS, "seaway")) == 8
+    assert 10 <= written <= 10 + tries  # none twice but the last one of each timed-out try; two network policies
+    assert len(server.list(JOBS, "seaway-default")) == 8
     server.faults.clear()
     assert answer(under.backend, made).done
     assert server.app.requests["PATCH"] == written + 8

@@ -120,8 +120,9 @@ def test_a_removal_that_meets_another_write_is_tried_again(under: BackendUnderTe
 
 def test_a_namespace_that_goes_is_waited_for(under: BackendUnderTest, server: ApiServer) -> None:
     """While it terminates nothing can be created there, and that is not a decision."""
-    server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway", "finalizers": ["test/keep"]}})
-    server.delete(NAMESPACES, "", "seaway")
+    meta = {"name": "seaway-default", "labels": {"seaway.io/tenant": "default"}, "finalizers": ["test/keep"]}
+    server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+    server.delete(NAMESPACES, "", "seaway-default")
     with pytest.raises(UnavailableError, match="being terminated"):
         answer(under, deploy(under))
 

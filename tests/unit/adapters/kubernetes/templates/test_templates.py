@@ -226,7 +226,7 @@ def test_what_runs_is_what_was_asked_for() -> None:
         ["--fast"],
     )
     assert env(job) == {"MODE": "fast"}
-    assert ran["ports"] == [{"containerPort": 8080}]
+    assert ran["ports"] == [{"name": "port-0", "containerPort": 8080}]
     assert job["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     bare = many(render(deployment(run=Run("image:1")), options()), "Job")[0]
     assert set(container(bare)) == {"name", "image", "resources", "securityContext"}

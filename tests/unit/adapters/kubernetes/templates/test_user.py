@@ -122,7 +122,7 @@ def test_placeholders_stand_for_values() -> None:
     assert main["command"] == ["python", "train.py"]
     assert main["args"] == ["--replicas", "2", f"--name={name}", "--fast"]
     assert main["env"] == [{"name": "MODE", "value": "fast"}]
-    assert main["ports"] == [{"containerPort": 8080}]
+    assert main["ports"] == [{"name": "port-0", "containerPort": 8080}]
 
 
 def test_seaway_s_part_is_put_in() -> None:

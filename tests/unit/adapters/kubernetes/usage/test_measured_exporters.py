@@ -13,9 +13,9 @@ from seaway.domain.errors import RejectedError
 def test_the_default_finds_hami_and_both_ways_to_install_dcgm() -> None:
     """HAMi's device plugin contains its monitor; DCGM's chart and NVIDIA's operator label exporters differently."""
     assert read_exporters(UsageSettings().exporters) == (
-        Exporters("app.kubernetes.io/component=hami-device-plugin", 9394),
-        Exporters("app.kubernetes.io/name=dcgm-exporter", 9400),
-        Exporters("app=nvidia-dcgm-exporter", 9400),
+        Exporters("app.kubernetes.io/component=hami-device-plugin", 9394, "kube-system"),
+        Exporters("app.kubernetes.io/name=dcgm-exporter", 9400, "gpu-operator"),
+        Exporters("app=nvidia-dcgm-exporter", 9400, "gpu-operator"),
     )
 
 
