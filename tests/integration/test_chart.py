@@ -26,6 +26,9 @@ from tests.missing import skip_or_fail
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "seaway"
 LEADER = CHART.parents[1] / "kubernetes" / "leader.yaml"
+AGENT = CHART.parents[1] / "agent" / "kubernetes.yaml"
+ENFORCE = "pod-security.kubernetes.io/enforce"
+GATEWAYS = [{"name": "gw-1", "node": "node-1", "tokenSecret": "agent-gw-1"}]
 PROMETHEUS = CHART.parents[1] / "prometheus"
 VERSION = "1.36"
 TIMEOUT_S = 60
@@ -41,8 +44,10 @@ ALL: dict[str, Any] = {
     "clusters": {
         "karmada": {"existingSecret": "karmada"},
         "templates": {"existingConfigMap": "templates"},
+        "tenants": {"existingConfigMap": "tenants"},
         "usage": {"everySeconds": 60, "exporters": "a=b:1@gpu"},
     },
+    "agents": {"gateways": GATEWAYS},
     "settings": {
         "control": {"grace_period_s": 120, "unhealthy_cluster_threshold": 0.4, "reservations": False},
         "oidc": {"issuer": "https://id.example", "roles": {"admins": "admin"}},
@@ -116,11 +121,12 @@ def settings_of(objects: dict[tuple[str, str], dict[str, Any]], folder: Path, na
 
 @ALL_VALUES
 def test_all_objects_are_valid(values: dict[str, Any]) -> None:
-    """Kubernetes accepts each object, and all have the release's namespace and labels."""
-    for (kind, _), each in render(values).items():
+    """Kubernetes accepts each object, and all but the agents have the release's namespace and labels."""
+    for (kind, name), each in render(values).items():
         if kind not in {"ServiceMonitor", "PrometheusRule"}:
             kubernetes_validate.validate(each, VERSION, strict=True)
-        assert each["metadata"]["namespace"] == "sw"
+        if kind != "Namespace":
+            assert each["metadata"]["namespace"] == ("gateway-agents" if "agent" in name else "sw")
         assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "seaway"
 
 
@@ -171,6 +177,7 @@ def test_values_become_settings(tmp_path: Path) -> None:
     )
     assert settings.clusters.usage == UsageSettings(60, "a=b:1@gpu")
     assert settings.clusters.templates_dir == "/etc/seaway/templates"
+    assert (settings.clusters.tenants_dir, settings.clusters.namespace) == ("/etc/seaway/tenants", "seaway-{tenant}")
     assert settings.server.tls_certificate == "/etc/seaway/tls/tls.crt"
     (container,) = objects["Deployment", "seaway"]["spec"]["template"]["spec"]["containers"]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -180,6 +187,22 @@ def test_values_become_settings(tmp_path: Path) -> None:
     assert objects["PodDisruptionBudget", "seaway"]["spec"]["minAvailable"] == 1
     (endpoint,) = objects["ServiceMonitor", "seaway"]["spec"]["endpoints"]
     assert (endpoint["scheme"], endpoint["authorization"]["credentials"]["name"]) == ("https", "metrics")
+
+
+def test_agents_have_a_namespace_of_their_own() -> None:
+    """It alone allows host networking; the pods are those of the plain manifest, and no Service selects them."""
+    objects = render(ALL)
+    assert objects["Namespace", "gateway-agents"]["metadata"]["labels"][ENFORCE] == "privileged"
+    agent = objects["Deployment", "seaway-agent-gw-1"]["spec"]
+    _, plain = yaml.safe_load_all(AGENT.read_text(encoding="utf-8"))
+    ours, theirs = (one["template"]["spec"]["containers"][0] for one in (agent, plain["spec"]))
+    assert ours["securityContext"] == theirs["securityContext"]
+    assert agent["selector"] == plain["spec"]["selector"]
+    labels = agent["template"]["metadata"]["labels"]
+    for kind in ("Service", "PodDisruptionBudget"):
+        spec = objects[kind, "seaway"]["spec"]["selector"]
+        assert not spec.get("matchLabels", spec).items() <= labels.items()
+    assert not {kind for kind, _ in render(MINIMAL)} & {"Namespace"}
 
 
 def monitored(**values: Any) -> Any:  # noqa: ANN401  # an object
@@ -291,6 +314,11 @@ def test_role_allows_only_lease_and_leader_label() -> None:
         ({**MINIMAL, "clusters": {"simulated": True}}, "simulated clusters live in one process"),
         ({**MINIMAL, "leader": {"renewSeconds": 20}}, "retrySeconds must be less than renewSeconds"),
         ({**MINIMAL, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret.name"),
+        (
+            {**MINIMAL, "agents": {"namespace": "sw", "gateways": GATEWAYS}},
+            "another namespace than that of the release",
+        ),
+        ({**MINIMAL, "agents": {"namespace": "seaway-agent", "gateways": GATEWAYS}}, "may be that of a tenant"),
         ({**MINIMAL, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
         ({**MINIMAL, "replica": 2}, "replica"),
         ({**MINIMAL, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),

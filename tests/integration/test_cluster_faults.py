@@ -140,7 +140,15 @@ class World:
         Servers that Seaway writes to.
     """
 
-    def __init__(self, folder: Path, *, karmada: bool, seed: int = 0, names: tuple[str, ...] = NAMES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        karmada: bool,
+        seed: int = 0,
+        names: tuple[str, ...] = NAMES,
+        options: ClusterOptions = OPTIONS,
+    ) -> None:
         self.random = Random(seed)
         self.karmada = KarmadaWorld([*names]).open() if karmada else None
         self.members = self.karmada.members if self.karmada else {name: ApiServer(name).open() for name in names}
@@ -153,9 +161,9 @@ class World:
             if not karmada:
                 server.kubeconfig(folder / name)
         self.backends = (
-            KarmadaBackends(self.karmada.kubeconfig(folder / "karmada"), OPTIONS, seed)
+            KarmadaBackends(self.karmada.kubeconfig(folder / "karmada"), options, seed)
             if self.karmada
-            else KubernetesBackends(folder, OPTIONS, seed)
+            else KubernetesBackends(folder, options, seed)
         )
         self.store = MemoryStore()
         self.plane: ControlPlane = make_plane(
@@ -265,7 +273,7 @@ class World:
         return [
             (server, pod)
             for server in self.members.values()
-            for pod in server.list(PODS, "seaway-default", selector)
+            for pod in server.list(PODS, "", selector)
             if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
         ]
 
@@ -278,7 +286,7 @@ class World:
             for server in servers
             for kind in kinds
             if kind in server.store.shelves
-            for each in server.list(kind, "seaway-default", "seaway.io/job")
+            for each in server.list(kind, "", "seaway.io/job")
         ]
         return {(labels["seaway.io/job"], int(labels["seaway.io/attempt"])) for labels in found}
 
@@ -322,7 +330,7 @@ class World:
                 ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
                 change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
                 with suppress(FailureError):  # it was just removed
-                    server.patch(PODS, "seaway-default", pod["metadata"]["name"], change, "status")
+                    server.patch(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], change, "status")
 
     # Faults.
 

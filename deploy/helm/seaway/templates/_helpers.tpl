@@ -62,6 +62,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and $clusters.simulated (not $database.sqlite) (gt (int .Values.replicas) 1) -}}
 {{- fail "simulated clusters live in one process: set replicas to 1" -}}
 {{- end -}}
+{{- $agents := .Values.agents -}}
+{{- if $agents.gateways -}}
+{{- if eq $agents.namespace .Release.Namespace -}}
+{{- fail "agents.namespace: agents use the network of nodes; choose another namespace than that of the release" -}}
+{{- end -}}
+{{- if and (contains "{tenant}" $clusters.namespace) (hasPrefix (first (splitList "{tenant}" $clusters.namespace)) $agents.namespace) -}}
+{{- fail "agents.namespace: it may be that of a tenant; choose a name without the prefix of clusters.namespace" -}}
+{{- end -}}
+{{- end -}}
 {{- $leader := .Values.leader -}}
 {{- if not (and (lt (float64 $leader.retrySeconds) (float64 $leader.renewSeconds)) (lt (float64 $leader.renewSeconds) (float64 $leader.leaseSeconds))) -}}
 {{- fail "leader: retrySeconds must be less than renewSeconds, and that less than leaseSeconds" -}}
@@ -92,6 +101,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $clusters "usage" $usage -}}
 {{- end -}}
 {{- if .Values.clusters.templates.existingConfigMap }}{{ $_ := set $clusters "templates_dir" "/etc/seaway/templates" }}{{ end -}}
+{{- if .Values.clusters.tenants.existingConfigMap }}{{ $_ := set $clusters "tenants_dir" "/etc/seaway/tenants" }}{{ end -}}
 {{- $server := dict "host" "0.0.0.0" "port" 8080 -}}
 {{- if .Values.tls.existingSecret }}{{ $_ := set $server "tls_certificate" "/etc/seaway/tls/tls.crt" }}{{ $_ := set $server "tls_key" "/etc/seaway/tls/tls.key" }}{{ end -}}
 {{- $all := dict "server" $server "clusters" $clusters -}}
