@@ -156,7 +156,7 @@ def _seated(
 
 def _seats(servers: World) -> Seats:
     """Return the seats of the pods of all members."""
-    pods = (servers.order(f"member{number}", "list", kind="pods", namespace="seaway") for number in (1, 2))
+    pods = (servers.order(f"member{number}", "list", kind="pods", namespace="seaway-default") for number in (1, 2))
     return seats_of(pod for each in pods for pod in each)
 
 

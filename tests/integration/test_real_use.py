@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
-from seaway.adapters.kubernetes.usage.measured import Exporters, read_exporters
+from seaway.adapters.kubernetes.usage.measured import read_exporters
 from seaway.adapters.kubernetes.usage.scraping import MAX_BYTES, Scraping
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
@@ -54,10 +54,11 @@ def add_exporter(  # labels that identify it, and its page
     labels: dict[str, str],
     page: Page | None,
     node: str = "node-1",
-    namespace: str = "default",
+    namespace: str = "",
 ) -> None:
-    """Run an exporter on a node; without a page nothing listens there."""
-    port = 9394 if labels is HAMI else 9400
+    """Run an exporter on a node, by default in its usual namespace; without a page nothing listens there."""
+    port, usual = (9394, "kube-system") if labels is HAMI else (9400, "gpu-operator")
+    namespace = namespace or usual
     server.create(
         {
             "apiVersion": "v1",
@@ -88,6 +89,7 @@ def furnish(server: ApiServer) -> None:
             "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "agent"}]},
         }
     )
+    server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
     add_exporter(server, "monitor", HAMI, MONITOR.encode())
     add_exporter(server, "dcgm", DCGM, EXPORTER.encode())
 
@@ -274,7 +276,7 @@ async def test_a_slow_node_delays_no_other(tmp_path: Path) -> None:
         server.faults.hang("*/pods/slow-*/proxy/*")
         with plane_of(server, tmp_path, ClusterOptions(request_timeout_s=30, scraping=scraping())) as plane:
             wait(known(plane), "real use")
-            path = "/api/v1/namespaces/default/pods/monitor:9394/proxy/metrics"
+            path = "/api/v1/namespaces/kube-system/pods/monitor:9394/proxy/metrics"
             before = server.pages.asked.get(path, 0)
             wait(lambda: server.pages.asked.get(path, 0) >= before + 4, "more readings")
             assert known(plane)()
@@ -296,12 +298,13 @@ async def test_exporters_of_members_are_read_through_karmada(tmp_path: Path) -> 
 
 
 async def test_only_pods_of_the_namespace_are_believed(tmp_path: Path) -> None:
-    """If a setting names a namespace, pods with the same labels elsewhere are not read."""
+    """A tenant's pod with the labels of an exporter is not read."""
     with ApiServer("east") as server:
         furnish(server)
-        server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
-        add_exporter(server, "dcgm", DCGM, EXPORTER.encode(), namespace="gpu-operator")
-        there = Scraping(EVERY_S, (Exporters("app=nvidia-dcgm-exporter", 9400, "gpu-operator"),))
-        with plane_of(server, tmp_path, ClusterOptions(scraping=there)) as plane:
+        server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seaway-vision"}})
+        for name, labels in (("hami", HAMI), ("dcgm", DCGM)):
+            add_exporter(server, name, labels, EXPORTER.encode(), "node-2", namespace="seaway-vision")
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
             wait(known(plane), "real use")
-        assert server.pages.asked.keys() == {"/api/v1/namespaces/gpu-operator/pods/dcgm:9400/proxy/metrics"}
+        paths = ("kube-system/pods/monitor:9394", "gpu-operator/pods/dcgm:9400")
+        assert server.pages.asked.keys() == {f"/api/v1/namespaces/{each}/proxy/metrics" for each in paths}

@@ -19,9 +19,12 @@ UNITS = sorted(FOLDER.glob("*.service"))
 
 
 def manifest() -> dict[str, Any]:
-    """Read the Deployment."""
-    read: dict[str, Any] = yaml.safe_load((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8"))
-    return read
+    """Read the Deployment. Its namespace, before it, allows host networking, and has nothing else."""
+    namespace, read = yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8"))
+    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
+    assert read["metadata"]["namespace"] == namespace["metadata"]["name"] not in ("seaway", "default")
+    made: dict[str, Any] = read
+    return made
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

@@ -10,7 +10,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
-from seaway.api.http.pipeline import pipeline_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import find
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
@@ -110,6 +110,7 @@ async def get_manifest(
     limit: Annotated[int, Query(ge=1, le=MAX_OBJECTS)] = MAX_OBJECTS,
 ) -> Response:
     """Return the objects of a job in its clusters, as JSON or YAML by `Accept`."""
+    caller_of(request).require_job_content()
     kind = chosen(request, "application/yaml", "application/json")
     pipeline, found = pipeline_of(request), await find(request, job)
 
@@ -133,6 +134,7 @@ async def get_logs(
     container: ContainerName = "",
 ) -> Response:
     """Return the last log lines of a container of a replica, if its cluster has them."""
+    caller_of(request).require_job_content()
     pipeline, found = pipeline_of(request), await find(request, job)
     log = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, container)
     lines = await pipeline.threads.ask_cluster(log.backend.cluster, log.lines, tail)

@@ -61,6 +61,7 @@ async def follow_log(
     The data of each event is an object with the line as `text`. Comments between events keep the connection open. The
     last event is named `end`. If there was no log, its `reason` has the cause, for example an unknown container.
     """
+    caller_of(request).require_job_content()
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
     await pipeline.threads.read(pipeline.plane.overview.log, found, replica, container)

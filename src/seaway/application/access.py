@@ -94,6 +94,17 @@ class Caller:
         if not self.may(role):
             raise ForbiddenError(f"requires the role {role.value}; {self.name!r} has the role {self.role.value}")
 
+    def require_job_content(self) -> None:
+        """Check that the caller may read logs and manifests of jobs, which may have secrets of tenants.
+
+        Raises
+        ------
+        ForbiddenError
+            If the caller is a monitor.
+        """
+        if self.role is Role.MONITOR:
+            raise ForbiddenError(f"a monitor reads no logs and manifests; {self.name!r} has the role {self.role.value}")
+
 
 RANKS = {role: role.rank for role in Role}
 ANONYMOUS_ADMIN = Caller(ANONYMOUS, Role.ADMIN)

@@ -172,8 +172,8 @@ class IdempotencyKey:
 class Role(Enum):
     """Permissions of a token.
 
-    Each role includes the previous ones, with two exceptions: only agents report measurements, and a user reads its
-    own tenant only.
+    Each role includes the previous ones, with three exceptions: only agents report measurements, a user reads its
+    own tenant only, and a monitor reads no logs and manifests of jobs.
     """
 
     AGENT = "agent"

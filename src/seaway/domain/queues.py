@@ -122,7 +122,7 @@ class Queue:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""
         taints = sorted({each.key for each in nodes.tolerations} - {*self.allowed_taints})
         if taints and ANY_KEY not in self.allowed_taints:
-            named = ", ".join(repr(key) for key in taints if key) or "every taint"
+            named = ", ".join(repr(key) if key else "every taint" for key in taints)
             yield RejectedError(
                 f"queue {self.name!r} does not allow jobs to tolerate {named}; an operator can allow it: "
                 f"seaway queues set {self.name} --allow-taint {taints[-1] or repr(ANY_KEY)}",

@@ -42,6 +42,9 @@ QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}}
 OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
 """Operations that require the agent of the gateway, and other allowed roles; further roles are not allowed."""
 
+CONTENT = {"get_logs", "get_manifest"}
+"""Operations that may return secrets of a job, which a monitor does not get."""
+
 
 def operations(rig: Rig) -> list[tuple[str, str, str, Role]]:
     """List all operations that require a role: id, method, path, role."""
@@ -80,6 +83,8 @@ async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
             allowed = RANKS[role] >= RANKS[needed]
             if name in OF_AGENTS:
                 allowed = role in (Role.AGENT, *OF_AGENTS[name])
+            if name in CONTENT and role is Role.MONITOR:
+                allowed = False
             assert (answer.status_code != 403) is allowed, name
             assert answer.status_code < 500, name
         rig.clock.advance_s(WINDOW_S / MAX_FAILURES)
@@ -142,6 +147,8 @@ async def test_a_monitor_reads_all_tenants_and_changes_nothing(rig: Rig) -> None
             if method != "GET":
                 answer = await client.request(method, filled(path, jobs[0]), json=BODIES.get(name))
                 assert answer.status_code == 403, name
+        for part in ("logs", "logs/follow", "manifest"):
+            assert (await client.get(f"/api/v1/jobs/{jobs[0]}/{part}")).status_code == 403, part
 
 
 async def test_jobs_are_submitted_to_one_s_own_tenant(rig: Rig) -> None:

@@ -78,6 +78,8 @@ def test_a_queue_allows_no_taints_by_default() -> None:
     problems = refused(made, tolerations=(EVERY,), node_labels=(("disk", "fast"),))
     assert "every taint" in problems[TAINTS]
     assert problems[LABELS].endswith("seaway queues set default --allow-node-label disk")
+    one = refused(made, tolerations=(Toleration("spot"),))[TAINTS]
+    assert one != refused(made, tolerations=(Toleration("spot"), EVERY))[TAINTS]  # an update is compared by its message
 
 
 def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
