@@ -8,6 +8,7 @@ from dashboards.looks import PER_SECOND, SECONDS, SHARE, STEADY, WAIT_S, Steps
 from dashboards.panels import Column, Labels, Panel, Show, lines, number, ranking, rows, spread
 
 HERE = '{queue=~"$queue"}'
+GPUS = '{queue=~"$queue", resource="gpus"}'
 WINDOW = "[$__rate_interval]"
 ENDED = "seaway_jobs_reached_total"
 
@@ -164,6 +165,21 @@ def _queues(language: Language) -> list[Panel]:
                 steps=WAIT_S,
             ),
             {"{{queue}}": f"max by (queue) (seaway_queue_longest_wait_seconds{HERE})"},
+        ),
+        lines(
+            Show(
+                say("GPUs by queue", "各队列的 GPU"),
+                say(
+                    "Held by the jobs of a queue and its descendants, against its guarantee and its limit.",
+                    "队列及其下级队列的任务所占 GPU，与保障量和上限对照。",
+                ),
+                width=24,
+            ),
+            {
+                "{{queue}}": f"max by (queue) (seaway_queue_usage{GPUS})",
+                say("{{queue}} guarantee", "{{queue}} 保障量"): f"max by (queue) (seaway_queue_guarantee{GPUS})",
+                say("{{queue}} limit", "{{queue}} 上限"): f"max by (queue) (seaway_queue_limit{GPUS})",
+            },
         ),
     ]
 

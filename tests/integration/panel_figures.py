@@ -79,6 +79,7 @@ class Reported:
         self.links: list[dict[str, Any]] = demo.get("/links")
         self.states: dict[str, int] = demo.get("/job-counts")["states"]
         self.uses: list[dict[str, Any]] = demo.get("/queue-usage")["uses"]
+        self.queues: list[dict[str, Any]] = demo.get("/queue-usage")["queues"]
         self.agents: list[dict[str, Any]] = demo.get("/network/agents")["agents"]
 
     @cached_property
@@ -301,6 +302,11 @@ def of_scheduler(reported: Reported) -> dict[Key, Shown]:
     }
 
 
+def gpus_of_queues(reported: Reported, kind: str) -> Shown:
+    """Return the GPUs of each queue."""
+    return counted("queue", {each["queue"]: each[kind]["gpus"] for each in reported.queues if "gpus" in each[kind]})
+
+
 def of_jobs(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the jobs' dashboard."""
     states = reported.states
@@ -332,6 +338,9 @@ def of_jobs(reported: Reported) -> dict[Key, Shown]:
         ("jobs", "Queues", "Longest wait now"): waits,
         ("jobs", "Waiting", "{{queue}}"): counted("queue", waiting),
         ("jobs", "Longest wait", "{{queue}}"): waits,
+        ("jobs", "GPUs by queue", "{{queue}}"): gpus_of_queues(reported, "used"),
+        ("jobs", "GPUs by queue", "{{queue}} guarantee"): gpus_of_queues(reported, "guarantee"),
+        ("jobs", "GPUs by queue", "{{queue}} limit"): gpus_of_queues(reported, "limit"),
         ("jobs", "How long jobs waited", "{{le}}"): all_in("le", {"+Inf": len(reported.attempts)}),
         ("jobs", "Jobs by state", "{{state}}"): counted("state", there),
         ("jobs", "Into each state", "{{state}}"): all_in("state", reached),

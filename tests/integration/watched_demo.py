@@ -155,7 +155,7 @@ class WatchedDemo:
         self.put("/network", {**NETWORK, "gateways": gateways})
         for name, file in (("tiny", node_policy()), ("narrow", cluster_policy("narrow"))):
             self.plane.policies.bring(pack(file), "demo")
-            self.put(f"/queues/{name}", {"shadow": name})
+            self.put(f"/queues/{name}", {"shadow": name, "guarantee": {"gpus": 1}, "limit": {"gpus": 1000}})
         self._threads[2].start()
 
     def stay(self, count: int) -> None:

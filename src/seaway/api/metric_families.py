@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
@@ -10,10 +10,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from seaway.application.fleet.overview import Overview
+from seaway.application.fleet.queues import QueueTotals
 from seaway.application.histogram import BOUNDS_S, Timed
 from seaway.application.network.agents import Agents, AgentView
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import LinkState
+from seaway.domain.amounts import GPUS, Amounts, in_base_units
 
 Figures = Mapping[str, int] | Mapping[str, float]
 Labels = TypeVar("Labels", bound=tuple[str, ...])
@@ -52,6 +54,33 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
         buckets = list(zip(bounds, accumulate(timed.counts), strict=True))
         family.add_metric([value] if label else [], buckets, timed.total_s)
     return family
+
+
+class QueueMetrics(Collector):
+    """Amounts of queues with their descendants, for one response."""
+
+    def __init__(self, totals: Sequence[QueueTotals]) -> None:
+        self._totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        """Return all metrics. A resource that a queue guarantees or limits has a usage, also if no job uses it."""
+        unit = "GPUs and CPU as numbers, memory in bytes"
+        yield self._by_resource(
+            "seaway_queue_usage",
+            f"Amounts that jobs of a queue and its descendants hold: {unit}.",
+            lambda each: {**dict.fromkeys((GPUS, *each.guarantee, *each.limit), 0), **each.used},
+        )
+        yield self._by_resource(
+            "seaway_queue_guarantee", f"Amounts that a queue guarantees: {unit}.", lambda each: each.guarantee
+        )
+        yield self._by_resource("seaway_queue_limit", f"Limit of a queue: {unit}.", lambda each: each.limit)
+
+    def _by_resource(self, name: str, says: str, amounts: Callable[[QueueTotals], Amounts]) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(name, says, labels=["queue", "resource"])
+        for each in self._totals:
+            for resource, amount in sorted(amounts(each).items()):
+                family.add_metric([each.queue, resource], in_base_units(resource, amount))
+        return family
 
 
 class NetworkMetrics(Collector):

@@ -69,6 +69,25 @@ def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, 
     return amounts
 
 
+def split_amounts(text: str, *, where: str = "") -> dict[str, str]:
+    """Split amounts in one line, such as ``gpus=16, memory=2TB``, without a check of resources and units.
+
+    Raises
+    ------
+    RejectedError
+        If a part has no ``=``, or a resource is given twice.
+    """
+    amounts: dict[str, str] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, amount = (each.strip() for each in part.partition("="))
+        if not (name and amount):
+            raise RejectedError(f"{part!r} is not valid; use RESOURCE=AMOUNT, like gpus=16 or memory=2TB", where=where)
+        if name in amounts:
+            raise RejectedError(f"{name} is given twice", where=where)
+        amounts[name] = amount
+    return amounts
+
+
 def written_amounts(amounts: Amounts) -> dict[str, int | float | str]:
     """Return amounts as users write them; `parse_amounts` returns the same amounts again."""
     return {
@@ -83,6 +102,11 @@ def _number_of(milli: int) -> int | float | str:
         return milli // 1000
     number = milli / 1000
     return number if cpu_milli(number) == milli else f"{milli}m"
+
+
+def in_base_units(name: str, amount: int) -> float:
+    """Return an amount in base units: numbers of GPUs and of CPU cores, and bytes of memory."""
+    return float(amount << 20) if name in (GPU_MEMORY, MEMORY) else amount / 1000
 
 
 def resource_text(name: str, amount: int) -> str:

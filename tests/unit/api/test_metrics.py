@@ -22,7 +22,7 @@ BUCKETS = ("0.00025", "0.001", "1", "+Inf")
 
 LABELS = {
     *("cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
-    *("python", "queue", "reason", "rule", "source", "stage", "state", "status", "version"),
+    *("python", "queue", "reason", "resource", "rule", "source", "stage", "state", "status", "version"),
 }
 
 OWN = (
@@ -31,6 +31,7 @@ OWN = (
     ("seaway_jobs_reached_total", "state"),
     ("seaway_jobs_unschedulable", "rule"),
     ("seaway_jobs_placed_total", "policy"),
+    ("seaway_queue_usage", "queue", "resource"),
     ("seaway_queue_longest_wait_seconds", "queue"),
     ("seaway_queue_wait_seconds_bucket", "queue", "le"),
     ("seaway_stage_seconds_bucket", "stage", "le"),
@@ -218,3 +219,25 @@ async def test_stages_are_histograms_of_seconds(rig: Rig) -> None:
         assert count == found["seaway_stage_seconds_bucket", stage, "+Inf"] == 1, stage
     transactions = found["seaway_transactions_total", "", ""]
     assert found["seaway_transaction_seconds_bucket", "", "+Inf"] == transactions
+
+
+async def test_amounts_of_queues_are_in_base_units(rig: Rig) -> None:
+    """GPUs and CPU are numbers and memory is bytes, for parents too; a tenant's viewer sees no queue."""
+    async with rig.client("operator") as client:
+        for name, fields in (("all", {"limit": {"gpus": 3}}), ("a", {"parent": "all", "guarantee": {"memory": "4Gi"}})):
+            assert (await client.put(f"/api/v1/queues/{name}", json=fields)).status_code == 200
+    rig.step()
+    await rig.submit("operator", queue="a", resources={"gpus": 2, "cpu": 0.5, "memory": "1Gi"})
+    rig.step(3)
+    reported = await families(rig)
+    found = {
+        name: {tuple(one.labels.values()): one.value for one in reported[f"seaway_queue_{name}"].samples}
+        for name in ("usage", "guarantee", "limit")
+    }
+    assert {key: found["usage"]["all", key] for key in ("gpus", "cpu", "memory")} == {
+        "gpus": 2, "cpu": 0.5, "memory": 1 << 30,
+    }  # fmt: skip
+    assert found["usage"]["default", "gpus"] == 0
+    assert found["guarantee"] == {("a", "memory"): 4 << 30, ("all", "memory"): 4 << 30}
+    assert found["limit"] == {("all", "gpus"): 3}
+    assert "seaway_queue_usage" not in await families(rig, "viewer")

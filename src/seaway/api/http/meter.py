@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from seaway import __version__
 from seaway.api.http.connections import REASONS, Connections
-from seaway.api.metric_families import NetworkMetrics, counter_by, gauge_by, gauge_by_cluster, timed_by
+from seaway.api.metric_families import NetworkMetrics, QueueMetrics, counter_by, gauge_by, gauge_by_cluster, timed_by
 from seaway.application.audit import AuditLog
 from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
 from seaway.application.views import ClusterState
@@ -264,6 +264,7 @@ class Meter:
         registry.register(LoopMetrics(overview.figures(), audit, listeners, connections, rules))
         registry.register(NetworkMetrics(overview, plane.network.agents))
         if by_queue:
+            registry.register(QueueMetrics(overview.queue_totals()))
             registry.register(_Trained(overview.policy_counts()))
         return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 
