@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from seaway.web.pages.queues.rows import Held, Room, Seen, pool_rows, queue_rows, tenant_rows
+from seaway.web.pages.queues.rows import (
+    Held,
+    Room,
+    Seen,
+    bars_of,
+    full_amounts,
+    pool_rows,
+    queue_rows,
+    tenant_rows,
+)
 from seaway.wire.fleet import AmountOut, ClusterOut
-from seaway.wire.queues import QueueOut, QueueUsageOut
+from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut
 from seaway.wire.tenancy import PoolOut, TenantOut
 
 
@@ -57,13 +66,68 @@ SEEN = Seen(
 )
 
 
-def test_a_queue_has_what_all_tenants_hold_in_it_and_the_room_of_its_pool() -> None:
-    """Amounts add up over tenants, the longest wait counts, and a pool without clusters has them all."""
+def test_a_queue_has_what_all_tenants_hold_in_it() -> None:
+    """Amounts add up over tenants, and the longest wait counts."""
     batch, default = queue_rows(SEEN)
     assert batch["held"] == Held(2, 1, 90, 1000, 80)
     assert default["held"] == Held(4, 6, 60, 6000, 480)
-    assert batch["room"] == Room(1, 4, 4000, 320, 2000, 160)
-    assert default["room"] == Room(2, 12, 12_000, 960, 6000, 480)
+
+
+def test_queues_are_in_the_order_of_the_tree() -> None:
+    """Children follow their parent, which has the jobs of all; a queue below a hidden parent is a root."""
+    tree = [("z", "b"), ("b", "a"), ("c", "a"), ("a", ""), ("h", "hidden")]
+    queues = [queue(name, "", "near").model_copy(update={"parent": parent}) for name, parent in tree]
+    rows = list(queue_rows(Seen(queues=queues, uses=[use("z", "t", 2, 9, 1), use("c", "t", 1, 8, 2)])))
+    assert [(each["queue"].name, each["depth"], each["leaf"]) for each in rows] == [  # type: ignore[attr-defined]
+        ("a", 0, False),
+        ("b", 1, False),
+        ("z", 2, True),
+        ("c", 1, True),
+        ("h", 0, True),
+    ]
+    assert [each["held"].waiting for each in rows] == [3, 2, 2, 1, 0]  # type: ignore[attr-defined]
+
+
+Amounts = dict[str, int | float | str]
+
+
+def totals(used: float, guarantee: Amounts, limit: Amounts, *, complete: bool = True) -> QueueTotalsOut:
+    """Make the sums of a queue that uses GPUs."""
+    fields: dict[str, Any] = {"used": {"gpus": used}, "guarantee": guarantee, "limit": limit}
+    return QueueTotalsOut(queue="q", waiting=0, running=1, borrowed={} if complete else None, **fields)
+
+
+def test_bars_end_at_the_limit_of_the_root_or_at_its_pool() -> None:
+    """All bars of a tree have one scale, so that their lengths can be compared."""
+    full = full_amounts(queue("q", "", "near"), Room(gpus=8, gpu_memory_mib=640))
+    assert full == {"gpus": 8000, "gpu_memory": 640}
+    limited = queue("q", "", "near").model_copy(update={"limit": {"gpus": 4, "cpu": 2}})
+    assert full_amounts(limited, Room(gpus=8)) == {"gpus": 4000, "gpu_memory": 0, "cpu": 2000}
+    (bar,) = bars_of(totals(2, {}, {"gpus": 4}), full)
+    assert (bar.width(bar.used), bar.width(bar.limit or 0)) == (25, 50)
+
+
+def test_use_beyond_a_guarantee_is_borrowed() -> None:
+    """A queue without a guarantee borrows nothing to speak of, and neither does one whose use is not known in full."""
+    full = {"gpus": 8000}
+    cases = (
+        (totals(5, {"gpus": 3}, {}), 2000),
+        (totals(2, {"gpus": 3}, {}), 0),
+        (totals(5, {}, {}), 0),
+        (totals(5, {"gpus": 3}, {}, complete=False), 0),
+    )
+    for given, borrowed in cases:
+        assert [each.borrowed for each in bars_of(given, full)] == [borrowed]
+
+
+def test_other_resources_have_a_bar_where_they_are_guaranteed_or_limited() -> None:
+    """A bar of a model is named by the model; a bar without a known end ends at its own limit."""
+    bars = list(bars_of(totals(1, {"gpus/a100": 2}, {"memory": "4Gi"}), {"gpus": 8000}))
+    assert [(each.resource, each.model, each.full) for each in bars] == [
+        ("gpus", "", 8000),
+        ("gpus/a100", "a100", 2000),
+        ("memory", "", 4096),
+    ]
 
 
 def test_a_tenant_has_what_it_holds_in_all_queues_and_a_pool_who_uses_it() -> None:

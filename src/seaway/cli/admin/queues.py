@@ -11,7 +11,7 @@ from seaway.cli.admin.queue_change import change
 from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect, whole
-from seaway.domain.errors import RejectedError
+from seaway.domain.amounts import split_amounts
 from seaway.domain.queues import Backfill, Order
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def set_queue(
         "parent": parent,
         "weight": weight,
         "priority": priority,
-        "guarantee": None if guarantee is None else amounts_of(guarantee, "--guarantee"),
-        "limit": None if limit is None else amounts_of(limit, "--limit"),
+        "guarantee": None if guarantee is None else split_amounts(guarantee, where="--guarantee"),
+        "limit": None if limit is None else split_amounts(limit, where="--limit"),
         "order": order and order.value,
         "backfill": backfill and backfill.value,
     }
@@ -175,25 +175,6 @@ def set_queue(
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
         f"{', parent ' + after['parent'] if after.get('parent') else ''}"
     )
-
-
-def amounts_of(text: str, option: str) -> dict[str, str]:
-    """Parse amounts like ``gpus=16,memory=2TB``; the server checks resources and units.
-
-    Raises
-    ------
-    RejectedError
-        If a part has no ``=``, or a resource is given twice.
-    """
-    amounts: dict[str, str] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        name, equals, amount = (each.strip() for each in part.partition("="))
-        if not (name and equals and amount):
-            raise RejectedError(f"{part!r} is not valid; use RESOURCE=AMOUNT, like gpus=16 or memory=2TB", where=option)
-        if name in amounts:
-            raise RejectedError(f"{name} is given twice", where=option)
-        amounts[name] = amount
-    return amounts
 
 
 app.command("import")(import_queues)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ from nicegui import ui
 from seaway.client.call import Call
 from seaway.client.calls import fleet, policies, tenancy
 from seaway.client.calls import queues as queue_calls
+from seaway.domain.amounts import split_amounts
 from seaway.domain.errors import RejectedError, StaleError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
@@ -18,6 +19,7 @@ from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, tenant_row
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, Form, confirm, error_line, notify
 from seaway.web.visit import Visit
+from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
@@ -112,8 +114,17 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
     words = visit.words
     known = await visit.ask(policies.policies())
     by_name = {each.name: each.name for each in known.policies}
-    hint = words("Keys, separated by commas; * for all.")
+    keys = words("Keys, separated by commas; * for all.")
+    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    parents = {each.name: each.name for each in seen.queues if queue is None or each.name != queue.name}
     fields = [
+        Field("parent", words("Part of"), queue.parent if queue else "", {"": words("none"), **parents}),
+        Field("guarantee", words("Guarantee"), _joined(queue.guarantee) if queue else "", hint=amounts),
+        Field("limit", words("Limit"), _joined(queue.limit) if queue else "", hint=amounts),
+        Field("weight", words("Weight"), str(queue.weight) if queue else "1"),
+        Field("priority", words("Priority among siblings"), str(queue.priority) if queue else "0"),
+        Field("order", words("Order"), queue.order if queue else "fair", orders(words)),
+        Field("backfill", words("Backfill"), queue.backfill if queue else "easy", backfills(words)),
         Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
         ),
@@ -122,18 +133,20 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
         Field("description", words("Description"), queue.description if queue else ""),
         Field("open", words("Accepts new jobs"), queue.open if queue else True),
-        Field("allowed_taints", words("Allowed taints"), ", ".join(queue.allowed_taints if queue else ()), hint=hint),
+        Field("allowed_taints", words("Allowed taints"), ", ".join(queue.allowed_taints if queue else ()), hint=keys),
         Field(
             "allowed_node_labels",
             words("Allowed node labels"),
             ", ".join(queue.allowed_node_labels if queue else ()),
-            hint=hint,
+            hint=keys,
         ),
     ]
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
         lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
-        return queue_calls.put_queue(name, seen=queue, **{**given, **lists})
+        numbers = {each: _number(words, given[each], each) for each in ("weight", "priority")}
+        shares = {each: split_amounts(given[each], where=each) for each in ("guarantee", "limit")}
+        return queue_calls.put_queue(name, seen=queue, **{**given, **lists, **numbers, **shares})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
     _ask(visit, title, fields, put, queue.name if queue else "")
@@ -141,6 +154,37 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
 
 def _keys(text: str) -> list[str]:
     return [key for each in text.split(",") if (key := each.strip())]
+
+
+def _joined(amounts: Mapping[str, int | float | str]) -> str:
+    return ", ".join(f"{name}={amount}" for name, amount in amounts.items())
+
+
+def _number(words: Words, text: str, field: str) -> int:
+    """Return the number in a field; the server checks its range."""
+    try:
+        return int(text)
+    except ValueError:
+        raise RejectedError(words("Use a whole number."), where=field) from None
+
+
+def orders(words: Words) -> dict[str, str]:
+    """Return the orders of jobs with their titles."""
+    return {
+        "fifo": words("Submission time"),
+        "priority": words("Priority, then submission time"),
+        "fair": words("Least use of a tenant first"),
+        "shortest": words("Shortest expected duration first"),
+    }
+
+
+def backfills(words: Words) -> dict[str, str]:
+    """Return the backfill rules that the server accepts, with their titles."""
+    return {
+        "none": words("No jobs"),
+        "easy": words("Jobs that do not delay the first job"),
+        "greedy": words("All jobs that fit"),
+    }
 
 
 def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
@@ -306,7 +350,7 @@ class _Queues:
 
     def on_uses(self, value: QueueUsageList) -> None:
         """Accept the use of queues."""
-        self.seen.uses = value.uses
+        self.seen.uses, self.seen.totals = value.uses, value.queues
         self.draw()
 
     def draw(self) -> None:
@@ -316,7 +360,7 @@ class _Queues:
         operates, admins = self.visit.may("operator"), self.visit.may("admin")
         seen, chosen = self.seen, self.line.queue
         self._queues.show_of(
-            [seen.queues, seen.uses, seen.pools, seen.clusters],
+            [seen.queues, seen.uses, seen.totals, seen.pools, seen.clusters],
             lambda: {"rows": list(queue_rows(seen)), "chosen": chosen, "may": operates},
             chosen,
             operates,
@@ -339,7 +383,7 @@ class _Queues:
             await ask_queue(self.visit, self.seen, queue)
         elif act == "remove":
             title = words("Remove queue {name}?", name=name)
-            text = words("It can be removed when it has no waiting or running jobs.")
+            text = words("It can be removed when it has no waiting or running jobs and no children.")
             ask_to_remove(self.visit, title, text, queue_calls.delete_queue(name), name)
         elif act == "look":
             self.visit.keep(queue=name)

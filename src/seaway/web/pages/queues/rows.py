@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from seaway.domain.amounts import GPU_MEMORY, GPUS, MODEL_PREFIX, parse_amounts
+
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterOut
-    from seaway.wire.queues import QueueOut, QueueUsageOut
+    from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut
     from seaway.wire.tenancy import PoolOut, TenantOut
 
 
@@ -65,6 +67,7 @@ class Seen:
     tenants: Sequence[TenantOut] = ()
     pools: Sequence[PoolOut] = ()
     uses: Sequence[QueueUsageOut] = ()
+    totals: Sequence[QueueTotalsOut] = ()
     clusters: Sequence[ClusterOut] = field(default_factory=tuple)
 
 
@@ -90,11 +93,80 @@ def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
 
 
 def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """Yield queues with their use and the resources of their pools."""
+    """Yield queues in the order of the tree, with the jobs of their subtrees, and with bars of their amounts."""
     rooms = {each.name: room_of(each, seen.clusters) for each in seen.pools}
-    for queue in seen.queues:
-        uses = held(each for each in seen.uses if each.queue == queue.name)
-        yield {"queue": queue, "held": uses, "room": rooms.get(queue.pool, Room())}
+    totals = {each.queue: each for each in seen.totals}
+    names = {each.name for each in seen.queues}
+    children: dict[str, list[QueueOut]] = {}
+    for queue in sorted(seen.queues, key=lambda each: each.name):
+        children.setdefault(queue.parent if queue.parent in names else "", []).append(queue)
+
+    def subtree(queue: QueueOut) -> Iterator[str]:
+        yield queue.name
+        for child in children.get(queue.name, ()):
+            yield from subtree(child)
+
+    def below(parent: str, depth: int, scale: Mapping[str, int]) -> Iterator[dict[str, object]]:
+        for queue in children.get(parent, ()):
+            full = scale or full_amounts(queue, rooms.get(queue.pool, Room()))
+            inside = {*subtree(queue)}
+            yield {
+                "queue": queue,
+                "depth": depth,
+                "leaf": queue.name not in children,
+                "held": held(each for each in seen.uses if each.queue in inside),
+                "bars": list(bars_of(totals[queue.name], full)) if queue.name in totals else [],
+            }
+            yield from below(queue.name, depth + 1, full)
+
+    return below("", 0, {})
+
+
+def full_amounts(root: QueueOut, room: Room) -> dict[str, int]:
+    """Return the amounts at the end of the bars of a tree: its limit, or the resources of its pool."""
+    return {GPUS: room.gpus * 1000, GPU_MEMORY: room.gpu_memory_mib} | parse_amounts(root.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Bar of a resource of a queue. Amounts are those of `seaway.domain.amounts`, widths percent of the bar.
+
+    Attributes
+    ----------
+    borrowed
+        Amount beyond the guarantee; 0 if the queue guarantees nothing of the resource.
+    limit
+        None without a limit.
+    full
+        Amount at the end of the bar.
+    """
+
+    resource: str
+    used: int
+    guarantee: int
+    borrowed: int
+    limit: int | None
+    full: int
+
+    @property
+    def model(self) -> str:
+        """GPU model that it counts; empty for other resources."""
+        return self.resource.removeprefix(MODEL_PREFIX) if self.resource.startswith(MODEL_PREFIX) else ""
+
+    def width(self, amount: int) -> float:
+        """Return the width of an amount."""
+        return min(100.0, 100.0 * amount / self.full) if self.full else 0.0
+
+
+def bars_of(totals: QueueTotalsOut, full: Mapping[str, int]) -> Iterator[Bar]:
+    """Yield a bar for GPUs, and for each other resource that a queue guarantees or limits."""
+    used, guarantee, limit = (parse_amounts(each) for each in (totals.used, totals.guarantee, totals.limit))
+    others = sorted({*guarantee, *limit} - {GPUS})
+    for name in (GPUS, *others):
+        amount, own = used.get(name, 0), guarantee.get(name, 0)
+        borrowed = max(0, amount - own) if own and totals.borrowed is not None else 0
+        end = max(full.get(name, 0), limit.get(name, 0) if name not in full else 0, own, amount)
+        yield Bar(name, amount, own, borrowed, limit.get(name), end)
 
 
 def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
