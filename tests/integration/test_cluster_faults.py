@@ -595,10 +595,12 @@ def test_workload_deleted_in_karmada_is_recreated(tmp_path: Path) -> None:
     """Its member may not have had it yet."""
     with world(tmp_path, karmada=True) as made:
         assert made.karmada
+        first = made.submit(clusters=("alpha",))
+        made.wait(lambda: made.state(first) is JobState.RUNNING, "the content of the tenant's namespace")
         made.karmada.hold("alpha")
         job_id = made.submit(clusters=("alpha",))
         made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is bound")
-        (written,) = made.karmada.control.list(JOBS, "seaway-default")
+        (written,) = made.karmada.control.list(JOBS, "seaway-default", f"seaway.io/job={job_id}")
         made.karmada.control.delete(JOBS, "seaway-default", written["metadata"]["name"], propagation="Background")
         made.wait(lambda: "is gone; it is re-created" in made.reasons(job_id), "that it is missed")
         made.karmada.release("alpha")
