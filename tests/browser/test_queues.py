@@ -85,6 +85,8 @@ def test_the_tree_is_shown_with_use_guarantee_and_limit(look: Look, demo: Runnin
         assert names == ["lab", "lab-speech", "lab-vision", "lab-vision-night"]
         assert hindrances(page) == []
         keep_screen(page, "queues-tree-light-en-1440")
+        page.get_by_role("link", name="lab", exact=True).click()
+        expect(page.get_by_text("Jobs wait in the queues that are part of it.")).to_be_visible()
         page.get_by_role("button", name="Change queue lab-speech").click()
         dialog = page.get_by_role("dialog", name="Change queue lab-speech")
         guarantee = dialog.get_by_role("textbox", name="Guarantee")

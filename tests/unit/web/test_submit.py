@@ -13,7 +13,8 @@ from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 from seaway.web.job_document import AMOUNT
 from seaway.web.latest import Latest
 from seaway.web.pages.jobs.job_form import JobDraft
-from seaway.web.pages.jobs.submit import FORM, _Submit
+from seaway.web.pages.jobs.submit import FORM, _Submit, accepting
+from seaway.wire.queues import QueueOut
 
 pytestmark = pytest.mark.anyio
 
@@ -53,3 +54,10 @@ async def test_what_the_scheduler_could_not_say_is_asked_again(
         latest.begin()
         await timer.call_args.args[1]()
         assert page.visit.ask.call_count == 1
+
+
+def test_queues_with_children_and_closed_queues_are_not_offered() -> None:
+    """Jobs wait in open leaves of the tree."""
+    fields = (("all", "", True), ("a", "all", True), ("b", "all", False), ("default", "", True))
+    queues = [QueueOut.model_construct(name=name, parent=parent, open=open_) for name, parent, open_ in fields]
+    assert accepting(queues) == ["a", "default"]

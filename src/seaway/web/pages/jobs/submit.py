@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from seaway.web.words import count
 if TYPE_CHECKING:
     from seaway.wire.explanations import DryRunOut
     from seaway.wire.fleet import ClusterList
+    from seaway.wire.queues import QueueOut
 
 TYPING_S = 0.3
 """Delay in seconds between the last key press and a dry run."""
@@ -109,7 +111,7 @@ class _Submit:
         queues, gateways = await asyncio.gather(visit.ask(queue_calls.queues()), visit.ask(fleet.gateways()))
         tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
         return Choices(
-            queues=[each.name for each in queues.queues if each.open],
+            queues=accepting(queues.queues),
             gateways=[each.name for each in gateways.gateways],
             tenants=[each.name for each in tenants],
         )
@@ -307,3 +309,10 @@ class _Submit:
             ui.navigate.to(f"/jobs/{job.id}")
         finally:
             self._button.enable()
+
+
+def accepting(queues: Iterable[QueueOut]) -> list[str]:
+    """Return the names of the queues that accept jobs: open ones without children."""
+    known = list(queues)
+    parents = {each.parent for each in known}
+    return [each.name for each in known if each.open and each.name not in parents]

@@ -49,6 +49,7 @@ class Line:
     def __init__(self, visit: Visit) -> None:
         self.queue = ""
         self._visit = visit
+        self._divides = False
         self._marks = [""]  # positions of the previous pages and of this one
         self._next: str | None = None
         self._latest = Latest(visit)
@@ -56,9 +57,9 @@ class Line:
             self._fragment = Fragment("waiting", visit.words)
         on_act(self._fragment, self._act)
 
-    async def show(self, queue: str) -> None:
-        """Show the waiting jobs of a queue, from the first."""
-        self.queue, self._marks = queue, [""]
+    async def show(self, queue: str, *, divides: bool = False) -> None:
+        """Show the waiting jobs of a queue, from the first; `divides` is True for a queue with children."""
+        self.queue, self._divides, self._marks = queue, divides, [""]
         await self._follow()
 
     async def _follow(self) -> None:
@@ -68,12 +69,12 @@ class Line:
                 call = queue_calls.waiting(self.queue, after=self._marks[-1], limit=MOST).first
                 await turn.follow(call, self._received, EVERY_S)
         else:
-            self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False)
+            self._fragment.show(queue="", jobs=(), total=0, first=0, last=0, more=False, divides=False)
 
     def _received(self, page: WaitingPage) -> None:
         self._next = page.next
-        queue, first = self.queue, MOST * (len(self._marks) - 1)
-        self._fragment.show_of([page], lambda: _line(queue, page, first), queue, first)
+        queue, divides, first = self.queue, self._divides, MOST * (len(self._marks) - 1)
+        self._fragment.show_of([page], lambda: {**_line(queue, page, first), "divides": divides}, queue, divides, first)
 
     async def _act(self, act: str, _: str) -> None:
         if act == "next" and self._next:
@@ -284,7 +285,7 @@ async def build(visit: Visit) -> None:
     wanted = visit.query.get("queue", "")
     if wanted and wanted not in names:
         page.show_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
-    await page.line.show(queue_shown(wanted, names))
+    await page.show_line(queue_shown(wanted, names))
     page.draw()
 
 
@@ -320,6 +321,10 @@ class _Queues:
         """Report that a queue in the address does not exist; hide the line for an empty text."""
         self._missing.set_text(text)
         self._missing.set_visibility(bool(text))
+
+    async def show_line(self, queue: str) -> None:
+        """Show the waiting jobs of a queue."""
+        await self.line.show(queue, divides=any(each.parent == queue for each in self.seen.queues if queue))
 
     def begin(self) -> None:
         """Start to draw answers after each call has returned its first answer."""
@@ -388,7 +393,7 @@ class _Queues:
         elif act == "look":
             self.visit.keep(queue=name)
             self.show_missing("")
-            await self.line.show(name)
+            await self.show_line(name)
             self.draw()
 
     def _act_on_tenant(self, act: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -101,20 +102,23 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
     for queue in sorted(seen.queues, key=lambda each: each.name):
         children.setdefault(queue.parent if queue.parent in names else "", []).append(queue)
 
-    def subtree(queue: QueueOut) -> Iterator[str]:
-        yield queue.name
+    uses: defaultdict[str, list[QueueUsageOut]] = defaultdict(list)
+    for use in seen.uses:
+        uses[use.queue].append(use)
+
+    def subtree(queue: QueueOut) -> Iterator[QueueUsageOut]:
+        yield from uses[queue.name]
         for child in children.get(queue.name, ()):
             yield from subtree(child)
 
     def below(parent: str, depth: int, scale: Mapping[str, int]) -> Iterator[dict[str, object]]:
         for queue in children.get(parent, ()):
             full = scale or full_amounts(queue, rooms.get(queue.pool, Room()))
-            inside = {*subtree(queue)}
             yield {
                 "queue": queue,
                 "depth": depth,
                 "leaf": queue.name not in children,
-                "held": held(each for each in seen.uses if each.queue in inside),
+                "held": held(subtree(queue)),
                 "bars": list(bars_of(totals[queue.name], full)) if queue.name in totals else [],
             }
             yield from below(queue.name, depth + 1, full)
