@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -141,22 +142,28 @@ def position(url: str) -> tuple[str, Any]:
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("kind", ["mariadb"])
-def test_a_killed_migration_continues(new_database: Callable[[], str], forks: Migrations, start: str) -> None:
+def test_a_killed_migration_continues(
+    new_database: Callable[[], str], forks: Migrations, tmp_path: Path, start: str
+) -> None:
     """After a kill at any statement of a migration, whose answer is not read, the next start completes it.
 
     Tables and rows are those of a migration without a kill. Later migrations have their own runs.
     """
+    following = f"{int(start) + 1:04}"
+    for each in schema.VERSIONS.glob("v*.py"):
+        if each.name[1:5] <= following:
+            copy(each, tmp_path)
+    only: dict[str, Any] = {"versions": str(tmp_path), "newest": following}
     whole = upgraded(new_database(), start)
     before = content(whole)
-    forks.run(Run(whole))
+    forks.run(Run(whole, **only))
     expected = content(whole)
-    following = f"{int(start) + 1:04}"
-    at, done = 0, False
-    while not done:
+    at, killed = 0, True
+    while killed:
         at += 1
         url = copied(new_database(), before)
-        done = not forks.run(Run(url, at, Moment.SENT)) or version(url) > following
-        forks.run(Run(url))
+        killed = forks.run(Run(url, at, Moment.SENT, **only))
+        forks.run(Run(url, **only))
         assert content(url) == expected, f"killed at statement {at}"
     assert at > 1
 
