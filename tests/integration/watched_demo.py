@@ -24,6 +24,7 @@ from seaway.adapters.simulated.faults import Options
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
+from seaway.application.maintenance import Maintenance
 from seaway.application.ports.backend import CollectorState
 from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.usage import Held, NodeUsage, Used
@@ -31,7 +32,8 @@ from seaway.application.records import Role
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.policies import warm_up
-from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
+from seaway.bootstrap.scheduled_tasks import duties
+from seaway.bootstrap.settings import DatabaseSettings, PolicySettings, ServerSettings, Settings
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
 from seaway.web.cookies import TOKEN
@@ -115,6 +117,8 @@ class WatchedDemo:
             clock,
             random=Random(1),
         )
+        tasks = duties(DatabaseSettings(), self.plane.store, clock, folder / "backups", Path.touch)
+        self._maintenance = Maintenance(tasks, clock, self.plane.overview.failing_tasks)
         app = make_app(self.plane, home=False)
         mount(app, app.inside)
         self._server = make_server(app, ServerSettings())
@@ -144,6 +148,7 @@ class WatchedDemo:
     def start(self) -> None:
         """Start it, with its network, its policies, and permanent jobs."""
         self.plane.start()
+        self._maintenance.start()
         for thread in self._threads[:2]:
             thread.start()
         until = time.monotonic() + TIMEOUT_S
@@ -196,6 +201,7 @@ class WatchedDemo:
         self._exporter.server_close()
         self._socket.close()
         self.client.close()
+        self._maintenance.stop()
         self.plane.stop()
         self.backends.close()
 
