@@ -17,13 +17,14 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
+from seaway.domain.amounts import add, exceeded
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue, path_of
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -35,6 +36,9 @@ from tests.fakes.memory_store import MemoryStore
 SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after_finished_s=600, exclusion_period_s=120)
 
 ACTIVE = (WorkloadPhase.STARTING, WorkloadPhase.RUNNING)
+SPREAD_LIMIT = {"gpus": 4000, "cpu": 36_000, "gpus/nvidia a100-sxm4-40gb": 300, "gpu_memory": 330_000}
+"""Limits of queue spread: what its largest job needs, and of one model as much as one of its jobs holds."""
+
 NO_ROOM = ("left", "another instance in place", "no share left")
 """Texts of rejections for lack of room, which the control plane should have predicted."""
 
@@ -191,7 +195,13 @@ class World:
         self.plane.writer.commit(
             [
                 Change(put=[Tenant("other"), Pool("west", frozenset({"alpha", "beta"}))]),
-                Change(put=[Queue("west", pool="west", policy="fgd"), Queue("spread", policy="greedy")]),
+                Change(
+                    put=[
+                        Queue("lab", pool="west", limit={"gpus": 4000}),
+                        Queue("west", pool="west", policy="fgd", parent="lab", limit={"cpu": 36_000}),
+                        Queue("spread", policy="greedy", limit=dict(SPREAD_LIMIT), backfill=Backfill.NONE),
+                    ]
+                ),
             ]
         )
         self.step()
@@ -335,6 +345,7 @@ class World:
             assert row.attempt == sum(1 for each in attempts if each.job_id == row.id)
         assert set(self.ids) <= set(jobs), "a job that was accepted is lost"
         self.check_memory(jobs, attempts)
+        self.check_queues(attempts)
         self.check_snapshot()
         if not self.cuts:
             self.check_workloads()
@@ -352,6 +363,24 @@ class World:
             waits = job_id in live.waiting
             due = live.jobs[job_id].state.waits and not live.blocked(live.jobs[job_id])
             assert waits == due, f"{live.jobs[job_id]} waits: {waits}, may be tried: {due}"
+
+    def check_queues(self, attempts: Sequence[Attempt]) -> None:
+        """Check that each queue holds what its attempts hold, and never more than its limit.
+
+        An attempt holds its amounts until its last removal is confirmed.
+        """
+        live = self.plane.controller.live
+        owed = {(each.job_id, each.attempt) for each in self.store.pending_commands()}
+        held: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for each in attempts:
+            if each.state.live or (each.state.holds and (each.job_id, each.number) in owed):
+                for queue in path_of(each.spec.queue, live.queues):
+                    add(held[queue.name], each.amounts)
+        for name, queue in live.queues.items():
+            assert live.tree.use(name).held == held[name], name
+            assert not exceeded(held[name], queue.limit), f"{name} holds {held[name]} of {queue.limit}"
+        for each in attempts:
+            assert each.amounts, "every kind of job holds something"
 
     def check_snapshot(self) -> None:
         """Check that the accounting equals the held resources exactly.

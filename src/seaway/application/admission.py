@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from itertools import permutations
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.domain.amounts import GPUS, exceeded, figure_text, model_resource, requested_amounts, resource_text
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import NO_DATA, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
+from seaway.domain.queues import path_of
+from seaway.domain.units import LARGEST
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import combined_remedies, explain, remedies_text, summary
 from seaway.scheduling.job_queue import JobQueue
@@ -155,8 +158,14 @@ class Admission:
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
             problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
+        elif leaves := names.leaves(spec.queue):
+            seen = [repr(each.name) for each in leaves if not seen_by or each.tenant in ("", seen_by)]
+            use = " or ".join(seen[:MAX_REPORTED]) or "another queue"
+            said = f"queue {spec.queue!r} only divides its share among its children; use {use}"
+            problems.append(RejectedError(said, where="queue"))
         else:
             problems += queue.forbidden(spec.demand.nodes)
+            problems += self._beyond_limits(spec)
         templates = self._templates.purposes()
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))
@@ -172,6 +181,27 @@ class Admission:
                 for name in sorted(clusters.difference(known))[:MAX_REPORTED]
             ]
         return problems
+
+    def _beyond_limits(self, spec: JobSpec) -> Iterator[RejectedError]:
+        """Yield the errors of a job that exceeds a limit of its queue or of an ancestor, even if it ran alone."""
+        requested = requested_amounts(spec.demand, spec.replicas)
+        models = {model_resource(model) for model in spec.demand.devices.models}
+        for queue in path_of(spec.queue, self._controller.names.queues):
+            if not queue.limit:
+                continue
+            beyond = exceeded(requested, queue.limit)
+            if models and all(requested.get(GPUS, 0) > queue.limit.get(model, LARGEST) for model in models):
+                beyond = sorted({*beyond, min(models)})
+            held = self._controller.live.tree.held_lately(queue.name)
+            for name in beyond:
+                most = queue.limit[name]
+                asked = figure_text(name, requested.get(name) or requested[GPUS])
+                left = figure_text(name, max(0, most - held.get(name, 0)))
+                yield RejectedError(
+                    f"the job requests {asked}, but queue {queue.name!r} has a limit of {resource_text(name, most)}, "
+                    f"of which {left} is left",
+                    where="queue",
+                )
 
     def _look(self) -> None:
         """Update the cached data if the fleet changed."""

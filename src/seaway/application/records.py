@@ -5,9 +5,10 @@ Times are nanoseconds since 1970 by the wall clock; None for an event that has n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
@@ -76,6 +77,8 @@ class Attempt:
         Deadline for the confirmation by the clusters, while the placement is assumed.
     reason
         Reason for its end.
+    amounts
+        Amounts that it holds until its last allocation is released, by resource. They count in its queue.
     """
 
     job_id: str
@@ -90,6 +93,7 @@ class Attempt:
     reason: str = ""
     running_ns: int | None = None
     ended_ns: int | None = None
+    amounts: Amounts = field(default_factory=lambda: NO_AMOUNTS)
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from seaway.domain.cluster import Totals
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
@@ -109,11 +110,15 @@ def in_base_units(name: str, amount: int) -> float:
     return float(amount << 20) if name in (GPU_MEMORY, MEMORY) else amount / 1000
 
 
+def figure_text(name: str, amount: int) -> str:
+    """Format one amount without the name of its resource, such as ``16`` or ``2TB``."""
+    gpu = name.startswith(GPUS) or name == GPU_CORES
+    return f"{amount / 1000:g}" if gpu else cpu_text(amount) if name == CPU else memory_text(amount)
+
+
 def resource_text(name: str, amount: int) -> str:
     """Format one amount, such as ``16 gpus`` or ``2TB memory``."""
-    gpu = name.startswith(GPUS) or name == GPU_CORES
-    figure = f"{amount / 1000:g}" if gpu else cpu_text(amount) if name == CPU else memory_text(amount)
-    return f"{figure} {name}"
+    return f"{figure_text(name, amount)} {name}"
 
 
 def amounts_text(amounts: Amounts) -> str:
@@ -181,10 +186,7 @@ def held_amounts(
         add(held, {CPU: request.cpu_milli, MEMORY: request.memory_mib})
         for taken in placement.slices:
             found = device(taken.uuid)
-            by_memory = (
-                -(-taken.memory_mib * WHOLE_DEVICE_MILLI // found.memory_mib) if found and found.memory_mib else 0
-            )
-            share_milli = max(taken.core_milli, by_memory)
+            share_milli = max(taken.core_milli, _memory_share_milli(taken.memory_mib, found))
             add(held, {GPUS: share_milli, GPU_CORES: taken.core_milli, GPU_MEMORY: taken.memory_mib})
             if found:
                 add(held, {model_resource(found.model): share_milli})
@@ -194,6 +196,17 @@ def held_amounts(
 def _memory_share_milli(held_mib: int, device: Device | None) -> int:
     """Return the share of a device's memory, thousandths, rounded up; 0 for an unknown device."""
     return -(-held_mib * WHOLE_DEVICE_MILLI // device.memory_mib) if device and device.memory_mib else 0
+
+
+def capacity_of(totals: Totals) -> Amounts:
+    """Return the total resources of a cluster as amounts, without those of single models."""
+    return {
+        GPUS: totals.gpus * WHOLE_DEVICE_MILLI,
+        GPU_CORES: totals.gpu_milli,
+        GPU_MEMORY: totals.gpu_memory_mib,
+        CPU: totals.cpu_milli,
+        MEMORY: totals.memory_mib,
+    }
 
 
 def checked(amounts: Amounts, where: str) -> Amounts:

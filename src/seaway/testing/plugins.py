@@ -24,6 +24,7 @@ from seaway.domain.job import Demand, DeviceRules, Job, NodeRules, ResourceReque
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
+from seaway.domain.queues import Order, Queue
 from seaway.scheduling.arrays import copy_arrays
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_DEVICE_END, NODE_DEVICE_FIRST
 from seaway.scheduling.engine import decide
@@ -50,6 +51,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
+from seaway.scheduling.queueing.tree import QueueTree, Use
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 # ruff: noqa: ANN401  # the dataclasses check the types of their fields
@@ -316,23 +318,36 @@ def check_queue_discipline(make: Callable[[], QueueDiscipline]) -> None:
             *(("d", "beta", 1, 0, 0, 1), ("e", "gamma", 8, 0, None, 2**62), ("f", "gamma", 1, 5, 60, 0)),
         )
     ]
-    keys = [discipline.key(each, submitted_ns) for each, submitted_ns in waiting]
-    tenants = sorted({each.tenant for each, _ in waiting})
-    first = {tenant: min(zip(keys, waiting, strict=True), key=_by_key(tenant))[1][0] for tenant in tenants}
-    for size in (3, 2, 1):
-        for _ in range(20):
-            some = tenants[:size]
-            chosen = discipline.next_tenant(some)
-            assert chosen in some, "a discipline chooses one of the tenants that it is given"
-            assert discipline.next_tenant(some) == chosen, "a discipline chooses the same until a job is taken"
-            discipline.taken(first[chosen])
-    later = [discipline.key(each, submitted_ns) for each, submitted_ns in waiting]
-    assert keys == later, "a key depends on the job and its submission alone"
-    assert keys == [fresh.key(each, submitted_ns) for each, submitted_ns in waiting], (
-        "each instance gives the same keys"
-    )
-    assert sorted(keys) == sorted(keys, reverse=True)[::-1], "all keys can be compared"
+    queues = [
+        Queue("research", guarantee={"gpus": 2000}, limit={"gpus": 8000}),
+        *(Queue(order.value, parent="research", order=order, weight=at) for at, order in enumerate(Order)),
+    ]
+    tree = QueueTree(queues, {"default": {"gpus": 16_000, "cpu": 64_000}})
+    for queue in queues:
+        _check_keys("job", *([by.job_key(*each, queue) for each in waiting] for by in (discipline, discipline, fresh)))
+    for held in range(3):
+        nodes = [tree.node(queue.name) for queue in queues[1:]]
+        for node in nodes:
+            firsts = {
+                tenant: discipline.job_key(*waiting[at], node.queue) for at, tenant in enumerate(("beta", "alpha"))
+            }
+            _check_keys(
+                "tenant",
+                *(
+                    [by.tenant_key(node, each, node.tenants.get(each, Use()), first) for each, first in firsts.items()]
+                    for by in (discipline, discipline, fresh)
+                ),
+            )
+        _check_keys(
+            "queue", *([by.queue_key(node, {"gpus": 1000}) for node in nodes] for by in (discipline, discipline, fresh))
+        )
+        for at, queue in enumerate(queues[1:]):
+            tree.hold((f"{queue.name}-{held}", 1), queue.name, "alpha", {"gpus": 1000 * at, "cpu": 1000})
 
 
-def _by_key(tenant: str) -> Callable[[tuple[SortKey, tuple[Job, int]]], tuple[bool, SortKey]]:
-    return lambda entry: (entry[1][0].tenant != tenant, entry[0])
+def _check_keys(kind: str, keys: list[SortKey], again: list[SortKey], others: list[SortKey]) -> None:
+    """Check that two instances give the same keys, also when called again, and that the keys can be compared."""
+    assert keys == again, f"the key of a {kind} depends on its arguments alone"
+    assert keys == others, f"each instance gives a {kind} the same key"
+    assert sorted(keys) == sorted(keys, reverse=True)[::-1], f"the keys of a {kind} can be compared"
+    assert len(set(keys)) == len(keys), f"no {kind} has the key of another one"

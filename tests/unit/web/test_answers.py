@@ -37,6 +37,8 @@ def test_in_chinese_it_is_put_together_by_cause_kind_of_answer_it_is() -> None:
     assert answered(chinese, "reserved_for_others") == f"{said} 那里的空闲资源为排在前面的作业预留。"
     assert answered(chinese, "reserved", where="<a>") == f"它是队列中的第一个，&lt;a&gt; 为它预留。 {said}"  # noqa: RUF001
     assert answered(chinese, "policy_not_ready", policy="pilot") == "其队列的策略 pilot 正在准备。"
+    limit = answered(chinese, "queue_limit", queue="vision", held="16", limit="16 gpus", requested="1")
+    assert limit == "队列 vision 已占用 16，上限为 16 gpus。此作业请求 1。"  # noqa: RUF001
     assert answered(chinese, "gateway_unknown", gateway="gw") == "其网关 gw 不存在。"
 
 

@@ -27,7 +27,7 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain import job_spec as ids
-from seaway.domain.amounts import NO_AMOUNTS, Amounts
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
 from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
@@ -150,20 +150,23 @@ def attempt_row(attempt: Attempt, spec: str) -> Row:
         attempt.reason,
         attempt.running_ns,
         attempt.ended_ns,
+        orjson.dumps(attempt.amounts).decode(),
     )
 
 
 def read_attempt(row: Sequence[Any]) -> Attempt:
-    """Decode an attempt."""
-    job_id, number, state, spec, policy, placements, *more = row
+    """Decode an attempt. Attempts of versions that stored no amounts hold what they requested."""
+    job_id, number, state, text, policy, placements, *more, amounts = row
+    spec = read_spec(text)
+    held = requested_amounts(spec.demand, spec.replicas) if amounts is None else orjson.loads(amounts)
     return Attempt(
         ids.encode(job_id),
         number,
         _ATTEMPT_STATES[state],
-        read_spec(spec),
+        spec,
         policy,
         _PLACEMENTS.validate_json(placements),
-        *more,
+        *(*more, held),
     )
 
 

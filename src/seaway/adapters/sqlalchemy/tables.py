@@ -160,6 +160,7 @@ ATTEMPTS = _table(
     _text("reason"),
     _maybe("running_ns"),
     _maybe("ended_ns"),
+    _later_text("amounts"),
     _key("job_id", "number"),
     Index("ix_attempts_state", "state", "job_id", "number"),
 )

@@ -1,7 +1,9 @@
 """Waiting jobs, in the order of a queue discipline.
 
-Jobs with equal requests and similar durations are of one kind. If one job of a kind does not fit, no job of that kind
-fits until the fleet changes. Kinds that do not fit are set aside, and are later tried again in order.
+The jobs of a tenant in a queue are a lane. In a lane, jobs with equal requests and similar durations are of one kind.
+If one job of a kind does not fit, no job of that kind fits until the fleet changes. Kinds that do not fit are set
+aside, and are later tried again in order. Kinds without room under a limit are set aside until the use of that queue
+falls.
 """
 
 from __future__ import annotations
@@ -16,10 +18,15 @@ from weakref import WeakValueDictionary
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.records import JobRecord
 from seaway.application.transitions import ELSEWHERE
+from seaway.domain import amounts
+from seaway.domain.amounts import MODEL_PREFIX, Amounts
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
+from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
+from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
+from seaway.scheduling.queueing.tree import Key, LimitHit, QueueTree
 
 SCAN_FACTOR = 8
 """Number of jobs that are checked for each requested job."""
@@ -51,9 +58,13 @@ class Kind:
         The two parts of the request of a replica.
     alone
         Whether these jobs have a single replica. If one of them is rejected, no node has room.
+    requested
+        Amounts that a job holds at least.
+    models
+        Allowed GPU models, case-folded; empty for all.
     """
 
-    __slots__ = ("__weakref__", "alone", "asked", "rules")
+    __slots__ = ("__weakref__", "alone", "asked", "models", "requested", "rules")
 
     _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
 
@@ -61,6 +72,8 @@ class Kind:
         self.rules: Rules = Rules.of(rule_key(job.demand))
         self.asked: RequestedAmounts = requested_amounts(job.demand)
         self.alone: bool = job.replicas == 1
+        self.requested: Amounts = amounts.requested_amounts(job.demand, job.replicas)
+        self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
     def of(cls, queue: str, length: int, job: Job) -> Kind:
@@ -98,14 +111,30 @@ class Entry:
         """Name of the job's queue."""
         return self.record.spec.queue
 
+    @property
+    def lane(self) -> LaneName:
+        """Queue and tenant of the job."""
+        return self.record.spec.queue, self.record.spec.tenant
+
+    @property
+    def next_attempt(self) -> Key:
+        """Job ID and number of the attempt that it waits for."""
+        return self.record.id, self.record.attempt + 1
+
 
 def entry(
-    record: JobRecord, clusters: frozenset[str], discipline: QueueDiscipline, refusals: Refusals = NEVER_REFUSED
+    record: JobRecord,
+    queue: Queue,
+    clusters: frozenset[str],
+    discipline: QueueDiscipline,
+    refusals: Refusals = NEVER_REFUSED,
 ) -> Entry:
     """Create the entry of a waiting job.
 
     Parameters
     ----------
+    queue
+        Its queue.
     clusters
         Clusters of the pool of its queue; empty for all.
     refusals
@@ -117,7 +146,7 @@ def entry(
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
-    return Entry(record, job, Kind.of(spec.queue, length, job), discipline.key(job, record.submitted_ns))
+    return Entry(record, job, Kind.of(spec.queue, length, job), discipline.job_key(job, record.submitted_ns, queue))
 
 
 Ranked = tuple[SortKey, int, Entry]
@@ -148,25 +177,74 @@ class _JobHeap:
         return None
 
 
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """Waiting jobs of one tenant in one queue.
+
+    Attributes
+    ----------
+    jobs, kinds
+        All jobs, and the jobs of each kind.
+    untried
+        Heap of the first job of each kind.
+    aside
+        First job of each rejected kind.
+    limited
+        First job of each kind without room under a limit, with that limit.
+    closed
+        Limit that leaves no room for any job; None if some may have room.
+    least
+        Lower bounds of the amounts that any job requests, for some resources.
+    """
+
+    name: LaneName
+    jobs: _JobHeap = field(default_factory=_JobHeap)
+    kinds: dict[Kind, _JobHeap] = field(default_factory=dict)
+    untried: list[Ranked] = field(default_factory=list)
+    aside: dict[Kind, Ranked] = field(default_factory=dict)
+    limited: dict[Kind, tuple[Ranked, LimitHit]] = field(default_factory=dict)
+    closed: LimitHit | None = None
+    least: dict[str, int] = field(default_factory=dict)
+
+    def line(self, kind: Kind) -> _JobHeap:
+        """Return the jobs of a kind, possibly of a new one."""
+        line = self.kinds.get(kind)
+        if line is None:
+            line = self.kinds[kind] = _JobHeap()
+            for name, least in self.least.items():
+                self.least[name] = min(least, kind.requested.get(name, 0))
+        return line
+
+    def least_of(self, resource: str) -> int:
+        """Return a lower bound of the amount of a resource that any job requests."""
+        if resource not in self.least:
+            self.least[resource] = min((kind.requested.get(resource, 0) for kind in self.kinds), default=0)
+        return self.least[resource]
+
+
 class Waiting:
     """The waiting jobs.
+
+    Jobs from `take` count in the tree, with the amounts that they hold at least, until they are put back.
 
     Parameters
     ----------
     discipline
         Order in which jobs are tried.
+    tree
+        The queues with the amounts that they hold.
     """
 
-    def __init__(self, discipline: QueueDiscipline) -> None:
+    def __init__(self, discipline: QueueDiscipline, tree: QueueTree) -> None:
         self.discipline = discipline
+        self.tree = tree
+        self._order = LaneOrder(tree, discipline)
         self._entries: dict[str, Entry] = {}
-        self._kinds: defaultdict[str, dict[Kind, _JobHeap]] = defaultdict(dict)  # by tenant
-        self._queues: defaultdict[tuple[str, str], _JobHeap] = defaultdict(_JobHeap)  # by tenant and queue
-        self._untried: defaultdict[str, list[Ranked]] = defaultdict(
-            list
-        )  # by tenant: a heap of the first job of each kind
-        self._aside: defaultdict[str, dict[Kind, Ranked]] = defaultdict(dict)  # the same for rejected kinds
+        self._lanes: defaultdict[str, dict[str, _Lane]] = defaultdict(dict)  # by queue and tenant
+        self._touched: set[LaneName] = set()  # lanes whose first job may be another one
+        self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by queue with the limit
         self._refused: set[Kind] = set()
+        self._exhausted: defaultdict[Kind, set[str]] = defaultdict(set)
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
 
@@ -186,24 +264,49 @@ class Waiting:
 
     def first(self, tenant: str, queue: str) -> Entry | None:
         """Return the first job of a tenant in a queue."""
-        first = self._queues[tenant, queue].first(self._waits)
+        lane = self._lane((queue, tenant))
+        first = lane.jobs.first(self._waits) if lane else None
         return first[2] if first else None
 
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
         tried: list[Entry] = []
+        self._follow()
         for _ in range(min(len(self._fresh), SCAN_FACTOR * most)):
             job_id, _ = self._fresh.popitem(last=False)
             waits = self._entries.get(job_id)
             if waits is None or not _is_fresh(waits.record):
                 continue
-            if waits.kind in self._refused:
+            if self._is_aside(waits):
                 tried.append(waits)
             else:
                 self._fresh[job_id] = None
             if len(tried) >= most:
                 break
         return tried
+
+    def limit_of(self, entry: Entry) -> LimitHit | None:
+        """Return the limit that leaves no room for a waiting job; None if all have room."""
+        if hit := self.hit(entry):
+            return hit
+        lane = self._lane(entry.lane)
+        known = lane.limited.get(entry.kind) if lane else None
+        return known[1] if known else None
+
+    def hit(self, entry: Entry) -> LimitHit | None:
+        """Return the limit that has no room for the least amounts of a job; None if all have room."""
+        if hit := self.tree.hit(entry.queue, entry.kind.requested):
+            return hit
+        models = entry.kind.models
+        hits = self.model_hits(entry) if models else {}
+        return next(iter(hits.values())) if models and models <= hits.keys() else None
+
+    def model_hits(self, entry: Entry) -> dict[str, LimitHit]:
+        """Return the GPU models without room for a job under the limits of its queues, with the limit of each."""
+        if not entry.job.demand.request.gpus:
+            return {}
+        exhausted = self._exhausted.get(entry.kind, ())
+        return self.tree.model_hits(entry.queue, entry.kind.requested, exhausted)
 
     # Changes.
 
@@ -213,118 +316,247 @@ class Waiting:
         if _is_fresh(entry.record):
             self._fresh[entry.record.id] = None
         self._count += 1
-        ranked, tenant = (entry.order, self._count, entry), entry.record.spec.tenant
-        self._queues[tenant, entry.queue].push(ranked, self._waits)
-        line = self._kinds[tenant].setdefault(entry.kind, _JobHeap())
+        ranked, (queue, tenant) = (entry.order, self._count, entry), entry.lane
+        lane = self._lanes[queue].get(tenant)
+        if lane is None:
+            lane = self._lanes[queue][tenant] = _Lane(entry.lane)
+        lane.jobs.push(ranked, self._waits)
+        line = lane.line(entry.kind)
         line.push(ranked, self._waits)
+        self._touched.add(entry.lane)
         if line.heap[0] is not ranked:
             return
-        if entry.kind in self._refused:
-            self._aside[tenant][entry.kind] = ranked
+        if entry.kind in lane.limited:
+            lane.limited[entry.kind] = (ranked, lane.limited[entry.kind][1])
+        elif entry.kind in self._refused:
+            lane.aside[entry.kind] = ranked
         else:
-            heappush(self._untried[tenant], ranked)
+            heappush(lane.untried, ranked)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
         """Return jobs from `take` to their queues."""
         for each in entries:
+            self.tree.release(each.next_attempt)
+            self.tree.note_fall(each.queue)
             self.put(each)
 
     def remove(self, job_id: str) -> None:
         """Remove a job, if it waits."""
-        self._entries.pop(job_id, None)
+        if gone := self._entries.pop(job_id, None):
+            self._touched.add(gone.lane)
 
     # Trying.
 
     def try_all(self) -> None:
         """Allow a new try of every kind after a change of the fleet."""
         self._refused.clear()
-        for tenant in {*self._untried, *self._aside}:
-            aside = self._aside[tenant]
-            for kind in {each[2].kind for each in self._untried[tenant]}:
-                first = None if kind in aside else self._first(tenant, kind)
+        self._exhausted.clear()
+        for lane in self._all_lanes():
+            aside = lane.aside
+            for kind in {each[2].kind for each in lane.untried}:
+                first = None if kind in aside or kind in lane.limited else self._first(lane, kind)
                 if first:
                     aside[kind] = first
-            self._untried[tenant] = sorted(aside.values())  # nearly sorted already, and a sorted list is a heap
-            aside.clear()
+            lane.untried = sorted(aside.values())  # nearly sorted already, and a sorted list is a heap
+            lane.aside = {}
+            self._touched.add(lane.name)
 
     def refuse(self, kind: Kind) -> None:
         """Mark a kind as not fitting until the fleet changes."""
         self._refused.add(kind)
 
+    def limit(self, entry: Entry, hit: LimitHit) -> None:
+        """Set the kind of a waiting job aside, since it would exceed a limit, until the use of that queue falls.
+
+        For a limit of a GPU model, jobs of the kind are tried on other models first.
+        """
+        self._follow()
+        if hit.resource.startswith(MODEL_PREFIX):
+            model = hit.resource.removeprefix(MODEL_PREFIX)
+            exhausted = self._exhausted[entry.kind]
+            if model not in exhausted:
+                exhausted.add(model)
+                return
+        lane = self._lane(entry.lane)
+        if lane and (first := self._first(lane, entry.kind)):
+            self._set_limited(lane, first, hit)
+
     @property
     def idle(self) -> bool:
         """True if there is nothing to try."""
-        return not any(self._next(tenant) for tenant in list(self._untried))
+        self._follow()
+        while (name := self._order.first()) is not None:
+            lane = self._lane(name)
+            if lane and self._next(lane):
+                return False
+            self._order.drop(name)
+        return True
 
     def take(
         self, most: int, alike: Callable[[Entry], Hashable], infeasible: Callable[[Entry], bool] = lambda _: False
     ) -> list[Entry]:
         """Remove and return the next jobs to try, up to `most`, while `alike` returns the same value for them.
 
-        Kinds that `infeasible` rejects are skipped and marked as refused. After many skipped kinds, the jobs collected
-        until then are returned, possibly none.
+        Jobs without room under a limit are set aside. Kinds that `infeasible` rejects are skipped and marked as
+        refused. After many skipped kinds, the jobs collected until then are returned, possibly none.
         """
         skipped = 0
-        tenants = sorted(tenant for tenant in list(self._untried) if self._next(tenant))
         taken: list[Entry] = []
         sort: Hashable = None
-        while tenants and len(taken) < most:
-            tenant = self.discipline.next_tenant(tenants)
-            first = self._next(tenant)
-            while first and infeasible(first):
-                self._pass_over(tenant)
-                skipped += 1
-                if skipped >= MAX_SKIPPED:
-                    return taken
-                first = self._next(tenant)
-            if first is None:
-                tenants.remove(tenant)
-                continue
-            if taken and alike(first) != sort:
+        while len(taken) < most and skipped < MAX_SKIPPED:
+            self._follow()
+            name = self._order.first()
+            if name is None:
                 break
-            sort = alike(first)
-            self._pop(tenant)
-            taken.append(first)
-            self.discipline.taken(first.job)
+            lane = self._lane(name)
+            first = self._next(lane) if lane else None
+            if lane is None or first is None:
+                self._order.drop(name)
+            elif hit := self.hit(first):
+                self._close_or_limit(lane, hit)
+                skipped += 1
+            elif infeasible(first):
+                self._pass_over(lane)
+                skipped += 1
+            elif taken and alike(first) != sort:
+                break
+            else:
+                sort = alike(first)
+                self._pop(lane)
+                taken.append(first)
+                self.tree.hold(first.next_attempt, *first.lane, first.kind.requested)
         return taken
 
-    def _next(self, tenant: str) -> Entry | None:
-        heap = self._untried[tenant]
+    def _follow(self) -> None:
+        """Try lanes again whose limits may have room, and renew the first jobs of changed lanes."""
+        tree = self.tree
+        for name in tree.fell & self._limited_at.keys():
+            for lane_name in self._limited_at.pop(name):
+                lane = self._lane(lane_name)
+                if lane and lane.closed and self._stays_closed(lane, lane.closed):
+                    self._limited_at[name].add(lane_name)
+                elif lane:
+                    self._reopen(lane)
+        tree.fell.clear()
+        while self._touched:
+            self._renew(self._touched.pop())
+
+    def _stays_closed(self, lane: _Lane, hit: LimitHit) -> bool:
+        """Report whether the limit that closed a lane still leaves no room for any of its jobs."""
+        node = self.tree.node(hit.queue)
+        most = node.queue.limit.get(hit.resource)
+        return most is not None and node.use.held.get(hit.resource, 0) + lane.least_of(hit.resource) > most
+
+    def _reopen(self, lane: _Lane) -> None:
+        """Allow a new try of the kinds that had no room under a limit."""
+        lane.closed = None
+        for kind, (ranked, _) in lane.limited.items():
+            if kind in self._refused:
+                lane.aside[kind] = ranked
+            else:
+                lane.untried.append(ranked)
+        heapify(lane.untried)
+        lane.limited.clear()
+        self._touched.add(lane.name)
+
+    def _renew(self, name: LaneName) -> None:
+        """Renew the first job of a lane in the order; remove a lane without jobs."""
+        lane = self._lane(name)
+        if lane and lane.jobs.first(self._waits) is None:
+            del self._lanes[name[0]][name[1]]
+            lane = None
+        if self._strict(name[0]):
+            self._renew_strict(name[0])
+        elif lane is None or lane.closed or (first := self._next(lane)) is None:
+            self._order.drop(name)
+        else:
+            self._order.put(name, FirstJob(first.order, first.kind.requested))
+
+    def _renew_strict(self, queue: str) -> None:
+        """Renew the order of a queue without backfill: only the first job of all its tenants can be tried."""
+        lanes = list(self._lanes[queue].values())
+        for lane in lanes:
+            self._order.drop(lane.name)
+        keys = {
+            lane.name: self._order.tenant_key(lane.name, first[0])
+            for lane in lanes
+            if (first := lane.jobs.first(self._waits))
+        }
+        for lane in sorted((each for each in lanes if each.name in keys), key=lambda each: keys[each.name])[:1]:
+            if not lane.closed and (entry := self._next(lane)):
+                self._order.put(lane.name, FirstJob(entry.order, entry.kind.requested))
+
+    def _strict(self, queue: str) -> bool:
+        return self.tree.node(queue).queue.backfill is Backfill.NONE
+
+    def _lane(self, name: LaneName) -> _Lane | None:
+        return self._lanes[name[0]].get(name[1])
+
+    def _all_lanes(self) -> list[_Lane]:
+        return [lane for tenants in self._lanes.values() for lane in tenants.values()]
+
+    def _is_aside(self, entry: Entry) -> bool:
+        """Report whether a job is not tried now."""
+        lane = self._lane(entry.lane)
+        return entry.kind in self._refused or lane is None or entry.kind in lane.limited or lane.name not in self._order
+
+    def _next(self, lane: _Lane) -> Entry | None:
+        """Return the next job of a lane to try; without backfill, only its first job."""
+        heap = lane.untried
         while heap:
             kind = heap[0][2].kind
-            first = self._first(tenant, kind)
-            if first and kind not in self._refused:
-                if first is heap[0]:
-                    return first[2]
-                heapreplace(heap, first)
-                continue
+            first = self._first(lane, kind)
+            if first and kind not in self._refused and kind not in lane.limited:
+                if first is not heap[0]:
+                    heapreplace(heap, first)
+                    continue
+                if self._strict(lane.name[0]) and first is not lane.jobs.first(self._waits):
+                    return None
+                return first[2]
             heappop(heap)
-            if first:
-                self._aside[tenant][kind] = first
+            if first and kind not in lane.limited:
+                lane.aside[kind] = first
         return None
 
-    def _pass_over(self, tenant: str) -> None:
+    def _close_or_limit(self, lane: _Lane, hit: LimitHit) -> None:
+        """Set the job that `_next` returned aside for a limit, or the whole lane if no job of it has room."""
+        if self._stays_closed(lane, hit):
+            lane.closed = hit
+            self._limited_at[hit.queue].add(lane.name)
+            self._order.drop(lane.name)
+        else:
+            self._set_limited(lane, heappop(lane.untried), hit)
+
+    def _set_limited(self, lane: _Lane, first: Ranked, hit: LimitHit) -> None:
+        lane.limited[first[2].kind] = (first, hit)
+        lane.aside.pop(first[2].kind, None)
+        self._limited_at[hit.queue].add(lane.name)
+        self._touched.add(lane.name)
+
+    def _pass_over(self, lane: _Lane) -> None:
         """Refuse the kind of the job that `_next` returned."""
-        ranked = heappop(self._untried[tenant])
-        self._aside[tenant][ranked[2].kind] = ranked
+        ranked = heappop(lane.untried)
+        lane.aside[ranked[2].kind] = ranked
         self._refused.add(ranked[2].kind)
+        self._touched.add(lane.name)
 
-    def _pop(self, tenant: str) -> None:
+    def _pop(self, lane: _Lane) -> None:
         """Remove the job that `_next` returned. The next job of its kind replaces it."""
-        _, _, gone = heappop(self._untried[tenant])
+        _, _, gone = heappop(lane.untried)
         del self._entries[gone.record.id]
-        following = self._first(tenant, gone.kind)
+        following = self._first(lane, gone.kind)
         if following:
-            heappush(self._untried[tenant], following)
+            heappush(lane.untried, following)
+        self._touched.add(lane.name)
 
-    def _first(self, tenant: str, kind: Kind) -> Ranked | None:
+    def _first(self, lane: _Lane, kind: Kind) -> Ranked | None:
         """Return the first waiting job of a kind; remove a kind without jobs."""
-        line = self._kinds[tenant].get(kind)
+        line = lane.kinds.get(kind)
         if line is None:
             return None
         first = line.first(self._waits)
         if first is None:
-            del self._kinds[tenant][kind]
+            del lane.kinds[kind]
         return first
 
     def _waits(self, entry: Entry) -> bool:

@@ -48,9 +48,9 @@ class ControlSettings:
 
     Its logs are available until then.
     """
-    queue_discipline: str = "priority"
-    """Order in which waiting jobs are tried. `priority` tries one job of each tenant in turn; within a tenant, high
-    priorities go first, then early submissions. Other packages can add disciplines.
+    queue_discipline: str = "fair-share"
+    """Order in which waiting jobs are tried. `fair-share` serves the tree of queues by guarantees, priorities and
+    weights, and each queue in its own order. Other packages can add disciplines.
     """
     reservations: bool = True
     """Reservation of capacity for the first job of a queue that does not fit."""

@@ -6,13 +6,13 @@ It changes only by stored changes of the loop and of users, in the order of stor
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dispatch import Dispatcher
-from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings
@@ -24,13 +24,20 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Cordon, JobRecord, PendingCommand, Verb
 from seaway.application.views import ClusterState
+from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
+from seaway.domain.device import Device
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.registry import make_queue_discipline
+from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+NO_MODEL = "-"
+"""Name of a GPU model that does not exist."""
 
 MIX = 1000
 """Number of past jobs from which policies learn."""
@@ -98,6 +105,8 @@ class ControlState:
         Monotonic time at which a cluster confirmed an attempt.
     underway_ns
         Monotonic time at which a cluster last reported progress on an attempt.
+    tree
+        Queues with the amounts that attempts hold, from the decision until their last allocation is released.
     waiting
         Jobs to place.
     refusals
@@ -170,7 +179,9 @@ class ControlState:
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
-        self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline))
+        self.tree = QueueTree(self.names.queues.values())
+        self._capacity_of = -1
+        self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
         self.refusals: dict[str, Refusals] = {}
         self.setbacks: dict[str, int] = {}
@@ -190,6 +201,7 @@ class ControlState:
         self.clear()
         self.stages.reset()
         self.names.reset(stored.queues, stored.pools, stored.tenants)
+        self.tree.set_queues(self.names.queues.values())
         self.fleet.cordon(stored.cordons)
 
     # Stored changes.
@@ -218,7 +230,7 @@ class ControlState:
                 self.fleet.cordon([*others, record])
             case _:
                 if self.names.put(record):
-                    self._sort_again()
+                    self._sort_again(record)
 
     def _drop(self, record: Record) -> None:
         match record:
@@ -233,7 +245,7 @@ class ControlState:
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
             case _:
                 if self.names.drop(record):
-                    self._sort_again()
+                    self._sort_again(record)
 
     def _put_job(self, job: JobRecord) -> None:
         before = self.jobs.get(job.id)
@@ -275,6 +287,7 @@ class ControlState:
             for place in _places(attempt):
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
+            self.tree.hold(key, attempt.spec.queue, attempt.spec.tenant, attempt.amounts)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
@@ -296,6 +309,7 @@ class ControlState:
         self.fleet.keep_in(key, owed)
         if not owed:
             self.done.add(key)
+            self.tree.release(key)
 
     def _end_attempt(self, key: Key) -> None:
         attempt = self.attempts.pop(key, None)
@@ -316,6 +330,7 @@ class ControlState:
         self.seen.pop(key, None)
         self.made_again.pop(key, None)
         self.done.discard(key)
+        self.tree.release(key)
         self.fleet.let_go(key)
         self.consider(key[0])
 
@@ -382,7 +397,17 @@ class ControlState:
     def entry(self, job: JobRecord) -> Entry:
         """Create the queue entry of a job. Without its queue or pool, no cluster is allowed."""
         refusals = self.refusals.get(job.id, NEVER_REFUSED)
-        return entry(job, self.clusters_of(job.spec.queue), self.waiting.discipline, refusals)
+        name = job.spec.queue
+        queue = self.queues.get(name) or Queue(name)
+        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals)
+
+    def allowed(self, entry: Entry) -> Job:
+        """Return a waiting job without the GPU models that the limits of its queues exclude."""
+        return without_models(entry.job, self.waiting.model_hits(entry), self.fleet.snapshot)
+
+    def backfill_of(self, queue: str) -> Backfill:
+        """Return the jobs of a queue that may start before an earlier one."""
+        return self.tree.node(queue).queue.backfill
 
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool, as `Names.clusters_of`. Thread-safe."""
@@ -392,11 +417,21 @@ class ControlState:
         """Return a message with the fix if the queue of a job or its pool is missing; empty if both exist."""
         return self.names.lacking(job.spec.queue)
 
-    def _sort_again(self) -> None:
-        """Reconsider all waiting jobs after a change of queues or pools."""
+    def _sort_again(self, changed: Record) -> None:
+        """Reconsider the waiting jobs of a queue or pool that changed."""
+        self.tree.set_queues(self.queues.values())
+        self._capacity_of = -1
+        queues = {changed.name} if isinstance(changed, Queue) else self.queues.keys()
         for each in list(self.waiting.entries()):
-            self.consider(each.record.id)
+            if each.queue in queues:
+                self.consider(each.record.id)
         self.waiting.try_all()
+
+    def renew_capacities(self) -> None:
+        """Update the capacity of each pool after a change of inventories or pools."""
+        if self._capacity_of != self.fleet.make:
+            self._capacity_of = self.fleet.make
+            self.tree.set_capacities(capacities(self.pools.values(), self.fleet.clusters.values()))
 
     # Queries.
 
@@ -426,6 +461,30 @@ class ControlState:
             for cluster in attempt.clusters
             if (attempt.job_id, attempt.number, cluster) in self.pending_commands
         ]
+
+
+def without_models(job: Job, exhausted: Collection[str], snapshot: Snapshot) -> Job:
+    """Return a job that may not use some GPU models."""
+    if not exhausted:
+        return job
+    models = {name.casefold() for name in job.demand.devices.models or (each.model for each in snapshot.devices)}
+    allowed = frozenset(models.difference(exhausted)) or frozenset({NO_MODEL})
+    return replace(job, demand=replace(job.demand, devices=replace(job.demand.devices, models=allowed)))
+
+
+def device_of(snapshot: Snapshot, uuid: str) -> Device | None:
+    """Return a device of the fleet by UUID."""
+    at = snapshot.device_index.get(uuid)
+    return None if at is None else snapshot.devices[at]
+
+
+def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mapping[str, Amounts]:
+    """Return the amounts of the clusters of each pool."""
+    amounts = {live.name: capacity_of(live.cluster.totals) for live in clusters if live.cluster}
+    return {
+        pool.name: total_of(each for name, each in amounts.items() if not pool.clusters or name in pool.clusters)
+        for pool in pools
+    }
 
 
 def deployment(attempt: Attempt, cluster: str) -> Deployment:

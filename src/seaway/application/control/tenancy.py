@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from seaway.application.changes import Change, Record
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Queue, children_of
 from seaway.domain.tenancy import Pool, Tenant
 
 
@@ -18,12 +18,14 @@ class Names:
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
+        self._children: Mapping[str, Sequence[Queue]] = {}
 
     def reset(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
         """Replace all records."""
         self.queues = {queue.name: queue for queue in queues}
         self.pools = {pool.name: pool for pool in pools}
         self.tenants = {tenant.name: tenant for tenant in tenants}
+        self._children = children_of(self.queues.values())
 
     def take(self, changes: Iterable[Change]) -> None:
         """Apply stored changes in their order."""
@@ -39,6 +41,7 @@ class Names:
         match record:
             case Queue():
                 self.queues[record.name] = record
+                self._children = children_of(self.queues.values())
             case Pool():
                 self.pools[record.name] = record
             case Tenant():
@@ -50,6 +53,7 @@ class Names:
         match record:
             case Queue():
                 self.queues.pop(record.name, None)
+                self._children = children_of(self.queues.values())
             case Pool():
                 self.pools.pop(record.name, None)
             case Tenant():
@@ -69,6 +73,18 @@ class Names:
         known = self.queues.get(queue)
         pool = self.pools.get(known.pool) if known else None
         return pool.clusters if pool else NO_CLUSTER
+
+    def leaves(self, name: str) -> list[Queue]:
+        """Return the queues without children below a queue; none if the queue itself has no children."""
+        below = list(self._children.get(name, ()))
+        found = []
+        while below:
+            queue = below.pop()
+            children = self._children.get(queue.name, ())
+            below += children
+            if not children:
+                found.append(queue)
+        return sorted(found, key=lambda each: each.name)
 
     def lacking(self, name: str) -> str:
         """Return a message with the fix if a queue or its pool is missing; empty if both exist."""

@@ -6,14 +6,17 @@ import threading
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
+from seaway.application.control.state import device_of, without_models
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
+from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource, Demand, Job, ResourceRequest
@@ -42,6 +45,7 @@ from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
+from seaway.scheduling.queueing.tree import LimitHit
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -90,25 +94,43 @@ class DryRuns:
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile)
-            placements = self._placed(spec, job, profile)
+            placements, hit = self._placed(spec, job, profile)
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
         said = summary(explanation)
-        if explanation.fits and not placements and not explanation.deferral_reason:
+        if hit:
+            said += f"; but {hit.message}"
+        elif explanation.fits and not placements and not explanation.deferral_reason:
             said += f"; but {short}" if short else RESERVED
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
-    def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[Placement, ...]:
-        """Place a job on a copy of the fleet, without reserved capacity unless the job may use it."""
+    def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[tuple[Placement, ...], LimitHit | None]:
+        """Place a job on a copy of the fleet, without reserved capacity unless the job may use it.
+
+        Returns
+        -------
+        tuple
+            The placements, none if it does not fit, and the limit of its queues that has no room for it, if any.
+        """
         assert self._copy is not None  # `_stage` sets it
+        requested, tree = requested_amounts(job.demand, job.replicas), self._controller.live.tree
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
+            exhausted = tree.model_hits(spec.queue, requested)
+            hit = tree.hit(spec.queue, requested)
         snapshot = self._copy[1] if passes else self._copy[2]
-        plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
+        if hit:
+            return (), hit
+        asked = without_models(job, exhausted, snapshot)
+        plan = decide(snapshot, JobQueue(snapshot, [asked]), profile, dry_run=True)
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
-        return placements
+        with self._controller.lock:
+            hit = tree.hit(spec.queue, held_amounts(job.demand, placements, partial(device_of, snapshot)))
+        if exhausted and not placements:
+            hit = next(iter(exhausted.values()))
+        return () if hit else placements, hit
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         """Explain the state of a job; `attempt` is its latest."""
@@ -163,6 +185,9 @@ class DryRuns:
             blocked = self._controller.live.blocked(job)
             retained = self._controller.scheduler.reservations.of(job.id)
             refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
+            entry = self._controller.live.waiting.get(job.id)
+            hit = self._controller.live.waiting.limit_of(entry) if entry else None
+            exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
             now_ns = self._controller.live.clock.monotonic_ns()
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
@@ -170,6 +195,9 @@ class DryRuns:
         said += f"; but {short}" if short else ""
         if blocked:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
+        if hit:
+            return "queue_limit", _limit_params(hit), f"waits: {hit.message}"
+        said += "".join(f"; {each.message}" for each in exhausted.values())
         if retained:
             places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
             where = ", ".join(places[:3])
@@ -300,6 +328,15 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
             room = np.where(needed > 0, np.minimum(room, free // np.maximum(needed, 1)), room)
         bounds.append(_sets(np.maximum(room, 0), request.gpus))
     return max(0, min(bounds))
+
+
+def _limit_params(hit: LimitHit) -> dict[str, str | int]:
+    return {
+        "queue": hit.queue,
+        "held": figure_text(hit.resource, hit.held),
+        "limit": resource_text(hit.resource, hit.limit),
+        "requested": figure_text(hit.resource, hit.requested),
+    }
 
 
 def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from seaway.domain.amounts import Amounts
 from seaway.domain.job import Job
+from seaway.domain.queues import Queue
+from seaway.scheduling.queueing.tree import QueueNode, Use
 
 SortKey = tuple[int | float | str, ...]
-"""Position of a job among the jobs of its tenant. The smallest key goes first."""
+"""Position of a job, a tenant or a queue. The smallest key goes first."""
 
 
 @runtime_checkable
 class QueueDiscipline(Protocol):
     """Order in which the control loop tries waiting jobs.
 
-    The control loop has one discipline, and calls it under its lock. It keeps the jobs of each tenant sorted by `key`.
-    For each job of a batch, it calls `next_tenant`, selects the first job of that tenant, and passes it to `taken`.
-    Jobs that cannot fit now are skipped before.
+    The control loop has one discipline, and calls it under its lock. Beginning at the roots of the tree, it selects the
+    queue with the smallest `queue_key` among siblings, down to a queue with waiting jobs. There it selects the tenant
+    with the smallest `tenant_key`, and of that tenant the job with the smallest `job_key`. Queues and tenants without a
+    job to try are skipped. So are jobs that cannot fit now, and jobs without room under the limit of a queue.
+
+    Each selected job counts in the amounts of its queue and tenant from then on, unless it does not fit. The keys of
+    queues and tenants are computed again after each change of these amounts.
+
+    All keys depend only on the arguments. Keys that are compared with each other have comparable parts.
 
     Attributes
     ----------
@@ -27,11 +35,10 @@ class QueueDiscipline(Protocol):
 
     name: str
 
-    def key(self, job: Job, submitted_ns: int) -> SortKey:
-        """Return the position of a job.
+    def job_key(self, job: Job, submitted_ns: int, queue: Queue) -> SortKey:
+        """Return the position of a job among the jobs of its tenant in its queue.
 
-        The key depends only on the arguments. It is computed when the job starts to wait and when it changes. The keys
-        of all jobs are comparable, also across tenants.
+        It is computed when the job starts to wait, and when the job or its queue changes.
 
         Parameters
         ----------
@@ -40,16 +47,24 @@ class QueueDiscipline(Protocol):
         """
         ...
 
-    def next_tenant(self, tenants: Sequence[str]) -> str:
-        """Return the tenant whose first job is tried next.
+    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+        """Return the position of a tenant among the tenants with waiting jobs in a queue.
 
         Parameters
         ----------
-        tenants
-            Names of the tenants with jobs to try, sorted; at least one.
+        use
+            Amounts that the tenant holds in the queue.
+        first
+            Key of its first job.
         """
         ...
 
-    def taken(self, job: Job) -> None:
-        """Record that a job was selected to be tried."""
+    def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
+        """Return the position of a queue among its siblings.
+
+        Parameters
+        ----------
+        requested
+            Minimum amounts of the job that would be selected from the queue.
+        """
         ...

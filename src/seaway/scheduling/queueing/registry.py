@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 
+from seaway.domain.amounts import Amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
+from seaway.domain.queues import Order, Queue
 from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
+from seaway.scheduling.queueing.tree import QueueNode, Use
+
+WITHIN_GUARANTEE, BY_WEIGHT, WITHOUT_WEIGHT = range(3)
+"""Groups of siblings, in the order in which they are served."""
 
 
-class Priority:
-    """Order by priority, then by submission time, then by ID, with tenants in turn."""
+class FairShare:
+    """Weighted dominant resource fairness over the tree of queues, and the order of each queue within it.
 
-    name = "priority"
+    Siblings go first if the next job is within their guarantee. Then the higher priority goes first, then the smaller
+    share beyond the guarantee, divided by the weight. A queue of weight 0 goes last beyond its guarantee.
 
-    def __init__(self) -> None:
-        self._last_tenant = ""
+    References
+    ----------
+    Ghodsi et al., Dominant Resource Fairness, NSDI 2011, sections 4.1 and 4.3.
+    """
 
-    def key(self, job: Job, submitted_ns: int) -> SortKey:
-        """Return the position of a job: high priorities first, then early submissions."""
-        return -job.priority, submitted_ns, job.name
+    name = "fair-share"
 
-    def next_tenant(self, tenants: Sequence[str]) -> str:
-        """Return the tenant after the last one, by name."""
-        return tenants[bisect_right(tenants, self._last_tenant) % len(tenants)]
+    def job_key(self, job: Job, submitted_ns: int, queue: Queue) -> SortKey:
+        """Return the position of a job in the order of its queue."""
+        match queue.order:
+            case Order.FIFO:
+                first: float = 0
+            case Order.SHORTEST:
+                first = math.inf if job.expected_duration_s is None else job.expected_duration_s
+            case _:
+                first = -job.priority
+        return first, submitted_ns, job.name
 
-    def taken(self, job: Job) -> None:
-        """Record the tenant of this job."""
-        self._last_tenant = job.tenant
+    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+        """Return the position of a tenant: its dominant share in a fair queue, otherwise that of its first job."""
+        if queue.queue.order is Order.FAIR:
+            return queue.share_of(use.held), use.attempts, tenant
+        return first
+
+    def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
+        """Return the position of a queue among its siblings."""
+        record, attempts = queue.queue, queue.use.attempts
+        if queue.guarantees(requested):
+            return WITHIN_GUARANTEE, -record.priority, queue.share_of_guarantee(), attempts, record.name
+        share, weight = queue.share_beyond_guarantee(), record.weight
+        group = BY_WEIGHT if weight else WITHOUT_WEIGHT
+        return group, -record.priority, share / (weight or 1), attempts / (weight or 1), record.name
 
 
 ENTRY_POINTS = "seaway.queue_disciplines"
 """Group of entry points for queue disciplines of other packages: classes or functions without arguments."""
 
-BUILT_IN: dict[str, Callable[[], QueueDiscipline]] = {"priority": Priority}
+BUILT_IN: dict[str, Callable[[], QueueDiscipline]] = {"fair-share": FairShare}
 """Factory of each built-in queue discipline."""
 
 

@@ -9,14 +9,18 @@ import pytest
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import Refusals
 from seaway.domain.job_state import JobState
-from seaway.scheduling.queueing.registry import Priority
+from seaway.domain.queues import Queue
+from seaway.scheduling.queueing.registry import FairShare
+from seaway.scheduling.queueing.tree import QueueTree
 from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
+
+QUEUE = Queue("default")
 
 
 def entered(at: int = 0, **fields: object) -> Entry:
     """Create a pending job, submitted at a time."""
-    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), frozenset(), Priority())
+    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), QUEUE, frozenset(), FairShare())
 
 
 def alike(_: Entry) -> Hashable:
@@ -31,7 +35,7 @@ def tried(waiting: Waiting, most: int = 100) -> list[str]:
 
 def waiting_of(*entries: Entry) -> Waiting:
     """Add pending jobs."""
-    made = Waiting(Priority())
+    made = Waiting(FairShare(), QueueTree())
     for each in entries:
         made.put(each)
     return made
@@ -70,9 +74,9 @@ def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
 
 def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
     """Jobs are taken together only while they are in the same group."""
-    jobs = [entered(at, queue="fast" if at == 2 else "default") for at in range(4)]
+    jobs = [entered(at, cpu_milli=2000 if at == 2 else 1000) for at in range(4)]
     waiting = waiting_of(*jobs)
-    taken = waiting.take(10, lambda each: each.queue)
+    taken = waiting.take(10, lambda each: each.job.demand)
     assert [each.record.id for each in taken] == [each.record.id for each in jobs[:2]]
 
 
@@ -81,7 +85,7 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
     first, second = entered(0), entered(1)
     waiting = waiting_of(first, second)
     behind = replace(first.record, spec=replace(first.record.spec, priority=-1), version=2)
-    waiting.put(entry(behind, frozenset(), Priority()))
+    waiting.put(entry(behind, QUEUE, frozenset(), FairShare()))
     assert len(waiting) == 2
     assert tried(waiting, 1) == [second.record.id]
     waiting.remove(first.record.id)
@@ -92,7 +96,9 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
 def test_jobs_are_taken_in_once_they_were_tried() -> None:
     """New jobs are reported, each once, when they are known not to fit, and a limited number at a time."""
     new = [entered(at) for at in range(5)]
-    queued = entry(replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), frozenset(), Priority())
+    queued = entry(
+        replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), QUEUE, frozenset(), FairShare()
+    )
     waiting = waiting_of(*new, queued)
     assert not waiting.fresh(10)
     waiting.refuse(new[0].kind)
@@ -105,7 +111,7 @@ def test_jobs_that_were_taken_from_a_place_are_distinguished_once_they_were_trie
     """Their earlier reason is valid until then; after several tries they are still reported once."""
     first = entered(0)
     back = replace(first.record, state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
-    waiting = waiting_of(entry(back, frozenset(), Priority()))
+    waiting = waiting_of(entry(back, QUEUE, frozenset(), FairShare()))
     assert not waiting.fresh(3)
     for _ in range(2):
         waiting.put_back(waiting.take(1, lambda _: 0))
@@ -128,18 +134,20 @@ def test_jobs_stored_from_somewhere_are_another_kind() -> None:
     """A job with excluded devices or nodes is tried separately from equal ones."""
     plain = entered()
     by_device, by_node = Refusals(1, frozenset({"GPU-1"})), Refusals(1, places=frozenset({("alpha", "node-1")}))
-    kinds = {entry(plain.record, frozenset(), Priority(), each).kind for each in (Refusals(), by_device, by_node)}
+    kinds = {
+        entry(plain.record, QUEUE, frozenset(), FairShare(), each).kind for each in (Refusals(), by_device, by_node)
+    }
     assert len(kinds) == 3
-    assert entry(plain.record, frozenset(), Priority(), by_node).kind in kinds
-    assert "GPU-1" in entry(plain.record, frozenset(), Priority(), by_device).job.demand.devices.avoid_uuids
-    assert ("alpha", "node-1") in entry(plain.record, frozenset(), Priority(), by_node).job.demand.nodes.avoid
+    assert entry(plain.record, QUEUE, frozenset(), FairShare(), by_node).kind in kinds
+    assert "GPU-1" in entry(plain.record, QUEUE, frozenset(), FairShare(), by_device).job.demand.devices.avoid_uuids
+    assert ("alpha", "node-1") in entry(plain.record, QUEUE, frozenset(), FairShare(), by_node).job.demand.nodes.avoid
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_any_history_is_taken_in_order(seed: int) -> None:
     """After any history, jobs are taken in order, completely and once each."""
     random = Random(seed)
-    waiting = Waiting(Priority())
+    waiting = Waiting(FairShare(), QueueTree())
     there: dict[str, Entry] = {}
     for at in range(600):
         what = random.random()

@@ -5,46 +5,61 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
+from seaway.domain.amounts import Amounts
 from seaway.domain.job import Job
+from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
-from seaway.scheduling.queueing.registry import BUILT_IN, Priority
-from seaway.testing.plugins import cluster, fleet, gpu, node
-from tests.unit.application.scene import scene, spec
+from seaway.scheduling.queueing.discipline import SortKey
+from seaway.scheduling.queueing.registry import BUILT_IN
+from seaway.scheduling.queueing.tree import QueueNode, Use
+from seaway.testing.plugins import check_queue_discipline, cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
 
 
-class ShortestFirst(Priority):
-    """Tries short jobs first; the tenant with the last name goes before all others."""
+class LastNameFirst:
+    """Short jobs first. Tenants and queues with the last name go before all others."""
 
-    name = "shortest-first"
+    name = "last-name-first"
 
-    def key(self, job: Job, submitted_ns: int) -> tuple[int | float | str, ...]:
+    def job_key(self, job: Job, submitted_ns: int, queue: Queue) -> SortKey:
         """Order by expected duration."""
         return job.expected_duration_s or 2**40, job.name
 
-    def next_tenant(self, tenants: object) -> str:
-        """Return the last name."""
-        assert isinstance(tenants, list)
-        return str(tenants[-1])
+    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+        """Order by name, backwards."""
+        return tuple(-ord(each) for each in tenant)
+
+    def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
+        """Order by name, backwards."""
+        return tuple(-ord(each) for each in queue.queue.name)
 
 
-@pytest.fixture(autouse=True)
-def offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offer the discipline as a package would."""
-    monkeypatch.setitem(BUILT_IN, "shortest-first", ShortestFirst)
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Offer the discipline as a package would, and select it, with room for one job."""
+    monkeypatch.setitem(BUILT_IN, "last-name-first", LastNameFirst)
+    made = scene(fleet(cluster(node(gpu()), name="alpha")), queue_discipline="last-name-first")
+    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b"), Queue("x"), Queue("y")])])
+    return made
 
 
-def test_the_discipline_decides_which_job_is_placed() -> None:
-    """With room for one job, the one that the discipline puts first gets it, not the one with the highest priority."""
-    made = scene(fleet(cluster(node(gpu()), name="alpha")), queue_discipline="shortest-first")
-    urgent, short = made.plane.submit(spec(priority=9, expected_duration_s=600), spec(expected_duration_s=60))
+def test_it_passes_the_suite() -> None:
+    """The discipline of these tests keeps the rules."""
+    check_queue_discipline(LastNameFirst)
+
+
+@pytest.mark.parametrize(
+    ("other", "first"),
+    [
+        ({"priority": 9, "expected_duration_s": 600}, {"expected_duration_s": 60}),
+        ({"tenant": "a"}, {"tenant": "b"}),
+        ({"queue": "x"}, {"queue": "y"}),
+    ],
+)
+def test_the_discipline_decides_which_job_is_placed(
+    made: Scene, other: dict[str, object], first: dict[str, object]
+) -> None:
+    """The job, tenant and queue that the discipline puts first gets the only place."""
+    waits, runs = made.plane.submit(spec(**other), spec(**first))
     made.plane.settle()
-    assert (made.state(urgent), made.state(short)) == ("queued", "deploying")
-
-
-def test_the_discipline_decides_between_tenants() -> None:
-    """With room for one job, the tenant that the discipline chooses gets it."""
-    made = scene(fleet(cluster(node(gpu()), name="alpha")), queue_discipline="shortest-first")
-    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b")])])
-    first, last = made.plane.submit(spec(tenant="a"), spec(tenant="b"))
-    made.plane.settle()
-    assert (made.state(first), made.state(last)) == ("queued", "deploying")
+    assert (made.state(waits), made.state(runs)) == ("queued", "deploying")

@@ -8,40 +8,42 @@ from pathlib import Path
 
 import pytest
 
+from seaway.domain.amounts import Amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
-from seaway.scheduling.queueing.discipline import QueueDiscipline
-from seaway.scheduling.queueing.registry import BUILT_IN, Priority, make_queue_discipline, queue_discipline_names
+from seaway.domain.queues import Order, Queue
+from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
+from seaway.scheduling.queueing.registry import BUILT_IN, FairShare, make_queue_discipline, queue_discipline_names
+from seaway.scheduling.queueing.tree import QueueNode, QueueTree, Use
 from seaway.testing.plugins import check_queue_discipline, job
 from tests.unit.scheduling.test_registry import offer
 
 
-class Forgetful(Priority):
-    """A discipline that chooses another tenant each time it is asked."""
-
-    def next_tenant(self, tenants: Sequence[str]) -> str:
-        """Move on without a job."""
-        self._last_tenant = super().next_tenant(tenants)
-        return self._last_tenant
-
-
-class Elsewhere(Priority):
-    """A discipline that chooses a tenant without jobs."""
-
-    def next_tenant(self, tenants: Sequence[str]) -> str:
-        """Ignore the tenants."""
-        return "elsewhere"
-
-
-class Counting(Priority):
-    """A discipline whose keys depend on how often it was asked."""
+class Counting(FairShare):
+    """A discipline whose keys depend on the number of calls."""
 
     asked = 0
 
-    def key(self, job: Job, submitted_ns: int) -> tuple[int | float | str, ...]:
+    def job_key(self, job: Job, submitted_ns: int, queue: Queue) -> SortKey:
         """Count the call."""
         self.asked += 1
         return self.asked, job.name
+
+
+class Mixed(FairShare):
+    """A discipline whose keys have no common order."""
+
+    def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
+        """Return a number for some queues, and a name for others."""
+        return (queue.queue.weight,) if queue.queue.weight % 2 else (queue.queue.name,)
+
+
+class Indifferent(FairShare):
+    """A discipline that does not distinguish tenants."""
+
+    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+        """Return the same key for all."""
+        return (0,)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -53,7 +55,7 @@ def test_each_built_in_discipline_passes_the_suite(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("make", "rule"),
-    [(Forgetful, "the same until a job is taken"), (Elsewhere, "one of the tenants"), (Counting, "depends on the job")],
+    [(Counting, "depends on its arguments"), (Indifferent, "no tenant has the key of another")],
 )
 def test_the_suite_finds_what_breaks_a_rule(make: Callable[[], QueueDiscipline], rule: str) -> None:
     """A discipline that would confuse the control loop fails the suite, which names the rule."""
@@ -61,29 +63,75 @@ def test_the_suite_finds_what_breaks_a_rule(make: Callable[[], QueueDiscipline],
         check_queue_discipline(make)
 
 
-def test_priority_then_submission_then_id() -> None:
-    """High priorities go first; among equals the earlier submission does, then the smaller ID."""
-    discipline = Priority()
-    asked = [("a", 0, 2), ("b", 0, 1), ("c", 5, 9), ("d", 0, 1), ("e", -1, 0)]
-    keys = {name: discipline.key(replace(job(name=name), priority=priority), at) for name, priority, at in asked}
-    assert sorted(keys, key=lambda name: keys[name]) == ["c", "b", "d", "a", "e"]
+def test_the_suite_finds_keys_that_cannot_be_compared() -> None:
+    """Keys of siblings have a common order."""
+    with pytest.raises(TypeError):
+        check_queue_discipline(Mixed)
 
 
-def test_tenants_take_rounds_by_name() -> None:
-    """The next tenant is the one after the last, also when that one has no jobs left."""
-    discipline = Priority()
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (Order.FIFO, "ebdac"),
+        (Order.PRIORITY, "cbdae"),
+        (Order.FAIR, "cbdae"),
+        (Order.SHORTEST, "bdeca"),
+    ],
+)
+def test_each_queue_orders_the_jobs_of_a_tenant(order: Order, expected: str) -> None:
+    """By submission, by priority, or by expected duration with unknown ones last; ties by submission, then by ID."""
+    asked = [("a", 0, 2, None), ("b", 0, 1, 60), ("c", 5, 9, 3600), ("d", 0, 1, 60), ("e", -1, 0, 600)]
+    keys = {
+        name: FairShare().job_key(
+            replace(job(name=name), priority=priority, expected_duration_s=duration_s), at, Queue("fast", order=order)
+        )
+        for name, priority, at, duration_s in asked
+    }
+    assert "".join(sorted(keys, key=lambda name: keys[name])) == expected
+
+
+def served(tree: QueueTree, queues: Sequence[str], rounds: int, gpus_milli: int = 1000) -> list[str]:
+    """Give one job after another to the queue that goes first; return the queues."""
     order = []
-    for tenants in (["a", "b", "c"], ["a", "b", "c"], ["a", "c"], ["a", "c"], ["a", "c"]):
-        order.append(discipline.next_tenant(tenants))
-        discipline.taken(replace(job(), tenant=order[-1]))
-    assert order == ["a", "b", "c", "a", "c"]
+    before = sum(tree.node(name).use.attempts for name in queues)
+    for at in range(before, before + rounds):
+        asked = {"gpus": gpus_milli}
+        nodes = [tree.node(name) for name in queues]
+        order.append(min(nodes, key=lambda node: FairShare().queue_key(node, asked)).queue.name)
+        tree.hold((f"job-{at}", 1), order[-1], "default", asked)
+    return order
+
+
+def test_siblings_go_by_guarantee_then_priority_then_weight() -> None:
+    """A guarantee comes before a priority, a priority before a weight, and weight 0 after all."""
+    tree = QueueTree(
+        [
+            Queue("guaranteed", guarantee={"gpus": 2000}, weight=0),
+            Queue("heavy", weight=2),
+            Queue("light"),
+            Queue("urgent", priority=1, limit={"gpus": 1000}),
+        ],
+        {"default": {"gpus": 12_000}},
+    )
+    assert served(tree, ["guaranteed", "heavy", "light", "urgent"], 3) == ["guaranteed", "guaranteed", "urgent"]
+    assert sorted(served(tree, ["guaranteed", "heavy", "light"], 6)) == [*["heavy"] * 4, *["light"] * 2]
+    assert served(tree, ["guaranteed"], 1) == ["guaranteed"], "it gets what its siblings do not ask for"
+
+
+def test_a_guarantee_stands_for_the_same_share_of_other_resources() -> None:
+    """Memory and CPU that go with guaranteed GPUs do not count as used beyond the guarantee."""
+    tree = QueueTree([Queue("a", guarantee={"gpus": 4000})], {"default": {"gpus": 8000, "cpu": 64_000}})
+    tree.hold(("job", 1), "a", "default", {"gpus": 4000, "cpu": 32_000})
+    assert tree.node("a").share_beyond_guarantee() == 0
+    tree.hold(("more", 1), "a", "default", {"cpu": 16_000})
+    assert tree.node("a").share_beyond_guarantee() == pytest.approx(0.25)
 
 
 def test_disciplines_of_other_packages_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package adds a discipline by an entry point; an unknown name is rejected with the known ones."""
-    offer(tmp_path, "other", queue_disciplines="mine = seaway.scheduling.queueing.registry:Priority")
+    offer(tmp_path, "other", queue_disciplines="mine = seaway.scheduling.queueing.registry:FairShare")
     monkeypatch.syspath_prepend(tmp_path)
-    assert queue_discipline_names() == ["priority", "mine"]
-    assert isinstance(make_queue_discipline("mine"), Priority)
-    with pytest.raises(RejectedError, match="queue discipline 'fair' not found; available: priority, mine"):
+    assert queue_discipline_names() == ["fair-share", "mine"]
+    assert isinstance(make_queue_discipline("mine"), FairShare)
+    with pytest.raises(RejectedError, match="queue discipline 'fair' not found; available: fair-share, mine"):
         make_queue_discipline("fair")

@@ -17,6 +17,7 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
 from seaway.domain.placement import Placement
+from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation, allocate
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.engine import decide
@@ -121,6 +122,7 @@ class Reservations:
         return (
             waits is not None
             and (waits.kind, waits.order) == (retained.kind, retained.order)
+            and self._state.waiting.hit(retained) is None
             and now_ns <= reservation.until_ns
             and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
         )
@@ -174,7 +176,12 @@ class Reservations:
 
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
-        return self._state.settings.reservations and entry.queue not in self._made and self._may_fit(entry)
+        return (
+            self._state.settings.reservations
+            and entry.queue not in self._made
+            and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
+            and self._may_fit(entry)
+        )
 
     def make(self, entry: Entry) -> None:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""
@@ -200,7 +207,7 @@ class Reservations:
         """End running jobs on a copy, in steps of doubling size, until the job fits."""
         ends = self._ends()
         at, step, latest = 0, 1, 0
-        queue = JobQueue(copy, [entry.job])
+        queue = JobQueue(copy, [self._state.allowed(entry)])
         while at < len(ends):
             for ends_ns, key in ends[at : at + step]:
                 booking = self._state.fleet.booking(key)

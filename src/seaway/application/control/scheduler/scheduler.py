@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
@@ -15,13 +16,15 @@ from seaway.application.control.scheduler.reservations import Deferral, Reservat
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
-from seaway.application.control.state import ControlState
+from seaway.application.control.state import ControlState, device_of
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import blocked, moved, placed, stepped
+from seaway.domain.amounts import Amounts, held_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
+from seaway.domain.queues import Backfill
 from seaway.domain.units import rate_text
 from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Limits, Unwatched
@@ -36,6 +39,7 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import LimitHit
 
 log = logging.getLogger(__name__)
 
@@ -214,6 +218,7 @@ class Scheduler:
         """
         waiting, settings = self._state.waiting, self._state.settings
         self._warm_up()
+        self._state.renew_capacities()
         began_ns = self._state.clock.monotonic_ns()
         until_ns = began_ns + LONGEST_NS
         tried = 0
@@ -307,7 +312,9 @@ class Scheduler:
         return changes
 
     def _give_back(self, decision: Decision) -> None:
-        self._state.bookings.pop((decision.job.id, decision.attempt.number), None)
+        key = decision.job.id, decision.attempt.number
+        self._state.bookings.pop(key, None)
+        self._state.tree.release(key)
         decision.booking.release(self._state.fleet.snapshot)
         unreserve(decision.profile, self._state.fleet.snapshot, decision.entry.job, decision.attempt.placements)
         self._state.fleet.version += 1
@@ -333,8 +340,10 @@ class Scheduler:
         now_ns = self._state.clock.now_ns()
         changes = []
         for each in self._state.waiting.fresh(2 * self._state.settings.batch_size):
+            hit = self._state.waiting.limit_of(each)
             reason = (
                 self._state.missing_queue_or_pool(each.record)
+                or (hit.message if hit else "")
                 or self.unready(each.queue)
                 or self.deferral.why(each.kind)
                 or NO_PLACE
@@ -366,7 +375,10 @@ class Scheduler:
 
     def _decide(self, batch: Sequence[Entry]) -> list[Decision]:
         snapshot = self._state.fleet.snapshot
-        queue = JobQueue(snapshot, [entry.job for entry in batch])
+        for entry in batch:
+            self._state.tree.withdraw(entry.next_attempt)
+        jobs = [self._state.allowed(entry) for entry in batch]
+        queue = JobQueue(snapshot, jobs)
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
             before = self.shadows.before(batch) if self.readiness.has(self.shadows.challenger(batch[0])) else None
@@ -390,29 +402,73 @@ class Scheduler:
         head = self.reservations.head_of(
             batch[:sure], [fit or j in plan.deferred for j, fit in zip(number, fits, strict=True)]
         )
-        end = len(batch) if head is None else head + 1
+        end = self._end_of_strict_order(batch[: len(batch) if head is None else head + 1], fits)
+        places = [_placements(plan, number[at]) if at < end and fits[at] else () for at in range(len(batch))]
+        amounts, hit, end = self._hold(batch, places, end)
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
                 allocated[at].release(snapshot)
                 unreserve(profile, snapshot, batch[at].job, _placements(plan, number[at]))
-        self._state.waiting.put_back(batch[end:])
         decisions = []
         for at in range(end):
             if fits[at]:
                 self.deferral.placed(batch[at])
-                decision = self._decision(batch[at], plan, number[at], allocated[at], profile)
+                decision = self._decision(batch[at], plan, number[at], allocated[at], profile, amounts[at])
                 decisions.append(replace(decision, notes=noted, at=at))
         unplaced = [at for at in range(end) if not fits[at]]
-        self._state.waiting.put_back([batch[at] for at in unplaced])
-        for at in unplaced:
-            if at < sure:
-                self._state.waiting.refuse(batch[at].kind)
-        if self._by_rules(batch[0]):
-            passes = self.reservations.may_pass(batch[0])
-            self._refused.note([batch[at] for at in unplaced if at < sure], passes)
-        if head is not None:
+        self._state.waiting.put_back([*batch[end:], *(batch[at] for at in unplaced)])
+        if hit:
+            self._state.waiting.limit(batch[end], hit)
+        narrowed = {at for at in unplaced if jobs[number[at]] is not batch[at].job}
+        self._refuse([batch[at] for at in unplaced if at < sure], [batch[at] for at in narrowed])
+        if head is not None and head < end:
             self.reservations.make(batch[head])
         return decisions
+
+    def _refuse(self, rejected: Sequence[Entry], narrowed: Collection[Entry]) -> None:
+        """Record jobs that certainly do not fit.
+
+        Jobs in `narrowed` could not use all GPU models, so their rejection does not apply to other jobs.
+        """
+        for entry in rejected:
+            self._state.waiting.refuse(entry.kind)
+        if rejected and self._by_rules(rejected[0]):
+            passes = self.reservations.may_pass(rejected[0])
+            self._refused.note([entry for entry in rejected if entry not in narrowed], passes)
+
+    def _hold(
+        self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]], end: int
+    ) -> tuple[list[Amounts], LimitHit | None, int]:
+        """Count the exact amounts of placed jobs in their queues, in order, as far as all limits allow.
+
+        Returns
+        -------
+        tuple
+            Amounts of each job, the limit that the next job would exceed, and the number of jobs before that job.
+        """
+        snapshot, tree = self._state.fleet.snapshot, self._state.tree
+        device = partial(device_of, snapshot)
+        amounts: list[Amounts] = [
+            held_amounts(entry.job.demand, placed, device) for entry, placed in zip(batch, places, strict=True)
+        ]
+        wanted = [(entry.next_attempt, *entry.lane, each) for entry, each in zip(batch, amounts, strict=True)]
+        for at in range(end):
+            if not places[at]:
+                continue
+            if hit := tree.hit(wanted[at][1], amounts[at]):
+                return amounts, hit, at
+            tree.hold(*wanted[at])
+        return amounts, None, end
+
+    def _end_of_strict_order(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int:
+        """Return the number of jobs before the first one that would pass an earlier job of a queue without backfill."""
+        blocked_queues = set()
+        for at, entry in enumerate(batch):
+            if not fits[at] and self._state.backfill_of(entry.queue) is Backfill.NONE:
+                blocked_queues.add(entry.queue)
+            elif fits[at] and entry.queue in blocked_queues:
+                return at
+        return len(batch)
 
     def _is_infeasible(self, entry: Entry) -> bool:
         """Report whether a job certainly does not fit, and need not be tried for any other purpose.
@@ -433,7 +489,9 @@ class Scheduler:
         """Report whether only the filter rules of the policy decide whether a job fits."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
-    def _decision(self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile) -> Decision:
+    def _decision(  # the parts of a decision
+        self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile, amounts: Amounts
+    ) -> Decision:
         policy = profile.name
         now_ns = self._state.clock.now_ns()
         record = entry.record
@@ -458,6 +516,7 @@ class Scheduler:
             created_ns=now_ns,
             expires_ns=now_ns + int(self._state.settings.confirm_s(len(placements)) * 1e9),
             why="; ".join(filter(None, (chose, *self._network(plan, at, clusters)))),
+            amounts=amounts,
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
         job = moved(

@@ -1,0 +1,158 @@
+"""Selection of the next job over the tree of queues.
+
+A lane is the line of jobs of one tenant in one queue. Each queue keeps its lanes and children in a heap. A change of a
+lane or of the use of its queue renews the keys on the way to the root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TypeAlias
+
+from seaway.domain.amounts import Amounts
+from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
+from seaway.scheduling.queueing.tree import QueueNode, QueueTree, Use
+
+LaneName: TypeAlias = tuple[str, str]
+"""Queue and tenant."""
+
+ROOT = ""
+"""Name of the group of all roots."""
+
+MIN_HEAP = 64
+"""Number of entries above which a heap without enough current ones is created again."""
+
+LANES_FIRST, THEN_CHILDREN = 0, 1
+"""Jobs that still wait in a queue that got children go first."""
+
+_Key: TypeAlias = tuple[int, SortKey]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstJob:
+    """The first job of a lane: its key, and the amounts that it requests at least."""
+
+    key: SortKey
+    requested: Amounts
+
+
+class _Group:
+    """Candidates of one queue, or of all roots: lanes and child queues by name."""
+
+    __slots__ = ("_current", "_heap", "_number")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[_Key, int, str | LaneName]] = []
+        self._current: dict[str | LaneName, tuple[_Key, int]] = {}
+        self._number = 0
+
+    def put(self, name: str | LaneName, key: _Key) -> None:
+        """Add a candidate, or change its key."""
+        known = self._current.get(name)
+        if known and known[0] == key:
+            return
+        self._number += 1
+        self._current[name] = (key, self._number)
+        heappush(self._heap, (key, self._number, name))
+        if len(self._heap) > 2 * len(self._current) + MIN_HEAP:
+            self._heap = [(key, number, name) for name, (key, number) in self._current.items()]
+            heapify(self._heap)
+
+    def drop(self, name: str | LaneName) -> None:
+        """Remove a candidate, if it is one."""
+        self._current.pop(name, None)
+
+    def first(self) -> str | LaneName | None:
+        """Return the candidate with the smallest key; None without candidates."""
+        while self._heap:
+            _, number, name = self._heap[0]
+            known = self._current.get(name)
+            if known and known[1] == number:
+                return name
+            heappop(self._heap)
+        return None
+
+
+class LaneOrder:
+    """Lanes with jobs to try, in the order of a discipline.
+
+    Parameters
+    ----------
+    tree
+        The queues with the amounts that they hold. This is the only reader of `QueueTree.changed`.
+    """
+
+    def __init__(self, tree: QueueTree, discipline: QueueDiscipline) -> None:
+        self.tree = tree
+        self._discipline = discipline
+        self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
+        self._groups: dict[str, _Group] = {}
+        self._version = -1
+
+    def __contains__(self, lane: LaneName) -> bool:
+        return lane[1] in self._lanes.get(lane[0], ())
+
+    def put(self, lane: LaneName, first: FirstJob) -> None:
+        """Add a lane, or change its first job."""
+        self._lanes.setdefault(lane[0], {})[lane[1]] = first
+        self.tree.changed.add(lane)
+
+    def drop(self, lane: LaneName) -> None:
+        """Remove a lane, if it is a candidate."""
+        tenants = self._lanes.get(lane[0])
+        if tenants and tenants.pop(lane[1], None):
+            self.tree.changed.add(lane)
+            if group := self._groups.get(lane[0]):
+                group.drop(lane)
+            if not tenants:
+                del self._lanes[lane[0]]
+
+    def first(self) -> LaneName | None:
+        """Return the lane with the next job; None without lanes."""
+        self._follow()
+        return self._first_in(ROOT)
+
+    def tenant_key(self, lane: LaneName, first: SortKey) -> SortKey:
+        """Return the position of a tenant in its queue."""
+        node = self.tree.node(lane[0])
+        return self._discipline.tenant_key(node, lane[1], node.tenants.get(lane[1]) or Use(), first)
+
+    def _first_in(self, name: str) -> LaneName | None:
+        """Return the next lane below a queue."""
+        while group := self._groups.get(name):
+            found = group.first()
+            if not isinstance(found, str):
+                return found
+            name = found
+        return None
+
+    def _follow(self) -> None:
+        """Renew the keys of changed lanes, and all keys after a change of the tree."""
+        changed = self.tree.changed
+        if self._version != self.tree.version:
+            self._version = self.tree.version
+            self._groups.clear()
+            changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
+        while changed:
+            self._renew(changed.pop())
+
+    def _renew(self, lane: LaneName) -> None:
+        """Renew the key of a lane in its queue, and of the queue and its ancestors among their siblings."""
+        queue, tenant = lane
+        if first := self._lanes.get(queue, {}).get(tenant):
+            group = self._groups.setdefault(queue, _Group())
+            group.put(lane, (LANES_FIRST, self.tenant_key(lane, first.key)))
+        for each in self.tree.node(queue).path:
+            self._renew_child(each)
+
+    def _renew_child(self, node: QueueNode) -> None:
+        """Renew the key of a queue in the group of its parent."""
+        name = node.queue.name
+        above = self._groups.setdefault(node.parent.queue.name if node.parent else ROOT, _Group())
+        lane = self._first_in(name)
+        if lane is None:
+            above.drop(name)
+            return
+        requested = self._lanes[lane[0]][lane[1]].requested
+        above.put(name, (THEN_CHILDREN, self._discipline.queue_key(node, requested)))

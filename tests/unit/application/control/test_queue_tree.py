@@ -1,0 +1,246 @@
+"""Guarantees, limits and orders of queues, through the control loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
+from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.tenancy import Tenant
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def gpus(count: int, **figures: object) -> Fleet:
+    """Return a fleet of one node."""
+    return fleet(cluster(node(*[gpu(**figures) for _ in range(count)]), name="alpha"))
+
+
+def with_queues(parts: Fleet, *queues: Queue, **settings: object) -> Scene:
+    """Create a control plane with queues and two tenants."""
+    made = scene(parts, **settings)
+    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b"), *queues])])
+    made.plane.settle()
+    return made
+
+
+def running(made: Scene, jobs: list[str]) -> list[bool]:
+    """Report which jobs have a place."""
+    made.plane.settle()
+    return [made.plane.state(job_id).placed for job_id in jobs]
+
+
+def held(made: Scene, queue: str) -> int:
+    """Return the GPUs that a queue holds, thousandths."""
+    return made.plane.controller.live.tree.use(queue).held.get("gpus", 0)
+
+
+def test_a_limit_of_an_ancestor_bounds_all_its_queues() -> None:
+    """Jobs beyond the limit wait and say so, jobs of other queues pass them, and they start when the use falls."""
+    made = with_queues(gpus(6), Queue("lab", limit={"gpus": 3000}), Queue("x", parent="lab"), Queue("y", parent="lab"))
+    jobs = made.plane.submit(*[spec(queue=name) for name in ("x", "y", "x", "y", "default")])
+    placed = running(made, jobs)
+    assert (sum(placed), placed[-1], held(made, "lab")) == (4, True, 3000)
+    waits = jobs[placed.index(False)]
+    said = made.job(waits).reason
+    assert said == "queue 'lab' holds 3 of its limit of 3 gpus"
+    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
+    assert (reason.code, reason.message) == ("queue_limit", f"waits: {said}")
+    assert reason.params == {"queue": "lab", "held": "3", "limit": "3 gpus", "requested": "1"}
+    made.plane.jobs.cancel(jobs[placed.index(True)], "ada")
+    made.plane.run(5)
+    assert made.state(waits) == "running"
+    assert held(made, "lab") == 3000
+
+
+def test_a_higher_limit_takes_effect_at_once() -> None:
+    """Waiting jobs start when an operator raises the limit; a lower limit stops no running job."""
+    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1000}))
+    jobs = made.plane.submit(*[spec(queue="x") for _ in range(3)])
+    assert sum(running(made, jobs)) == 1
+    made.plane.writer.commit([Change(put=[Queue("x", limit={"gpus": 2000})])])
+    assert sum(running(made, jobs)) == 2
+    made.plane.writer.commit([Change(put=[Queue("x", limit={"gpus": 0})])])
+    assert sum(running(made, jobs)) == 2
+    assert (
+        "holds 2 of its limit of 0 gpus"
+        in DryRuns(made.plane.controller)
+        .reason(made.job(next(each for each in jobs if not made.plane.state(each).placed)), None)
+        .message
+    )
+
+
+def test_a_limit_survives_a_restart() -> None:
+    """The use of queues is counted again when everything is read."""
+    made = with_queues(gpus(4), Queue("x", limit={"gpus": 2000}))
+    jobs = made.plane.submit(*[spec(queue="x") for _ in range(3)])
+    assert sum(running(made, jobs)) == 2
+    made.plane.restart()
+    assert sum(running(made, jobs)) == 2
+    assert held(made, "x") == 2000
+
+
+def test_a_share_counts_by_the_device_that_it_gets() -> None:
+    """Memory in MiB counts as a share of the device, known only after the placement, and stays within the limit."""
+    made = with_queues(gpus(4, memory_mib=40_000), Queue("x", limit={"gpus": 1000}))
+    jobs = made.plane.submit(*[spec(queue="x", gpu_memory_mib=20_000) for _ in range(3)])
+    assert sum(running(made, jobs)) == 2
+    assert held(made, "x") == 1000
+    made.plane.jobs.cancel(jobs[running(made, jobs).index(True)], "ada")
+    made.plane.run(5)
+    assert sum(running(made, jobs)) == 2
+
+
+def test_a_limit_of_a_model_leaves_other_models() -> None:
+    """Jobs that may use any model run on others once one is exhausted, and jobs that need it wait."""
+    parts = fleet(
+        cluster(node(gpu(model="A100"), gpu(model="A100")), name="alpha"),
+        cluster(node(gpu(model="L4"), gpu(model="L4")), name="beta"),
+    )
+    made = with_queues(parts, Queue("x", limit={"gpus/a100": 1000}))
+    jobs = made.plane.submit(*[spec(queue="x") for _ in range(4)], spec(queue="x", models={"A100"}))
+    made.plane.settle()
+    used = [made.where(each) for each in jobs if made.plane.state(each).placed]
+    assert sorted(used) == ["alpha", "beta", "beta"]
+    assert made.job(jobs[-1]).reason == "queue 'x' holds 1 of its limit of 1 gpus/a100"
+    left = next(each for each in jobs[:-1] if not made.plane.state(each).placed)
+    assert (
+        "queue 'x' holds 1 of its limit of 1 gpus/a100"
+        in DryRuns(made.plane.controller).reason(made.job(left), None).message
+    )
+
+
+def test_jobs_beyond_a_limit_get_no_reservation() -> None:
+    """They keep no capacity from other queues, though they wait first in theirs."""
+    made = with_queues(gpus(2), Queue("x", limit={"gpus": 1000}))
+    first, waits = made.plane.submit(spec(queue="x"), spec(queue="x"))
+    assert running(made, [first, waits]) == [True, False]
+    assert not made.plane.controller.scheduler.reservations.made()
+    assert running(made, made.plane.submit(spec())) == [True]
+
+
+def test_many_jobs_beyond_a_limit_are_not_tried() -> None:
+    """However many different jobs wait beyond a limit, the loop tries none of them, also when other jobs end."""
+    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1000}))
+    made.plane.submit(*[spec(queue="x", cpu_milli=100 + at, priority=-at) for at in range(300)])
+    other = made.plane.submit(spec())
+    assert running(made, other) == [True]
+    tally, before = made.plane.controller.scheduler.tally, made.plane.controller.scheduler.tally.decided
+    made.plane.jobs.cancel(other[0], "ada")
+    made.plane.run(5)
+    assert running(made, made.plane.submit(spec())) == [True]
+    assert tally.decided - before <= 2
+    assert held(made, "x") == 1000
+
+
+def test_guarantees_come_before_priorities_and_weights() -> None:
+    """Of six GPUs, a guarantee of two is met, and the rest goes by priority and weight."""
+    made = with_queues(
+        gpus(8),
+        Queue("guaranteed", guarantee={"gpus": 2000}, weight=0),
+        Queue("urgent", priority=1, limit={"gpus": 2000}),
+        Queue("heavy", weight=3),
+        Queue("light"),
+        reservations=False,
+    )
+    names = ("light", "heavy", "urgent", "guaranteed")
+    running(
+        made,
+        made.plane.submit(
+            *[spec(queue=name, gpu_milli=500, gpu_memory_percent=50) for name in names for _ in range(20)]
+        ),
+    )
+    assert {name: held(made, name) for name in names} == {
+        "guaranteed": 2000,
+        "urgent": 2000,
+        "heavy": 3000,
+        "light": 1000,
+    }
+
+
+def test_a_fair_queue_serves_the_tenant_that_holds_least() -> None:
+    """Tenants get the same share, whatever the order of their jobs, in a fair queue; in a FIFO queue they do not."""
+    for order, expected in ((Order.FAIR, {"a": 2000, "b": 2000}), (Order.FIFO, {"a": 4000})):
+        made = with_queues(gpus(4), Queue("x", order=order), reservations=False)
+        many = [spec(queue="x", tenant="a") for _ in range(6)]
+        made.plane.submit(*many)
+        made.clock.advance_s(1)
+        running(made, made.plane.submit(*[spec(queue="x", tenant="b") for _ in range(2)]))
+        tree = made.plane.controller.live.tree
+        found = {tenant: tree.use("x", tenant).held.get("gpus", 0) for tenant in expected}
+        assert found == expected, order
+
+
+@pytest.mark.parametrize(
+    ("backfill", "small", "reserved"),
+    [(Backfill.NONE, False, 1), (Backfill.EASY, True, 1), (Backfill.GREEDY, True, 0)],
+)
+def test_backfill_decides_what_passes_a_large_job(backfill: Backfill, small: bool, reserved: int) -> None:
+    """Behind a job that does not fit, nothing starts, or what ends before its start, or everything that fits."""
+    made = with_queues(gpus(3), Queue("x", backfill=backfill))
+    made.submit(queue="default", gpus=2, time_limit_s=600)
+    large, short = made.plane.submit(
+        spec(queue="x", gpus=3, priority=1), spec(queue="x", time_limit_s=60, expected_duration_s=60)
+    )
+    assert running(made, [large, short]) == [False, small]
+    assert len(made.plane.controller.scheduler.reservations.made()) == reserved
+    other = made.plane.submit(spec(queue="default", time_limit_s=60, expected_duration_s=60))
+    assert running(made, other) == [not small], "jobs of other queues may pass"
+
+
+def test_without_backfill_a_batch_ends_at_the_first_job_that_does_not_fit() -> None:
+    """Jobs that were decided together start only as far as none before them waits, and all start in order later."""
+    made = with_queues(gpus(3), Queue("x", backfill=Backfill.NONE, order=Order.FIFO), reservations=False)
+    jobs = made.plane.submit(*[spec(queue="x", gpus=count) for count in (2, 2, 1)])
+    assert running(made, jobs) == [True, False, False]
+    made.plane.jobs.cancel(jobs[0], "ada")
+    made.plane.run(5)
+    assert running(made, jobs) == [False, True, True]
+
+
+def test_a_change_of_its_order_applies_to_waiting_jobs() -> None:
+    """Waiting jobs are sorted again when the order of their queue changes."""
+    made = with_queues(gpus(1), Queue("x", order=Order.FIFO), reservations=False)
+    jobs = made.plane.submit(*[spec(queue="x", priority=at) for at in range(3)])
+    assert running(made, jobs) == [True, False, False]
+    made.plane.writer.commit([Change(put=[Queue("x", order=Order.PRIORITY)])])
+    made.plane.settle()
+    made.plane.jobs.cancel(jobs[0], "ada")
+    made.plane.run(5)
+    assert running(made, jobs) == [False, False, True]
+
+
+def test_a_dry_run_uses_the_same_limits() -> None:
+    """A job that its queue has no room for would wait, and the answer names the limit."""
+    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1500}))
+    made.submit(queue="x")
+    dry = DryRuns(made.plane.controller).dry_run(spec(queue="x"))
+    assert not dry.placements
+    assert dry.message.endswith("queue 'x' holds 1 of its limit of 1.5 gpus, and this job requests 1")
+    assert DryRuns(made.plane.controller).dry_run(spec(queue="default")).placements
+
+
+def test_a_job_beyond_a_limit_is_rejected() -> None:
+    """Admission names the queue, its limit and what is left; a queue with children names its leaves."""
+    made = with_queues(
+        gpus(4),
+        Queue("lab", limit={"gpus": 2000, "gpus/a100": 1000}),
+        Queue("x", parent="lab"),
+        Queue("y", parent="lab"),
+    )
+    made.submit(queue="x")
+    admission = made.plane.admission
+    with pytest.raises(RejectedError) as beyond:
+        admission.admit(spec(queue="x", gpus=3))
+    assert beyond.value.where == "queue"
+    assert beyond.value.message == "the job requests 3, but queue 'lab' has a limit of 2 gpus, of which 1 is left"
+    with pytest.raises(RejectedError, match="limit of 1 gpus/a100, of which 1 is left"):
+        admission.admit(spec(queue="x", gpus=2, models={"A100"}))
+    with pytest.raises(RejectedError, match="queue 'lab' only divides its share among its children; use 'x' or 'y'"):
+        admission.admit(replace(spec(), queue="lab"))
+    admission.admit(spec(queue="y", gpus=2))

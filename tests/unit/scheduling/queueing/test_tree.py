@@ -1,0 +1,160 @@
+"""The tree of queues: sums, limits, and shares under saturation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+
+from seaway.domain.queues import Queue, children_of
+from seaway.scheduling.queueing.lanes import FirstJob, LaneOrder
+from seaway.scheduling.queueing.registry import FairShare
+from seaway.scheduling.queueing.tree import QueueTree
+
+TOTAL = 20_000
+"""GPUs of the fleet, thousandths."""
+
+JOB = {"gpus": 5}
+"""A job that is small compared with any share."""
+
+
+def divided(total: float, asked: Mapping[str, float], queues: Sequence[Queue]) -> dict[str, float]:
+    """Divide an amount among siblings: guarantees first, then by priority, then by weight up to what each asks for.
+
+    It fills step by step, which is slow and obvious.
+    """
+    given = {queue.name: min(queue.guarantee.get("gpus", 0), asked[queue.name]) for queue in queues}
+    left = total - sum(given.values())
+    for priority in sorted({queue.priority for queue in queues}, reverse=True):
+        hungry = [queue for queue in queues if queue.priority == priority and queue.weight]
+        while left > 1e-6 and (hungry := [each for each in hungry if asked[each.name] - given[each.name] > 1e-9]):
+            beyond = {
+                each.name: given[each.name] - min(each.guarantee.get("gpus", 0), asked[each.name]) for each in hungry
+            }
+            level = min(beyond[each.name] / each.weight for each in hungry)
+            lowest = [each for each in hungry if beyond[each.name] / each.weight <= level + 1e-9]
+            higher = [beyond[each.name] / each.weight for each in hungry if each not in lowest]
+            rise = min(
+                left / sum(each.weight for each in lowest),
+                *((asked[each.name] - given[each.name]) / each.weight for each in lowest),
+                *(next_level - level for next_level in higher),
+            )
+            for each in lowest:
+                given[each.name] += rise * each.weight
+                left -= rise * each.weight
+    return given
+
+
+def entitlements(queues: Sequence[Queue], asked: Mapping[str, float]) -> dict[str, float]:
+    """Return what each leaf is entitled to, level by level."""
+    children = children_of(queues)
+    wants: dict[str, float] = {}
+
+    def want(queue: Queue) -> float:
+        below = children.get(queue.name)
+        wants[queue.name] = min(
+            sum(map(want, below)) if below else asked[queue.name], queue.limit.get("gpus", float("inf"))
+        )
+        return wants[queue.name]
+
+    for root in children[""]:
+        want(root)
+    found: dict[str, float] = {}
+
+    def divide(total: float, siblings: Sequence[Queue]) -> None:
+        for name, share in divided(total, wants, siblings).items():
+            if name in children:
+                divide(share, children[name])
+            else:
+                found[name] = share
+
+    divide(TOTAL, children[""])
+    return found
+
+
+def saturated(tree: QueueTree, leaves: Sequence[str], asked: Mapping[str, float]) -> dict[str, int]:
+    """Start one job after another in the order of the lanes, until the fleet is full; return what each leaf holds."""
+    order = LaneOrder(tree, FairShare())
+    for name in leaves:
+        order.put((name, "default"), FirstJob((0,), JOB))
+    held = 0
+    while held + JOB["gpus"] <= TOTAL and (lane := order.first()):
+        used = tree.use(lane[0]).held.get("gpus", 0)
+        if used + JOB["gpus"] > asked[lane[0]] or tree.hit(lane[0], JOB):
+            order.drop(lane)
+            continue
+        held += JOB["gpus"]
+        tree.hold((f"job-{held}", 1), *lane, JOB)
+    return {name: tree.use(name).held.get("gpus", 0) for name in leaves}
+
+
+def random_tree(random: Random) -> list[Queue]:
+    """Return queues of up to three levels. Parents name no guarantee, so they guarantee what their children do."""
+    queues: list[Queue] = []
+    for top in range(random.randrange(2, 5)):
+        below = random.randrange(4)
+        queues += [_queue(random, f"q{top}-{at}", parent=f"q{top}") for at in range(below)]
+        sums = sum(each.guarantee.get("gpus", 0) for each in queues if each.parent == f"q{top}")
+        queues.append(_queue(random, f"q{top}", guarantee={"gpus": sums} if below else None))
+    return queues
+
+
+def _queue(random: Random, name: str, parent: str = "", guarantee: dict[str, int] | None = None) -> Queue:
+    if guarantee is None:
+        guarantee = {"gpus": random.choice([0, 500, 1000])}
+    most = guarantee["gpus"] + random.randrange(1000, 8000)
+    limit = {"gpus": most} if random.random() < 0.3 else {}
+    return Queue(
+        name,
+        parent=parent,
+        guarantee=guarantee,
+        limit=limit,
+        weight=random.randrange(1, 6),
+        priority=random.choice([0, 0, 1]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_under_saturation_each_queue_gets_its_entitlement(seed: int) -> None:
+    """Whatever the tree, each queue holds its weighted max-min share within 2 %, and its guarantee."""
+    random = Random(seed)
+    queues = random_tree(random)
+    children = children_of(queues)
+    leaves = [each.name for each in queues if each.name not in children]
+    asked = {name: random.choice([400.0, 3000.0, 2.0 * TOTAL]) for name in leaves}
+    held = saturated(QueueTree(queues, {"default": {"gpus": TOTAL}}), leaves, asked)
+    expected = entitlements(queues, asked)
+    for queue in queues:
+        if queue.name in held:
+            assert held[queue.name] == pytest.approx(expected[queue.name], rel=0.02, abs=2 * JOB["gpus"]), queue
+            guaranteed = min(queue.guarantee.get("gpus", 0), asked[queue.name])
+            assert held[queue.name] >= guaranteed - JOB["gpus"], queue
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_equal_what_attempts_hold(seed: int) -> None:
+    """After any changes of attempts and queues, each queue holds the sum over its subtree; at the end nothing."""
+    random = Random(seed)
+    queues = random_tree(random)
+    tree, held = QueueTree(queues), dict[str, tuple[str, int]]()
+    names = [*(each.name for each in queues), "removed"]
+    for at in range(300):
+        if held and random.random() < 0.4:
+            gone = random.choice(list(held))
+            del held[gone]
+            tree.release((gone, 1))
+        else:
+            held[f"job-{at}"] = name, amount = random.choice(names), random.randrange(1, 9)
+            tree.hold((f"job-{at}", 1), name, random.choice("ab"), {"gpus": amount})
+        if random.random() < 0.1:
+            tree.set_queues(queues)
+        for each in queues:
+            below = {each.name, *(child.name for child in queues if child.parent == each.name)}
+            total = sum(amount for name, amount in held.values() if name in below)
+            assert tree.use(each.name).held.get("gpus", 0) == total
+            assert tree.use(each.name).attempts == sum(name in below for name, _ in held.values())
+    for job_id in held:
+        tree.release((job_id, 1))
+    assert all(not tree.use(name).held for name in names)
+    assert not tree.copy().use("removed").attempts
