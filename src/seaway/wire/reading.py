@@ -22,6 +22,9 @@ Message = TypeVar("Message", bound=BaseModel)
 MAX_ERRORS = 50
 """Maximum number of errors reported for one message."""
 
+MAX_SUBMITTED = 10_000
+"""Maximum number of values in a submitted job, with aliases expanded. One tenth of a second of CPU time in YAML."""
+
 MAX_LISTED = 1000
 """Maximum number of errors of which some are reported. The library describes either all or none, 5 us each."""
 
@@ -44,6 +47,37 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
     read = _read_json(model, body)
     require_once(body)
     return read
+
+
+def require_few_values(body: bytes) -> None:
+    """Check that JSON has at most `MAX_SUBMITTED` values.
+
+    Every value but the first follows one of four separators, so few separators are proof. Others may be in texts.
+
+    Raises
+    ------
+    RejectedError
+        If there are more values.
+    """
+    if sum(map(body.count, (b",", b":", b"[", b"{"))) < MAX_SUBMITTED:
+        return
+    with suppress(orjson.JSONDecodeError):  # the later parser reports it
+        if _count(orjson.loads(body)) > MAX_SUBMITTED:
+            raise RejectedError(f"this has more than {MAX_SUBMITTED} values")
+
+
+def _count(value: object) -> int:
+    """Return the number of values in a value, including itself and the names of fields."""
+    waiting, count = [value], 0
+    while waiting and count <= MAX_SUBMITTED:
+        each = waiting.pop()
+        count += 1
+        if isinstance(each, dict):
+            count += len(each)
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return count
 
 
 def require_once(body: bytes | str) -> None:

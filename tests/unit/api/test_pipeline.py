@@ -9,13 +9,16 @@ import anyio
 import httpx
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from seaway.api import hub as hub_module
-from seaway.api.http.pipeline import HEAVY, IN_LINE
+from seaway.api.http import bodies
+from seaway.api.http.pipeline import HEAVY, IN_LINE, WAITING_FOR_PARSER
 from seaway.api.hub import Hub, Listener, Subscription
 from seaway.application.access import Caller
 from seaway.application.records import Role
 from seaway.domain.errors import UnavailableError
+from seaway.wire import reading
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +56,35 @@ async def test_what_takes_long_holds_up_nothing_else(rig: Rig, monkeypatch: pyte
         assert answers == []
         go_on.set()
     assert answers == [200] * (HEAVY + IN_LINE)
+
+
+async def test_yaml_of_one_token_waits_in_a_line_of_its_own(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow bodies in YAML use one thread of their token. Others, and its bodies in JSON, do not wait for them."""
+    go_on, read = threading.Event(), reading.read_yaml_message
+
+    def slow(model: type[BaseModel], body: bytes, most: int) -> BaseModel:
+        if b"slow" in body:
+            go_on.wait(10)
+        return read(model, body, most)
+
+    monkeypatch.setattr(bodies, "read_yaml_message", slow)
+    kind, answers = {"content-type": "application/yaml"}, list[int]()
+    async with rig.client("user") as user, rig.client("operator") as other, anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            answers.append((await user.post(JOBS, content=b"name: slow\n", headers=kind)).status_code)
+
+        for _ in range(WAITING_FOR_PARSER):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        refused = await user.post(JOBS, content=b"name: slow\n", headers=kind)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert (await user.post(JOBS, json=JOB)).status_code == 201
+        assert (await other.post(JOBS, content=yaml.safe_dump(JOB), headers=kind)).status_code == 201
+        assert answers == []
+        go_on.set()
+    assert len(answers) == WAITING_FOR_PARSER
+    assert 503 not in answers
 
 
 async def test_an_answer_holds_so_many_objects_and_leads_to_the_next(rig: Rig) -> None:

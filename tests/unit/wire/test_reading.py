@@ -6,7 +6,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
-from seaway.wire.reading import read_json, require_once
+from seaway.wire.reading import MAX_SUBMITTED, read_json, require_few_values, require_once
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,34 @@ def test_a_name_may_are_in_several_places() -> None:
     assert read_json(JobIn, body).name == "name"
     with pytest.raises(RejectedError, match="duplicated"):
         read_json(JobIn, '{"name": "a", "name": "b"}')
+
+
+def numbers(count: int) -> bytes:
+    """Return a list in JSON of so many values, itself included."""
+    return b"[" + b",".join([b"1"] * (count - 1)) + b"]"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [numbers(MAX_SUBMITTED), b'{"a":"%b"}' % (b",:[" * MAX_SUBMITTED), b"," * 2 * MAX_SUBMITTED],
+    ids=["as many as allowed", "separators in a text", "not JSON"],
+)
+def test_values_are_counted_and_not_separators_in_texts(body: bytes) -> None:
+    """At most so many values are accepted, and a parser judges what is not JSON."""
+    require_few_values(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        numbers(MAX_SUBMITTED + 1),
+        b'{"a":%b}' % numbers(MAX_SUBMITTED),
+        b"{%b}" % b",".join(b'"%d":1' % number for number in range(MAX_SUBMITTED // 2)),
+        b"[%b]" % b",".join([b"[]"] * MAX_SUBMITTED),
+    ],
+    ids=["list", "list in a field", "fields", "lists"],
+)
+def test_body_with_more_values_is_rejected(body: bytes) -> None:
+    """Fields count twice: their names, and their values."""
+    with pytest.raises(RejectedError, match="more than 10000 values"):
+        require_few_values(body)

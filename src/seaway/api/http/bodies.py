@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from seaway.api.http.pipeline import header_of, pipeline_of
 from seaway.api.http.replies import BadRequestError, json_reply, tags_in
 from seaway.api.http.routes import IF_MATCH, Header
-from seaway.wire.reading import read_json, read_yaml_message
+from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values
 
 Message = TypeVar("Message", bound=BaseModel)
 
@@ -46,12 +46,13 @@ async def read(request: Request, model: type[Message]) -> Message:
 
 
 async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
-    """Read a message in JSON or YAML; return it with its bytes. Raises as `read`."""
+    """Read a message of at most `MAX_SUBMITTED` values in JSON or YAML; return it with its bytes. Raises as `read`."""
     kind = require_kind(request, JSON, *YAML)
     body = await request.body()
     if kind == JSON:
+        require_few_values(body)
         return read_json(model, body), body
-    return await pipeline_of(request).threads.read(read_yaml_message, model, body), body
+    return await pipeline_of(request).threads.parse(read_yaml_message, model, body, MAX_SUBMITTED), body
 
 
 async def read_large(request: Request, model: type[Message], values: int) -> Message:
@@ -60,7 +61,7 @@ async def read_large(request: Request, model: type[Message], values: int) -> Mes
     body, threads = await request.body(), pipeline_of(request).threads
     if kind == JSON:
         return await threads.read(read_json, model, body)
-    return await threads.read(read_yaml_message, model, body, values)
+    return await threads.parse(read_yaml_message, model, body, values)
 
 
 def require_kind(request: Request, *kinds: str) -> str:

@@ -27,6 +27,12 @@ READERS = 8
 WRITERS = 64
 """Number of threads that wait for the writer, which stores concurrent changes together."""
 
+PARSERS = 2
+"""Number of threads that parse YAML, each of which uses up to 20 MiB."""
+
+WAITING_FOR_PARSER = 16
+"""Maximum number of bodies in YAML of one caller, in progress or queued."""
+
 ADMISSIONS = 4
 """Number of threads for long admission checks."""
 
@@ -125,6 +131,7 @@ class Threads:
     def __init__(self) -> None:
         self._readers = _Pool(READERS)
         self._writers = _Pool(WRITERS)
+        self._parsers = _Pool(PARSERS, WAITING_FOR_PARSER)
         self._admissions = _Pool(ADMISSIONS)
         self._issuer = _Pool(ISSUER)
         self._probes = _Pool(PROBES)
@@ -145,6 +152,18 @@ class Threads:
     ) -> Result:
         """Run a write, which waits for the writer."""
         return await self._writers.run(partial(work, *args, **kwargs))
+
+    async def parse(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Parse YAML, which takes much memory and time.
+
+        Raises
+        ------
+        UnavailableError
+            If too many bodies of the caller are queued.
+        """
+        return await self._parsers.run(partial(work, *args, **kwargs))
 
     async def admit(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
