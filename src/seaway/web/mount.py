@@ -54,6 +54,11 @@ WINDOW_S = 60.0
 MAX_BYTES = 32 << 20
 """Maximum number of characters that a browser sends on one web socket within `WINDOW_S`."""
 
+LONGEST_BEFORE_PAGE = 4096
+"""Maximum length of a packet on a web socket that is not connected to a page yet. Everyone can open one, and parsing a
+long packet takes up to half a second.
+"""
+
 LOG_INTERVAL_S = 60.0
 """Minimum interval between two log entries about invalid messages, in seconds."""
 
@@ -125,6 +130,10 @@ class Sockets:
                 self._log_invalid("packet: binary packets are not accepted")
                 await server.eio.disconnect(sid)
                 return
+            if len(received) > LONGEST_BEFORE_PAGE and not _is_connected(server, sid):
+                self._log_invalid(f"packet: {len(received)} characters before a page")
+                await server.eio.disconnect(sid)
+                return
             if self._add(sid, len(received)) > MAX_BYTES:
                 self._log_invalid(f"packet: more than {MAX_BYTES} characters in {WINDOW_S:g} s")
                 await server.eio.disconnect(sid)
@@ -164,6 +173,12 @@ class Sockets:
             return
         log.warning("a browser sent an invalid message (%d times before): %.*r", self._unsaid, LONGEST, what)
         self._said_s, self._unsaid = now_s, 0
+
+
+def _is_connected(server: AsyncServer, sid: str) -> bool:
+    """Report whether a web socket is connected to a page of its visitor."""
+    known = server.manager.sid_from_eio_sid(sid, "/")
+    return known is not None and server.manager.is_connected(known, "/")
 
 
 PAGES = (

@@ -169,6 +169,23 @@ async def test_binary_packets_are_not_collected(rig: Rig, monkeypatch: pytest.Mo
     assert server.server._binary_packet == {}  # noqa: SLF001  # where the library collects them
 
 
+async def test_long_packets_are_for_pages_only(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A web socket that no page has connected, which everyone can open, may only send short packets."""
+    server, left = Server(rig), []
+
+    async def disconnect(sid: str) -> None:
+        left.append(sid)
+
+    monkeypatch.setattr(server.server.eio, "disconnect", disconnect)
+    await server.server.manager.connect("2", "/")
+    for sid in ("1", "2"):
+        await server.read(sid, "2" + "x" * (mount.LONGEST_BEFORE_PAGE - 1))
+        assert left == []
+    for sid in ("1", "2"):
+        await server.read(sid, "2" + "x" * mount.LONGEST_BEFORE_PAGE)
+    assert left == ["1"]
+
+
 async def test_a_web_socket_has_a_limit_of_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A browser may send much, but not without end; another one is not affected."""
     server, left = Server(rig), []
