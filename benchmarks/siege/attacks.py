@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from seaway.wire.reading import MAX_SUBMITTED
+
 MIB = 1 << 20
 BODY_BYTES = 943_718
 """Size of large bodies, bytes: 0.9 MiB, which is less than the default limit of 1 MiB."""
@@ -102,7 +104,7 @@ YAML_BOMBS: dict[str, Callable[[], bytes]] = {
     "deep lists": lambda: b"name: " + b"[" * 400_000,
     "deep blocks": lambda: b"\n".join(b" " * at + b"- " for at in range(1300)),
     "list of numbers": lambda: _many("name: [", "1,", "1]"),
-    "as many values as allowed": lambda: _many("name: [", "1,", "1]", 99_900),
+    "as many values as allowed": lambda: _many("name: [", "1,", "1]", 2 * (MAX_SUBMITTED - 10)),
     "duplicated fields": lambda: _many("", "a: 1\n", ""),
     "long text": lambda: _many("name: '", "a", "'"),
     "tags": lambda: b"name: !!python/object/apply:os.system [exit]",
@@ -155,6 +157,6 @@ SOCKET_MESSAGES: dict[str, Callable[[], list[bytes]]] = {
     "announced too large": lambda: [frame(b"\0" * 65_536, BINARY, announced=1 << 40)],
     "pings": lambda: [frame(b"\0" * 125, PING)] * 5000,
     "nonsense": lambda: [frame(b'40{"a":' + b"[" * 100_000, TEXT)],
-    "large text": lambda: [frame(b"42" + b"[" * (3 * MIB), TEXT)],
+    "large text": lambda: [frame(b"42" + _many("[", "[],", "[]]", 3 * MIB), TEXT)],
 }
 """Frames that follow an upgrade to a web socket."""
