@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order
@@ -252,6 +255,32 @@ def test_what_was_read_is_a_valid_request(text: str) -> None:
         fields = {name: value for name, value in each.fields().items() if value is not None}
         queue = QueueIn(**fields).queue(each.name)
         assert (queue.guarantee, queue.limit, queue.weight) == (each.guarantee, each.limit, int(each.weight))
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+FIELDS = ("resourceGroups", "cohort", "fairSharing", "weight", "capability", "deserved", "guarantee", "parent")
+KINDS = (
+    ("kueue.x-k8s.io/v1beta1", "ClusterQueue"),
+    ("kueue.x-k8s.io/v1beta1", "Cohort"),
+    ("kueue.x-k8s.io/v1beta1", "ResourceFlavor"),
+    ("kueue.x-k8s.io/v1beta1", "LocalQueue"),
+    ("scheduling.volcano.sh/v1beta1", "Queue"),
+)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), ANY), ANY, ANY)
+def test_strange_values_are_reported(
+    kind: tuple[str, str], spec: dict[str, Any], queues: object, share: object
+) -> None:
+    """A file with values of other types is read as far as possible, or rejected."""
+    thing = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "a"}, "spec": spec}
+    others = ({"queues": queues, "fairShare": share}, {"queues": [{"name": "b", **spec}]})
+    with contextlib.suppress(RejectedError):
+        assert {"b"} <= {each.name for each in read_queues([thing, *others]).queues}
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,14 @@ class Found:
             return
         self.queues.append(queue)
 
+    def entries(self, source: str, at: str, given: object) -> list[Fields]:
+        """Return the mappings of a list; report what is not one."""
+        if given is None:
+            return []
+        if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given):
+            self.leave(source, at, "is not a list of mappings")
+        return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+
     def amounts(self, source: str, at: str, given: object) -> dict[str, int]:
         """Return the amounts of a mapping of resources; report those without a counterpart."""
         if given in (None, {}):

@@ -128,14 +128,16 @@ def _quotas(source: str, spec: Fields, models: Mapping[str, str], found: Found) 
     """Return the quotas of all flavors together; GPUs of flavors with a known model also by model."""
     quotas = _Quotas()
     flavors = [
-        mapping(each) for group in spec.get("resourceGroups") or () for each in mapping(group).get("flavors") or ()
+        flavor
+        for group in found.entries(source, "resourceGroups", spec.get("resourceGroups"))
+        for flavor in found.entries(source, "flavors", group.get("flavors"))
     ]
     for flavor in flavors:
         name = str(flavor.get("name"))
         model = models.get(name, "")
         gpus = False
-        for each in map(mapping, flavor.get("resources") or ()):
-            gpus |= _count(quotas, f"{source}, flavor {name}", each, model, source=source, found=found)
+        for each in found.entries(source, f"flavor {name}", flavor.get("resources")):
+            gpus |= _count(quotas, f"flavor {name}", each, model, source=source, found=found)
         if gpus and not model and len(flavors) > 1:
             text = "has no node label of a GPU model, so its GPUs count for all models together"
             found.leave(source, f"flavor {name}", text)
@@ -145,7 +147,7 @@ def _quotas(source: str, spec: Fields, models: Mapping[str, str], found: Found) 
 def _count(quotas: _Quotas, at: str, given: Fields, model: str, *, source: str, found: Found) -> bool:
     """Count the quota of a resource; report whether it counts GPUs."""
     name = str(given.get("name"))
-    read = found.amount(source, f"{at.removeprefix(source + ', ')}: {name}", name, given.get("nominalQuota", 0))
+    read = found.amount(source, f"{at}: {name}", name, given.get("nominalQuota", 0))
     if read is None:
         return False
     resource, nominal = read

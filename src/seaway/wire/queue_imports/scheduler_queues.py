@@ -29,8 +29,7 @@ def read_scheduler_queues(document: Fields, found: Found, fleet_gpus: int) -> No
     order = None if "enabled" not in share else Order.FAIR if share["enabled"] is True else Order.PRIORITY
     found.leave_others("fairShare", share, ("enabled",), REASONS)
     found.leave_others("file", document, ("apiVersion", "kind", "metadata", "queues", "fairShare"), {})
-    for at, each in enumerate(document.get("queues") or ()):
-        given = mapping(each)
+    for at, given in enumerate(found.entries("file", "queues", document.get("queues"))):
         name = str(given.get("name", ""))
         source = f"queue {name or at}"
         queue = FoundQueue(source, name, str(given.get("parent") or ""), order=order)
