@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from seaway.application.admission import Admission, shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
+from seaway.application.control.state import device_of, without_models
 from seaway.application.operations import require_policy
 from seaway.application.records import Attempt
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
+from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -23,6 +26,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import Key, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.outcome import use, used_shares
@@ -35,6 +39,9 @@ TOO_LARGE = "resources"
 
 MAX_EXPLAINED = 20
 """Maximum number of explained kinds of waiting jobs."""
+
+MAX_TOGETHER = 256
+"""Maximum number of jobs that are decided before the limits of their queues are checked again."""
 
 MAX_NODES = 1000
 """Maximum number of nodes that a question can add."""
@@ -202,16 +209,19 @@ class WhatIf:
             ]
             waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
             pools = {queue: live.clusters_of(queue) for queue in queues}
+            tree = live.tree.copy()
         before = _sums(snapshot, len(held), len(waiting))
         clusters = sums_of(snapshot, [_where(attempt.placements) for attempt, _ in held])
         _add(snapshot, question.add_nodes)
         leaving = self._leaving(snapshot, question, held)
+        for attempt, _ in leaving:
+            tree.release((attempt.job_id, attempt.number))
         tasks = [_task(attempt, pools[attempt.spec.queue]) for attempt, _ in leaving]
         tasks += [_Task(each.job, each.record.spec.name, each.queue, ()) for each in waiting]
         for at, spec in enumerate(question.jobs):
             tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
-        after = _place(snapshot, tasks, policies)
-        why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies)
+        after, limited = _place(snapshot, tasks, policies, tree)
+        why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies) | limited
         left = {attempt.job_id for attempt, _ in leaving}
         stayed = [_where(attempt.placements) for attempt, _ in held if attempt.job_id not in left]
         changes = _changes(clusters, sums_of(snapshot, [*stayed, *after.values()]))
@@ -299,25 +309,73 @@ def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
     return _Task(spec.job(attempt.job_id, clusters), spec.name, spec.queue, _where(attempt.placements))
 
 
-def _place(snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, tuple[str, ...]]:
-    """Place jobs in order, each with the policy of its queue; return the locations of those that fit."""
+def _place(
+    snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile], tree: QueueTree
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Place jobs in order, each with the policy of its queue, as far as the limits of queues allow.
+
+    Returns
+    -------
+    tuple
+        Locations of the jobs that fit, and the limit of each job that has no room under one.
+    """
     went: dict[str, tuple[str, ...]] = {}
+    limited: dict[str, str] = {}
     first = 0
     while first < len(tasks):
         end = first
-        while end < len(tasks) and policies[tasks[end].queue] is policies[tasks[first].queue]:
+        while end < min(len(tasks), first + MAX_TOGETHER) and (
+            policies[tasks[end].queue] is policies[tasks[first].queue]
+        ):
             end += 1
-        queue = JobQueue(snapshot, [task.job for task in tasks[first:end]])
-        plan = decide(snapshot, queue, policies[tasks[first].queue], dry_run=True)
-        fits = plan.jobs_placed
-        for at, task in enumerate(queue.jobs):
-            rows = plan.rows_of(at)
-            if fits[at]:
-                went[task.name] = _where([plan.placement(int(row)) for row in rows])
+        allowed = []
+        for task in tasks[first:end]:
+            requested = requested_amounts(task.job.demand, task.job.replicas)
+            if hit := tree.hit(task.queue, requested):
+                limited[task.job.name] = hit.message
             else:
-                snapshot.release(plan.decisions, plan.slices, rows)
+                tree.hold(_key(task), task.queue, task.job.tenant, requested)
+                allowed.append(task)
+        if allowed:
+            _place_allowed(snapshot, allowed, policies[tasks[first].queue], tree, went, limited)
         first = end
-    return went
+    return went, limited
+
+
+def _place_allowed(  # the two results of `_place`
+    snapshot: Snapshot,
+    tasks: Sequence[_Task],
+    profile: Profile,
+    tree: QueueTree,
+    went: dict[str, tuple[str, ...]],
+    limited: dict[str, str],
+) -> None:
+    """Place jobs whose least amounts have room, and release those that do not fit or exceed a limit after all."""
+    for task in tasks:
+        tree.release(_key(task))
+    jobs = []
+    for task in tasks:
+        requested = requested_amounts(task.job.demand, task.job.replicas)
+        jobs.append(without_models(task.job, tree.model_hits(task.queue, requested), snapshot))
+    queue = JobQueue(snapshot, jobs)
+    plan = decide(snapshot, queue, profile, dry_run=True)
+    fits, by_name = plan.jobs_placed, {task.job.name: task for task in tasks}
+    for at, job in enumerate(queue.jobs):
+        task, rows = by_name[job.name], plan.rows_of(at)
+        placements = [plan.placement(int(row)) for row in rows] if fits[at] else []
+        amounts = held_amounts(job.demand, placements, partial(device_of, snapshot))
+        hit = tree.hit(task.queue, amounts) if placements else None
+        if placements and not hit:
+            tree.hold(_key(task), task.queue, job.tenant, amounts)
+            went[job.name] = _where(placements)
+            continue
+        snapshot.release(plan.decisions, plan.slices, rows)
+        if hit:
+            limited[job.name] = hit.message
+
+
+def _key(task: _Task) -> Key:
+    return task.job.name, 0
 
 
 def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import DryRuns
+from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order, Queue
@@ -223,6 +224,29 @@ def test_a_dry_run_uses_the_same_limits() -> None:
     assert not dry.placements
     assert dry.message.endswith("queue 'x' holds 1 of its limit of 1.5 gpus, and this job requests 1")
     assert DryRuns(made.plane.controller).dry_run(spec(queue="default")).placements
+
+
+def test_what_if_uses_the_same_limits() -> None:
+    """A job that its queue has no room for would wait also on a larger fleet; after a drain, the limit still holds."""
+    made = with_queues(gpus(2), Queue("x", limit={"gpus": 2000}))
+    made.plane.submit(*[spec(queue="x") for _ in range(2)])
+    made.plane.run(5)
+    what_if = WhatIf(made.plane.controller, made.plane.admission)
+    more = NewNodes("alpha", "node-0", 1)
+    answer = what_if.ask(Question(add_nodes=(more,), jobs=(spec(queue="x"), spec(queue="default"))))
+    assert [move.asked for move in answer.started] == [True]
+    assert [move.why for move in answer.waiting] == ["queue 'x' holds 2 of its limit of 2 gpus"]
+    moved = what_if.ask(Question(add_nodes=(more,), drain=("alpha/node-0",), jobs=(spec(queue="x"),)))
+    assert (len(moved.moved), len(moved.waiting)) == (2, 1)
+
+
+def test_what_if_keeps_the_limit_of_a_model() -> None:
+    """A job that needs the last GPU of a model under a limit would start, and the next one would wait."""
+    made = with_queues(gpus(2, model="A100"), Queue("x", limit={"gpus/a100": 1000}))
+    needs = spec(queue="x", models={"A100"})
+    answer = WhatIf(made.plane.controller, made.plane.admission).ask(Question(jobs=(needs, needs)))
+    assert (len(answer.started), len(answer.waiting)) == (1, 1)
+    assert answer.waiting[0].why == "queue 'x' holds 1 of its limit of 1 gpus/a100"
 
 
 def test_a_job_beyond_a_limit_is_rejected() -> None:
