@@ -23,6 +23,7 @@ from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
+from benchmarks.queues.rounds import queue_rounds
 from benchmarks.record import Result, RunOptions, SkippedError, circumstances
 from benchmarks.scrape import scrape
 from benchmarks.show import show
@@ -41,6 +42,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "network": network,
     "decide-learned": decide_learned,
     "queues": queues,
+    "queue-rounds": queue_rounds,
     "loop": loop,
     "scrape": scrape,
     "api": api,

@@ -1,0 +1,109 @@
+"""Rounds of the control loop with a tree of 1,000 queues, compared with one flat queue."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from benchmarks.loop import Passing, many_nodes
+from benchmarks.record import Result
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.faults import Options
+from seaway.application.changes import Change
+from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.queues import Queue
+from tests.fakes.control_plane import SmallControlPlane
+
+WIDTH = 10
+"""Number of children of each queue, and of roots."""
+
+GPUS = 10_000
+WAITING = 100_000
+PLACED = 4096
+"""Number of jobs of which the rate is measured."""
+
+ROUND_MS = 250
+SHARE = 0.8
+"""Bounds: milliseconds of a round, and the rate with the tree as a share of the rate with a flat queue."""
+
+ONE_GPU = Demand(ResourceRequest(4000, 32_000, 1, 0, 100, 1000))
+
+
+def queue_rounds(seed: int) -> Result:
+    """Measure rounds with 1,000 queues in three levels, 100,000 waiting jobs and 10,000 GPUs."""
+    del seed  # nothing is random
+    tree = three_levels()
+    leaves = [queue.name for queue in tree if queue.name.count("-") == 3]
+    flat, many = _rate([], ["default"]), _rate(tree, leaves)
+    rows = [
+        {"when": "one flat queue", "jobs_per_s": round(flat)},
+        {"when": f"{len(leaves):,} queues in three levels", "jobs_per_s": round(many)},
+        *_full(tree, leaves),
+    ]
+    longest_ms = max(row["longest_round_ms"] for row in rows if "longest_round_ms" in row)
+    missed = [f"a round of {longest_ms:.0f} ms"] if longest_ms > ROUND_MS else []
+    missed += [f"{many / flat:.0%} of the rate with a flat queue"] if many < SHARE * flat else []
+    notes = [f"{GPUS:,} GPUs, {WAITING:,} waiting jobs, a store in memory; CPU time"]
+    return Result("queue-rounds", rows, notes, missed=missed)
+
+
+def three_levels() -> list[Queue]:
+    """Return a tree with limits and guarantees at every level."""
+    tops = [Queue(f"q-{a}", limit={"gpus": 5_000_000}) for a in range(WIDTH)]
+    middle = [Queue(f"{top.name}-{b}", parent=top.name, weight=1 + b % 3) for top in tops for b in range(WIDTH)]
+    given: dict[str, Any] = {"guarantee": {"gpus": 1000}, "limit": {"gpus": 1_000_000}}
+    leaves = [
+        Queue(f"{each.name}-{c}", parent=each.name, weight=1 + c % 2, **given) for each in middle for c in range(WIDTH)
+    ]
+    return [*tops, *middle, *leaves]
+
+
+def _plane(queues: list[Queue]) -> SmallControlPlane:
+    clock = Passing()
+    plane = SmallControlPlane(SimulatedBackends(many_nodes(), clock, Options(waits=False)), clock=clock)
+    if queues:
+        plane.writer.commit([Change(put=list(queues))])
+    plane.settle()
+    return plane
+
+
+def _submit(plane: SmallControlPlane, count: int, leaves: list[str]) -> None:
+    plane.submit(*[JobSpec("one", ONE_GPU, queue=leaves[at % len(leaves)]) for at in range(count)])
+
+
+def _rate(queues: list[Queue], leaves: list[str]) -> float:
+    """Return the jobs per second of CPU time from submit to running."""
+    plane = _plane(queues)
+    _submit(plane, 64, leaves)  # compiles, fills caches
+    plane.run(5, 5)
+    began_s = time.process_time()
+    _submit(plane, PLACED, leaves)
+    plane.run(5, 5)
+    return PLACED / (time.process_time() - began_s)
+
+
+def _full(queues: list[Queue], leaves: list[str]) -> list[dict[str, Any]]:
+    """Measure rounds on a full fleet."""
+    plane = _plane(queues)
+    whole = Demand(ResourceRequest(32_000, 256_000, 8, 0, 100, 1000))
+    running = plane.submit(*[JobSpec("whole", whole, queue=leaves[at % len(leaves)]) for at in range(GPUS // 8)])
+    plane.run(20, 5)
+    _submit(plane, WAITING, leaves)
+    plane.controller.step()  # adds all jobs to the state at once
+    rows = [_row(plane, "all are tried")]
+    for job_id in running[:3]:
+        plane.jobs.cancel(job_id, "benchmark")
+        plane.clock.advance_s(5)
+        rows.append(_row(plane, "a running job ends"))
+    return rows
+
+
+def _row(plane: SmallControlPlane, when: str) -> dict[str, Any]:
+    """Run rounds until there are no more changes."""
+    taken_ms, happened = [], True
+    while happened:
+        began_s = time.process_time()
+        happened = plane.controller.step()
+        taken_ms.append(1000 * (time.process_time() - began_s))
+    return {"when": when, "rounds": len(taken_ms), "longest_round_ms": round(max(taken_ms), 1)}
