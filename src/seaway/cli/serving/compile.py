@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from seaway.bootstrap.policies import POLICIES, compilable, uncompiled, warm
 from seaway.cli.output import console
 from seaway.domain.errors import RejectedError
 
@@ -19,7 +18,7 @@ from seaway.domain.errors import RejectedError
 def compile_policies(
     policies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[POLICY]...", help="Built-in policies.", show_default=", ".join(POLICIES)),
+        typer.Argument(metavar="[POLICY]...", help="Built-in policies.", show_default="those that a new server needs"),
     ] = None,
     all_policies: Annotated[bool, typer.Option("--all", help="Compile all built-in policies: some minutes.")] = False,
 ) -> None:
@@ -30,6 +29,8 @@ def compile_policies(
 
       [cyan]seaway compile --all[/cyan]
     """
+    from seaway.bootstrap.policies import POLICIES, compilable, uncompiled, warm
+
     known = compilable()
     for name in policies or ():
         if name not in known:
