@@ -136,7 +136,7 @@ def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, d
         expect(page.locator("#too_long_message_popup")).to_contain_text("请缩短内容后重试。")
         demo.process.kill()
         expect(lost).to_be_visible()
-        expect(page.get_by_text("正在尝试重新连接……")).to_be_visible()
+        expect(page.get_by_text("正在重新连接……")).to_be_visible()
         keep_screen(page, "server-gone-zh")
         demo.restart()
         for what in ("after", "live"):

@@ -27,9 +27,9 @@ def test_network_file_round_trip(cli: Cli, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(EXAMPLE, sort_keys=False))
     tried = cli("network", "put", "-f", str(file), "--dry-run")
     assert "gateway gw-1 is added\n" in tried.out
-    assert tried.out.endswith("it would be at version 1\n")
+    assert tried.out.endswith("the network would be at version 1\n")
     assert cli("network", "get").code == 1
-    assert cli("network", "put", "-f", str(file)).out.endswith("it is at version 1\n")
+    assert cli("network", "put", "-f", str(file)).out.endswith("the network is at version 1\n")
     shown = cli("network", "get").out
     assert [each["name"] for each in yaml.safe_load(shown)["gateways"]] == ["gw-1", "gw-2", "gw-3"]
     assert cli("network", "get", "-o", "json").body == yaml.safe_load(shown)

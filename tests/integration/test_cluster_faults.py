@@ -602,7 +602,7 @@ def test_workload_deleted_in_karmada_is_recreated(tmp_path: Path) -> None:
         made.wait(lambda: made.state(job_id) is JobState.DEPLOYING, "that it is bound")
         (written,) = made.karmada.control.list(JOBS, "seaway-default", f"seaway.io/job={job_id}")
         made.karmada.control.delete(JOBS, "seaway-default", written["metadata"]["name"], propagation="Background")
-        made.wait(lambda: "is gone; it is re-created" in made.reasons(job_id), "that it is missed")
+        made.wait(lambda: "are gone; it is re-created" in made.reasons(job_id), "that it is missed")
         made.karmada.release("alpha")
         made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")
         assert (made.job(job_id).attempt, len(made.pods(job_id))) == (1, 1)

@@ -179,7 +179,7 @@ def test_refused_address_gets_no_connection(host: str) -> None:
         port = url.rpartition(":")[2]
         (found,) = HttpPages(TlsTrust(), PATIENCE_S, AddressPolicy()).read([f"http://{host}:{port}/"])
         assert isinstance(found, NoPage)
-        assert "exporter_networks" in found.why or "not an address" in found.why
+        assert "exporter_networks" in found.why or "not a valid address" in found.why
 
 
 def test_name_with_another_address_later_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:

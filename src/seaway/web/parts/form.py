@@ -248,6 +248,7 @@ class FileForm:
                 upload.props(f"accept={quoted(accept)} aria-hidden=true")
                 large = words("The maximum file size is {n} bytes.", n=count(largest, words.locale))
                 upload.on_rejected(lambda: self._refuse(large, upload))
+                upload.on("uploaded", upload.reset, args=[])  # after the response: a reset aborts the request
                 upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
             self._wrong = error_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
@@ -261,7 +262,6 @@ class FileForm:
         self._wrong.set_visibility(False)
         if self._name is not None and not self._name.value:
             self._name.value = name_like(event.file.name.rpartition(".")[0])
-        event.sender.run_method("reset")
 
     async def _submit(self) -> None:
         if not self._button.enabled:

@@ -163,7 +163,7 @@ def test_two_kubeconfigs_of_one_cluster_are_one_cluster(
         servers[0].kubeconfig(tmp_path / "two")
         await_names(backends, "gpu")
         look(backends)
-        assert caplog.text.count("two leads to gpu, as another context does; it is ignored") == 1
+        assert caplog.text.count("two points to gpu, as another context does; it is ignored") == 1
         (tmp_path / "one").unlink()
         await_names(backends, "gpu")
 

@@ -110,7 +110,7 @@ def test_what_vanishes_again_and_again_is_placed_again() -> None:
         made.cluster(made.where(job_id)).vanish(job_id, 1)
         made.plane.run(4)
     assert made.job(job_id).attempt == 1
-    assert "is gone for the 4th time" in made.job(job_id).reason
+    assert "are gone for the 4th time" in made.job(job_id).reason
     made.plane.run(10)
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 2)
 

@@ -53,7 +53,7 @@ def test_what_is_left_of_an_attempt_that_lives_is_missing(monkeypatch: pytest.Mo
     made.plane.run(5)
     (command,) = reported_to_do(made, monkeypatch, Workload(job_id, 1, made.where(job_id), WorkloadPhase.GONE))
     assert not isinstance(command, Removal)
-    assert made.plane.controller.live.jobs[job_id].reason.endswith("is gone; it is re-created")
+    assert made.plane.controller.live.jobs[job_id].reason.endswith("are gone; it is re-created")
 
 
 def test_what_is_left_of_a_job_that_no_one_knows_stays(monkeypatch: pytest.MonkeyPatch) -> None:

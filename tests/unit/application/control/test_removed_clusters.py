@@ -52,7 +52,7 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert made.plane.store.attempts(job_id)[0].reason == "alpha is not in the fleet any more; it is placed elsewhere"
     assert events(made, "cluster")[-1] == "alpha is not in the fleet any more and counts as lost"
     made.plane.run(60)
-    assert sum("given up" in each for each in events(made, "cluster")) == 1
+    assert sum("counts as lost" in each for each in events(made, "cluster")) == 1
 
 
 def test_what_returns_in_time_keeps_its_jobs() -> None:
