@@ -451,6 +451,7 @@ class Waiting:
         """Allow a new try of the kinds that had no room under a limit."""
         lane.closed = None
         for kind, (ranked, _) in lane.limited.items():
+            self._exhausted.pop(kind, None)
             if kind in self._refused:
                 lane.aside[kind] = ranked
             else:
@@ -510,9 +511,8 @@ class Waiting:
                 if first is not heap[0]:
                     heapreplace(heap, first)
                     continue
-                if self._strict(lane.name[0]) and first is not lane.jobs.first(self._waits):
-                    return None
-                return first[2]
+                ahead = lane.jobs.first(self._waits) if self._strict(lane.name[0]) else None
+                return None if ahead and ahead[2] is not first[2] else first[2]
             heappop(heap)
             if first and kind not in lane.limited:
                 lane.aside[kind] = first

@@ -9,9 +9,9 @@ import pytest
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import Refusals
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.queueing.registry import FairShare
-from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.queueing.tree import LimitHit, QueueTree
 from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
 
@@ -167,3 +167,31 @@ def test_any_history_is_taken_in_order(seed: int) -> None:
         assert waiting.first("default", "default") is first, at
     waiting.try_all()
     assert tried(waiting, 1000) == [each.record.id for each in sorted(there.values(), key=lambda each: each.order)]
+
+
+def test_without_backfill_a_job_that_was_put_back_is_tried_again() -> None:
+    """The first job of a strict queue stays the first one after a try."""
+    strict = Queue("default", backfill=Backfill.NONE)
+    waiting = Waiting(FairShare(), QueueTree([strict]))
+    first = entry(job_record(spec=spec(), submitted_ns=NOW_NS), strict, frozenset(), FairShare())
+    waiting.put(first)
+    for _ in range(2):
+        assert waiting.take(1, alike) == [first]
+        waiting.put_back([first])
+
+
+def test_a_limit_of_a_model_is_checked_again_when_use_falls() -> None:
+    """A job that exceeded the limit of its only model is tried again once another job has released devices."""
+    limited = Queue("default", limit={"gpus/a100": 300})
+    tree = QueueTree([limited])
+    waiting = Waiting(FairShare(), tree)
+    record = job_record(spec=spec(gpus=1, gpu_memory_mib=9000, models=frozenset({"A100"})), submitted_ns=NOW_NS)
+    one = entry(record, limited, frozenset(), FairShare())
+    tree.hold(("other", 1), "default", "default", {"gpus/a100": 290})
+    waiting.put(one)
+    (taken,) = waiting.take(1, alike)
+    waiting.put_back([taken])
+    waiting.limit(one, LimitHit("default", "gpus/a100", 290, 300, 220))
+    assert waiting.take(1, alike) == []
+    tree.release(("other", 1))
+    assert waiting.take(1, alike) == [one]
