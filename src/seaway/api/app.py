@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -85,6 +86,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     app.state.pipeline = pipeline
     app.state.meter = meter
     app.state.descriptions = {}
+    app.state.describing = asyncio.Lock()
     app.state.connections = Connections()  # a server replaces it by its own
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
@@ -145,5 +147,7 @@ async def _described(request: Request, kind: type[Response], write: Callable[[],
     """Return a description, written once, because strangers may request it as often as they like."""
     written: dict[type[Response], bytes] = request.app.state.descriptions
     if kind not in written:
-        written[kind] = bytes(await pipeline_of(request).threads.read(write))
+        async with request.app.state.describing:  # it takes a second of CPU time, and several threads at once may fail
+            if kind not in written:
+                written[kind] = bytes(await pipeline_of(request).threads.read(write))
     return kind(written[kind], headers={"content-security-policy": PAGE_POLICY})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
 
@@ -195,3 +196,18 @@ async def test_description_is_written_once(monkeypatch: pytest.MonkeyPatch) -> N
 
         monkeypatch.setattr("seaway.api.app.describe", describe)
         assert [(await client.get(path)).content for path in ("/docs", "/openapi.json")] == first
+
+
+async def test_first_requests_for_the_description_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Concurrent requests wait for the first one, since each would take a second of CPU time."""
+    rig, written = make_rig(), list[object]()
+
+    def describe(app: object) -> dict[str, str]:
+        written.append(app)
+        return {"openapi": "3.1.0"}
+
+    monkeypatch.setattr("seaway.api.app.describe", describe)
+    async with rig.client("") as client:
+        answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(8)))
+    assert {answer.text for answer in answers} == {'{"openapi":"3.1.0"}'}
+    assert len(written) == 1
