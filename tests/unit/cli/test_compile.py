@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from seaway.bootstrap import policies
 from seaway.bootstrap.policies import POLICIES, compilable
 from seaway.cli.main import COMMANDS, make_app
-from seaway.cli.serving import compile as module
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.kernels import compile as kernels
 
@@ -27,7 +26,7 @@ def warmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         kernels.mark_compiled(name)
 
     monkeypatch.setattr(kernels, "CACHE_FOLDER", tmp_path)
-    monkeypatch.setattr(module, "warm", warm)
+    monkeypatch.setattr(policies, "warm", warm)
     return found
 
 
