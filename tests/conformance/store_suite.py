@@ -21,7 +21,7 @@ from seaway.application.records import JobRecord, PendingCommand, Verb
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
-from seaway.domain.tenancy import DEFAULT, Pool, Tenant
+from seaway.domain.tenancy import DEFAULT, Pool, Quota, Tenant
 from tests.fakes import records as make
 from tests.fakes.records import NOW_NS
 
@@ -318,7 +318,8 @@ def records_return_as_they_were(opening: Opening) -> None:
         Order.SHORTEST,
         Backfill.GREEDY,
     )
-    tenant = Tenant("team-a", "the a team")
+    quota = Quota({"gpus": 1000}, {"gpus": 2500, "jobs": 7}, 0, {"memory": 1 << 40}, 9)
+    tenant = Tenant("team-a", "the a team", 0, {"gold": quota, "default": Quota()})
     rows: list[Record] = [
         job,
         full,

@@ -231,6 +231,18 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert cli("pools", "delete", "one").code == 0
     assert cli("tenants", "set", "vision", "--description", "they see").code == 0
     assert "they see" in cli("tenants").out
+    assert cli("tenants", "set", "vision", "--limit", "gpus=32,jobs=100", "--max-waiting", "500").code == 0
+    assert cli("tenants", "set", "vision", "--user-limit", "gpus=8", "--weight", "2").code == 0
+    (row,) = [line.split() for line in cli("tenants").out.splitlines() if "vision" in line]
+    assert row == ["vision", "default", "0", "–", "32", "0/100", "0/500", "2", "they", "see"]
+    refused = cli("tenants", "set", "vision", "--pool", "gold", "--limit", "gpus=1")
+    assert "error: quotas.gold: unknown pool; available: default" in refused.err
+    refused = cli("tenants", "set", "vision", "--guarantee", "gpus=64")
+    assert "quotas.default.guarantee.gpus: guarantees 64 gpus, more than its limit of 32 gpus" in refused.err
+    assert "--max-waiting: 'many' is not a whole number" in cli("tenants", "set", "vision", "--max-waiting", "many").err
+    cleared = ("--limit", "", "--user-limit", "", "--max-waiting", "")
+    assert cli("tenants", "set", "vision", *cleared).code == 0
+    assert json.loads(cli("tenants", "-o", "json").out)["tenants"][-1]["quotas"] == {}
     assert cli("tenants", "delete", "vision").code == 0
 
 

@@ -31,6 +31,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Tenant
 from tests.fakes import records as make
 from tests.missing import skip_or_fail
 from tests.servers.databases import SERVERS, Server, servers
@@ -113,18 +114,20 @@ def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_queue_of_before_the_tree_is_a_root_with_default_values(url: str) -> None:
-    """A queue that was stored before queues had parents, guarantees and limits has the defaults of a new queue."""
+def test_queues_and_tenants_of_earlier_versions_have_default_values(url: str) -> None:
+    """A queue from before the tree of queues and a tenant from before quotas have the defaults of new ones."""
     engines = open_engines(url)
     with engines.write.begin() as connection:
         config = migrations()
         config.attributes["connection"] = connection
         command.upgrade(config, "0009")
         connection.exec_driver_sql("INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
+        connection.exec_driver_sql("INSERT INTO tenants VALUES ('t', 'old')")
     engines.dispose()
     database.migrate(url)
     store = database.open_store(url)
     assert store.queues() == [Queue("q", policy="fgd", description="old")]
+    assert store.tenants() == [Tenant("t", "old")]
     store.close()
 
 

@@ -17,7 +17,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
-from seaway.domain.amounts import add, exceeded
+from seaway.domain.amounts import JOBS, add, exceeded, total_of
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
@@ -25,8 +25,9 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.queues import Backfill, Queue, path_of
-from seaway.domain.tenancy import Pool, Tenant
+from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.allocations import allocate
+from seaway.scheduling.queueing.tree import quota_key
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
@@ -36,8 +37,15 @@ from tests.fakes.memory_store import MemoryStore
 SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after_finished_s=600, exclusion_period_s=120)
 
 ACTIVE = (WorkloadPhase.STARTING, WorkloadPhase.RUNNING)
+USERS = ("ada", "bob")
 SPREAD_LIMIT = {"gpus": 4000, "cpu": 36_000, "gpus/nvidia a100-sxm4-40gb": 300, "gpu_memory": 330_000}
 """Limits of queue spread: what its largest job needs, and of one model as much as one of its jobs holds."""
+
+QUOTAS = {
+    "default": Quota(limit={"gpus": 5000, JOBS: 3}, user_limit={"gpus": 4000, "cpu": 36_000}),
+    "west": Quota(limit={"cpu": 40_000}, user_limit={JOBS: 2}),
+}
+"""Quotas of tenant other. Each leaves room for the largest job."""
 
 NO_ROOM = ("left", "another instance in place", "no share left")
 """Texts of rejections for lack of room, which the control plane should have predicted."""
@@ -194,7 +202,7 @@ class World:
         self.cuts = False
         self.plane.writer.commit(
             [
-                Change(put=[Tenant("other"), Pool("west", frozenset({"alpha", "beta"}))]),
+                Change(put=[Tenant("other", quotas=QUOTAS), Pool("west", frozenset({"alpha", "beta"}))]),
                 Change(
                     put=[
                         Queue("lab", pool="west", limit={"gpus": 4000}),
@@ -210,7 +218,8 @@ class World:
 
     def submit(self, count: int, kind: int, **fields: object) -> None:
         """Submit equal jobs."""
-        self._try(lambda: self.ids.extend(self.plane.submit(*[spec(kind, **fields) for _ in range(count)])))
+        jobs = [spec(kind, **fields) for _ in range(count)]
+        self._try(lambda: self.ids.extend(self.plane.submit(*jobs, actor=USERS[kind % 2])))
 
     def _requesting(self, verb: str, which: int, number: int) -> Callable[[], None]:
         if not self.ids:
@@ -372,10 +381,19 @@ class World:
         live = self.plane.controller.live
         owed = {(each.job_id, each.attempt) for each in self.store.pending_commands()}
         held: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        owned: defaultdict[tuple[str, str], list[Attempt]] = defaultdict(list)  # by pool, and by user or all users
         for each in attempts:
             if each.state.live or (each.state.holds and (each.job_id, each.number) in owed):
                 for queue in path_of(each.spec.queue, live.queues):
                     add(held[queue.name], each.amounts)
+                for user in ("", live.jobs[each.job_id].submitted_by) if each.spec.tenant == "other" else ():
+                    owned[live.queues[each.spec.queue].pool, user].append(each)
+        for pool, quota in QUOTAS.items():
+            for user, limit in (("", quota.limit), *((user, quota.user_limit) for user in USERS)):
+                use, found = live.tree.use_lately(quota_key(pool, "other", user)), owned[pool, user]
+                sums, jobs = total_of(each.amounts for each in found), {each.job_id for each in found}
+                assert (use.held, use.jobs) == (sums, len(jobs)), (pool, user)
+                assert not exceeded({**sums, JOBS: len(jobs)}, limit), f"{user or 'other'} exceeds {limit} in {pool}"
         for name, queue in live.queues.items():
             assert live.tree.use(name).held == held[name], name
             assert not exceeded(held[name], queue.limit), f"{name} holds {held[name]} of {queue.limit}"

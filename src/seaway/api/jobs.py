@@ -90,7 +90,8 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     given, _ = await read_either(request, JobIn)
     spec = _own(request, given)
     await _admit(request, spec)
-    return json_reply(dry_run_fields(await pipeline.threads.heavy(pipeline.plane.overview.dry_run, spec)))
+    dry_run_of = pipeline.plane.overview.dry_run
+    return json_reply(dry_run_fields(await pipeline.threads.heavy(dry_run_of, spec, caller_of(request).name)))
 
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))

@@ -10,12 +10,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from seaway.application.fleet.overview import Overview
-from seaway.application.fleet.queues import QueueTotals
+from seaway.application.fleet.queues import QueueTotals, TenantTotals
 from seaway.application.histogram import BOUNDS_S, Timed
 from seaway.application.network.agents import Agents, AgentView
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import LinkState
-from seaway.domain.amounts import GPUS, Amounts, in_base_units
+from seaway.domain.amounts import GPUS, JOBS, Amounts, in_base_units
+from seaway.domain.tenancy import Quota
 
 Figures = Mapping[str, int] | Mapping[str, float]
 Labels = TypeVar("Labels", bound=tuple[str, ...])
@@ -57,10 +58,11 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
 
 
 class QueueMetrics(Collector):
-    """Amounts of queues with their descendants, for one response."""
+    """Amounts of queues with their descendants, and of tenants with a quota, for one response."""
 
-    def __init__(self, totals: Sequence[QueueTotals]) -> None:
+    def __init__(self, totals: Sequence[QueueTotals], tenants: Sequence[TenantTotals]) -> None:
         self._totals = totals
+        self._tenants = [each for each in tenants if each.quota != Quota()]
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics. A resource that a queue guarantees or limits has a usage, also if no job uses it."""
@@ -74,13 +76,29 @@ class QueueMetrics(Collector):
             "seaway_queue_guarantee", f"Amounts that a queue guarantees: {unit}.", lambda each: each.guarantee
         )
         yield self._by_resource("seaway_queue_limit", f"Limit of a queue: {unit}.", lambda each: each.limit)
+        labels = ["tenant", "pool", "resource"]
+        usage = GaugeMetricFamily(
+            "seaway_quota_usage", f"Amounts that jobs of a tenant with a quota hold in a pool: {unit}.", labels=labels
+        )
+        guarantee = GaugeMetricFamily("seaway_quota_guarantee", f"Guarantee of a quota: {unit}.", labels=labels)
+        limit = GaugeMetricFamily("seaway_quota_limit", f"Limit of a quota: {unit}.", labels=labels)
+        for each in self._tenants:
+            used = {**dict.fromkeys((GPUS, JOBS, *each.quota.guarantee, *each.quota.limit), 0), **each.used}
+            for family, amounts in ((usage, used), (guarantee, each.quota.guarantee), (limit, each.quota.limit)):
+                _add(family, [each.tenant, each.pool], amounts)
+        yield from (usage, guarantee, limit)
 
     def _by_resource(self, name: str, says: str, amounts: Callable[[QueueTotals], Amounts]) -> GaugeMetricFamily:
         family = GaugeMetricFamily(name, says, labels=["queue", "resource"])
         for each in self._totals:
-            for resource, amount in sorted(amounts(each).items()):
-                family.add_metric([each.queue, resource], in_base_units(resource, amount))
+            _add(family, [each.queue], amounts(each))
         return family
+
+
+def _add(family: GaugeMetricFamily, labels: Sequence[str], amounts: Amounts) -> None:
+    """Add amounts by resource, in base units."""
+    for resource, amount in sorted(amounts.items()):
+        family.add_metric([*labels, resource], in_base_units(resource, amount))
 
 
 class NetworkMetrics(Collector):

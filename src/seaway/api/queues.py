@@ -25,6 +25,7 @@ from seaway.wire.queues import (
     WaitingPage,
     queue_fields,
     shadow_fields,
+    tenant_totals_fields,
     totals_fields,
     use_fields,
     waiting_fields,
@@ -94,7 +95,7 @@ async def list_shadows(
 
 @operation(queues, "GET", "/queue-usage", Role.VIEWER, {200: QueueUsageList})
 async def list_queue_usage(request: Request) -> Response:
-    """List allocations and waiting jobs by queue and tenant, and by queue with its descendants.
+    """List allocations and waiting jobs by queue and tenant, by queue with its descendants, and by tenant and pool.
 
     A token of a tenant sees its own queues and those of all tenants. Only its own jobs count.
     """
@@ -106,6 +107,7 @@ async def list_queue_usage(request: Request) -> Response:
         return {
             "uses": [use_fields(row) for row in uses if who.may_see(row.tenant)],
             "queues": [totals_fields(row) for row in totals],
+            "tenants": [tenant_totals_fields(row) for row in overview.tenant_totals() if who.may_see(row.tenant)],
         }
 
     return json_reply(await pipeline.threads.read(look))

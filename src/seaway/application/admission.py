@@ -10,7 +10,16 @@ from itertools import permutations
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.templates import PlainTemplates, Templates
-from seaway.domain.amounts import GPUS, exceeded, figure_text, model_resource, requested_amounts, resource_text
+from seaway.domain.amounts import (
+    GPUS,
+    JOBS,
+    Amounts,
+    exceeded,
+    figure_text,
+    model_resource,
+    requested_amounts,
+    resource_text,
+)
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import NO_DATA, Job
@@ -24,6 +33,7 @@ from seaway.scheduling.explain import combined_remedies, explain, remedies_text,
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import quota_key
 from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -183,25 +193,36 @@ class Admission:
         return problems
 
     def _beyond_limits(self, spec: JobSpec) -> Iterator[RejectedError]:
-        """Yield the errors of a job that exceeds a limit of its queue or of an ancestor, even if it ran alone."""
-        requested = requested_amounts(spec.demand, spec.replicas)
+        """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
+        requested = {**requested_amounts(spec.demand, spec.replicas), JOBS: 1}
         models = {model_resource(model) for model in spec.demand.devices.models}
-        for queue in path_of(spec.queue, self._controller.names.queues):
-            if not queue.limit:
-                continue
-            beyond = exceeded(requested, queue.limit)
-            if models and all(requested.get(GPUS, 0) > queue.limit.get(model, LARGEST) for model in models):
+        for where, label, key, limit in self._limits(spec):
+            beyond = exceeded(requested, limit)
+            if models and all(requested.get(GPUS, 0) > limit.get(model, LARGEST) for model in models):
                 beyond = sorted({*beyond, min(models)})
-            held = self._controller.live.tree.held_lately(queue.name)
+            use = self._controller.live.tree.use_lately(key) if key else None
             for name in beyond:
-                most = queue.limit[name]
+                most = limit[name]
                 asked = figure_text(name, requested.get(name) or requested[GPUS])
-                left = figure_text(name, max(0, most - held.get(name, 0)))
-                yield RejectedError(
-                    f"the job requests {asked}, but queue {queue.name!r} has a limit of {resource_text(name, most)}, "
-                    f"of which {left} is left",
-                    where="queue",
-                )
+                said = f"the job requests {asked}, but {label} has a limit of {resource_text(name, most)}"
+                if use:
+                    said += f", of which {figure_text(name, max(0, most - use.amount(name)))} is left"
+                yield RejectedError(said, where=where)
+
+    def _limits(self, spec: JobSpec) -> Iterator[tuple[str, str, str, Amounts]]:
+        """Yield the limits of a job: the field of its error, the name and key of what has the limit, and the amounts.
+
+        The key is that of the tree, and empty for a limit of each user.
+        """
+        names = self._controller.names
+        for queue in path_of(spec.queue, names.queues):
+            yield "queue", f"queue {queue.name!r}", queue.name, queue.limit
+        pool = names.queues[spec.queue].pool
+        quota = names.tenants[spec.tenant].quotas.get(pool) if spec.tenant in names.tenants else None
+        if quota:
+            label, key = f"tenant {spec.tenant!r} in pool {pool!r}", quota_key(pool, spec.tenant)
+            yield "tenant", label, key, quota.limit
+            yield "tenant", f"each user of {label}", "", quota.user_limit
 
     def _look(self) -> None:
         """Update the cached data if the fleet changed."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from seaway.application.changes import Change, Outcome
+from seaway.application.control.tenancy import Names
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord
@@ -33,13 +34,20 @@ class SubmitKey:
 
 
 class Jobs:
-    """Submission, changes and termination of jobs."""
+    """Submission, changes and termination of jobs.
 
-    def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random) -> None:
+    Parameters
+    ----------
+    names
+        Queues and quotas, with the numbers of waiting jobs.
+    """
+
+    def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random, names: Names) -> None:
         self._store = store
         self._writer = writer
         self._clock = clock
         self._ids = JobIds(random)
+        self._names = names
 
     async def submit(
         self, spec: JobSpec, actor: str, key: SubmitKey | None = None, noted: Noted | None = None
@@ -59,7 +67,7 @@ class Jobs:
         Raises
         ------
         ConflictError
-            If `key` was used with another body, or for a deleted job.
+            If `key` was used with another body, or for a deleted job, or a quota has no room for another waiting job.
         UnavailableError
             If the job could not be stored.
         """
@@ -79,7 +87,14 @@ class Jobs:
                 change.insert.append(IdempotencyKey(spec.tenant, key.key, key.digest, job.id, now_ns))
             if noted:
                 change.insert.append(noted(job.id))
-            if await self._writer.stored_soon(change) is Outcome.STORED:
+            self._names.count_waiting(job)
+            outcome = None
+            try:
+                outcome = await self._writer.stored_soon(change)
+            finally:
+                if outcome is not Outcome.STORED:
+                    self._names.waiting.drop(job.id)
+            if outcome is Outcome.STORED:
                 return job, True
             if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
                 return known, False

@@ -268,12 +268,23 @@ class Operations:
             users = [queue.name for queue in self._store.queues() if queue.pool == name]
             if users:
                 raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
+            if quotas := [tenant.name for tenant in self._store.tenants() if name in tenant.quotas]:
+                raise ConflictError(f"pool {name!r} is part of a quota of tenant {quotas[0]!r}")
             self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
     def put_tenant(self, tenant: Tenant, actor: str, meant: Precondition | None = None) -> Tenant:
-        """Create or change a tenant; raises `StaleError` as `put_queue` does."""
+        """Create or change a tenant with its quotas; raises `StaleError` as `put_queue` does.
+
+        Raises
+        ------
+        RejectedError
+            If a quota is for an unknown pool.
+        """
         with self._writer.setting_up:
             _require_precondition(meant, self._store.tenants(), tenant.name, "tenant")
+            pools = [pool.name for pool in self._store.pools()]
+            for name in sorted(tenant.quotas.keys() - {*pools}):
+                raise RejectedError(f"unknown pool; available: {', '.join(sorted(pools))}", where=f"quotas.{name}")
             self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
         return tenant
 

@@ -199,7 +199,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         feed=feed,
         controller=controller,
         dispatcher=talker,
-        jobs=Jobs(store, writer, clock, random),
+        jobs=Jobs(store, writer, clock, random, controller.names),
         admission=admission,
         overview=overview,
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),

@@ -8,6 +8,7 @@ An amount maps names of resources to integers:
 - ``gpu_memory``: GPU memory, MiB.
 - ``cpu``: CPU, thousandths of a core.
 - ``memory``: memory, MiB.
+- ``jobs``: jobs that hold any of these. They are limited only, and part of neither requests nor guarantees.
 """
 
 from __future__ import annotations
@@ -27,10 +28,21 @@ Amounts = Mapping[str, int]
 GPUS, GPU_CORES, GPU_MEMORY, CPU, MEMORY = RESOURCES = ("gpus", "gpu_cores", "gpu_memory", "cpu", "memory")
 """Names of the resources, without those of single models."""
 
+JOBS = "jobs"
+"""Name of the resource that counts jobs."""
+
 MODEL_PREFIX = "gpus/"
 """Prefix of the name of a resource that counts the GPUs of one model."""
 
 NO_AMOUNTS: Amounts = {}
+
+
+def _whole_number(value: object, *, where: str = "") -> int:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
+        raise RejectedError(f"{value!r} is not a whole number", where=where)
+    return int(text)
+
 
 _PARSERS: dict[str, Callable[..., int]] = {
     GPUS: cpu_milli,
@@ -38,6 +50,7 @@ _PARSERS: dict[str, Callable[..., int]] = {
     GPU_MEMORY: memory_mib,
     CPU: cpu_milli,
     MEMORY: memory_mib,
+    JOBS: _whole_number,
 }
 
 
@@ -61,7 +74,7 @@ def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, 
         parser = _PARSERS.get(GPUS if model else name)
         if parser is None:
             raise RejectedError(
-                f"unknown resource; use {', '.join(RESOURCES)} or gpus/MODEL, as in gpus/A100", where=at
+                f"unknown resource; use {', '.join(RESOURCES)}, {JOBS} or gpus/MODEL, as in gpus/A100", where=at
             )
         resource = model_resource(model) if model else name
         if resource in amounts:
@@ -92,7 +105,11 @@ def split_amounts(text: str, *, where: str = "") -> dict[str, str]:
 def written_amounts(amounts: Amounts) -> dict[str, int | float | str]:
     """Return amounts as users write them; `parse_amounts` returns the same amounts again."""
     return {
-        name: memory_text(amount) if _PARSERS.get(name) is memory_mib else _number_of(amount)
+        name: memory_text(amount)
+        if _PARSERS.get(name) is memory_mib
+        else amount
+        if name == JOBS
+        else _number_of(amount)
         for name, amount in sorted(amounts.items())
     }
 
@@ -107,11 +124,15 @@ def _number_of(milli: int) -> int | float | str:
 
 def in_base_units(name: str, amount: int) -> float:
     """Return an amount in base units: numbers of GPUs and of CPU cores, and bytes of memory."""
+    if name == JOBS:
+        return float(amount)
     return float(amount << 20) if name in (GPU_MEMORY, MEMORY) else amount / 1000
 
 
 def figure_text(name: str, amount: int) -> str:
     """Format one amount without the name of its resource, such as ``16`` or ``2TB``."""
+    if name == JOBS:
+        return str(amount)
     gpu = name.startswith(GPUS) or name == GPU_CORES
     return f"{amount / 1000:g}" if gpu else cpu_text(amount) if name == CPU else memory_text(amount)
 
@@ -207,6 +228,30 @@ def capacity_of(totals: Totals) -> Amounts:
         CPU: totals.cpu_milli,
         MEMORY: totals.memory_mib,
     }
+
+
+def require_bounds(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
+    """Check a guarantee and a limit.
+
+    Parameters
+    ----------
+    where
+        Prefix of the fields in errors.
+
+    Raises
+    ------
+    RejectedError
+        If an amount is negative or too large, a number of jobs is guaranteed, or the guarantee exceeds the limit.
+    """
+    checked(limit, f"{where}limit")
+    if JOBS in guarantee:
+        raise RejectedError("jobs can be limited, but not guaranteed", where=f"{where}guarantee.{JOBS}")
+    for name in exceeded(checked(guarantee, f"{where}guarantee"), limit):
+        raise RejectedError(
+            f"guarantees {resource_text(name, guarantee[name])}, more than its limit of "
+            f"{resource_text(name, limit[name])}",
+            where=f"{where}guarantee.{name}",
+        )
 
 
 def checked(amounts: Amounts, where: str) -> Amounts:

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, exceeded, resource_text, total_of
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, exceeded, require_bounds, resource_text, total_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
-from seaway.domain.tenancy import DEFAULT, require_name
+from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name
 
 ANY_KEY = "*"
 
 MAX_DEPTH = 8
 """Maximum number of queues from a root to a leaf."""
 
-MAX_WEIGHT = 1_000_000
 MAX_PRIORITY = 1_000_000
 
 
@@ -110,13 +109,7 @@ class Queue:
             raise RejectedError(
                 f"is {self.priority}, but must be between -{MAX_PRIORITY} and {MAX_PRIORITY}", where="priority"
             )
-        checked(self.limit, "limit")
-        for name in exceeded(checked(self.guarantee, "guarantee"), self.limit):
-            raise RejectedError(
-                f"guarantees {resource_text(name, self.guarantee[name])}, more than its limit of "
-                f"{resource_text(name, self.limit[name])}",
-                where=f"guarantee.{name}",
-            )
+        require_bounds(self.guarantee, self.limit)
 
     def forbidden(self, nodes: NodeRules) -> Iterator[RejectedError]:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""

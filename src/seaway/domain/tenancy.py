@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds
 from seaway.domain.errors import RejectedError
+from seaway.domain.units import LARGEST
 
 DEFAULT = "default"
 """Name of the initial tenant, pool and queue."""
@@ -28,16 +31,72 @@ def require_name(kind: str, name: str) -> None:
         )
 
 
+MAX_WEIGHT = 1_000_000
+"""Maximum weight of a tenant or a queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Quota of a tenant in a pool.
+
+    Attributes
+    ----------
+    guarantee
+        Amounts that its jobs get before those of other tenants in the same queue.
+    limit
+        Amounts that its jobs never exceed together; a missing resource has no limit.
+    max_waiting
+        Maximum number of its waiting jobs; None for no maximum.
+    user_limit, user_max_waiting
+        The same, for the jobs of each of its users.
+    """
+
+    guarantee: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    max_waiting: int | None = None
+    user_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    user_max_waiting: int | None = None
+
+    def require(self, where: str) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        RejectedError
+            If a number is invalid, or the guarantee exceeds the limit.
+        """
+        require_bounds(self.guarantee, self.limit, where)
+        checked(self.user_limit, f"{where}user_limit")
+        for name in ("max_waiting", "user_max_waiting"):
+            number = getattr(self, name)
+            if number is not None and not 0 <= number <= LARGEST:
+                raise RejectedError(f"is {number}, but must be between 0 and {LARGEST}", where=where + name)
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Owner of jobs: a team, a project or a customer."""
+    """Owner of jobs: a team, a project or a customer.
+
+    Attributes
+    ----------
+    weight
+        Its share of a fair queue, beyond the guarantees of tenants; 0 for nothing beyond its guarantee.
+    quotas
+        Quota by pool; none for pools without a quota.
+    """
 
     name: str
     description: str = ""
+    weight: int = 1
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the name."""
+        """Check the name and the numbers."""
         require_name("tenant", self.name)
+        if not 0 <= self.weight <= MAX_WEIGHT:
+            raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
+        for pool, quota in self.quotas.items():
+            quota.require(f"quotas.{pool}.")
 
 
 @dataclass(frozen=True, slots=True)

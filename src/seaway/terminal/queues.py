@@ -128,3 +128,33 @@ def amount_rows(totals: Mapping[str, Mapping[str, object] | None]) -> Iterator[B
     for resource in sorted({name for each in amounts.values() for name in each}):
         texts = {kind: str(amounts[kind].get(resource, NONE)) for kind in kinds}
         yield {"resource": resource, **texts}
+
+
+def tenant_rows(tenants: Sequence[Body], totals: Iterable[Body]) -> list[Body]:
+    """Return one row for each pool in which a tenant has a quota or jobs; one without a pool for other tenants."""
+    pools: dict[str, list[Body]] = {}
+    for each in totals:
+        pools.setdefault(each["tenant"], []).append(each)
+    return [
+        {**tenant, "totals": sums}
+        for tenant in tenants
+        for sums in pools.get(tenant["name"], [{**EMPTY, "pool": NONE}])
+    ]
+
+
+TENANTS = (
+    Column("TENANT", lambda each: each["name"]),
+    Column("POOL", lambda each: each["totals"]["pool"], drop=3),
+    _gpus("used"),
+    _gpus("guarantee"),
+    _gpus("limit"),
+    Column("RUNNING", lambda each: _of(each["totals"], "running", each["totals"]["limit"].get("jobs")), right=True),
+    Column("WAITING", lambda each: _of(each["totals"], "waiting", each["totals"].get("max_waiting")), right=True),
+    Column("WEIGHT", lambda each: str(each.get("weight", 1)), right=True, drop=2),
+    Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=1),
+)
+
+
+def _of(totals: Body, kind: str, most: int | None) -> str:
+    """Return a number, with its limit if it has one, such as ``3/10``."""
+    return str(totals[kind]) if most is None else f"{totals[kind]}/{most}"

@@ -51,7 +51,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import Profile, WeightedPlugin
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
-from seaway.scheduling.queueing.tree import QueueTree, Use
+from seaway.scheduling.queueing.tree import Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 # ruff: noqa: ANN401  # the dataclasses check the types of their fields
@@ -334,7 +334,10 @@ def check_queue_discipline(make: Callable[[], QueueDiscipline]) -> None:
             _check_keys(
                 "tenant",
                 *(
-                    [by.tenant_key(node, each, node.tenants.get(each, Use()), first) for each, first in firsts.items()]
+                    [
+                        by.tenant_key(node, tree.tenant(node.queue.name, each), first, {"gpus": 1000})
+                        for each, first in firsts.items()
+                    ]
                     for by in (discipline, discipline, fresh)
                 ),
             )
@@ -342,7 +345,7 @@ def check_queue_discipline(make: Callable[[], QueueDiscipline]) -> None:
             "queue", *([by.queue_key(node, {"gpus": 1000}) for node in nodes] for by in (discipline, discipline, fresh))
         )
         for at, queue in enumerate(queues[1:]):
-            tree.hold((f"{queue.name}-{held}", 1), queue.name, "alpha", {"gpus": 1000 * at, "cpu": 1000})
+            tree.hold((f"{queue.name}-{held}", 1), Owner(queue.name, "alpha"), {"gpus": 1000 * at, "cpu": 1000})
 
 
 def _check_keys(kind: str, keys: list[SortKey], again: list[SortKey], others: list[SortKey]) -> None:

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage
+from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, TenantTotals
 from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
-from seaway.domain.queues import MAX_PRIORITY, MAX_WEIGHT, Backfill, Order, Queue
-from seaway.domain.tenancy import DEFAULT
+from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Queue
+from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
 from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import (
-    LINE_PATTERN,
-    Amount,
     LabelKey,
     Line,
     Name,
     NameOrNone,
-    Unit,
     moment,
     no_entries,
     no_pairs,
 )
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Incoming, Shown, fields_of
-from seaway.wire.tenancy import versioned
+from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 
 Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
-
-MAX_AMOUNTS = 64
-"""Maximum number of resources of a guarantee or limit."""
-
-ResourceName = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=258)]
-WrittenAmount = Annotated[Amount, Unit(lambda value: value, "640GB", 16)]
-"""An amount whose unit depends on the resource. `QueueIn.queue` parses it."""
-
-AmountsIn = Annotated[dict[ResourceName, WrittenAmount], Field(max_length=MAX_AMOUNTS)]
-AmountsOut = dict[str, int | float | str]
 
 OrderName = Literal["fifo", "priority", "fair", "shortest"]
 BackfillName = Literal["none", "easy", "conservative", "greedy"]
@@ -84,6 +71,22 @@ class QueueTotalsOut(Shown):
     limit: AmountsOut
 
 
+class TenantTotalsOut(Shown):
+    """Jobs and amounts of a tenant in a pool, with its quota."""
+
+    tenant: str
+    pool: str
+    waiting: int
+    """Number of waiting jobs."""
+    running: int
+    """Number of jobs with allocations."""
+    used: AmountsOut
+    """Amounts that its jobs hold; `jobs` is their number."""
+    guarantee: AmountsOut
+    limit: AmountsOut
+    max_waiting: int | None
+
+
 class QueueUsageList(Shown):
     """Allocations and waiting jobs."""
 
@@ -91,6 +94,8 @@ class QueueUsageList(Shown):
     """Sums by queue and tenant, without empty ones."""
     queues: list[QueueTotalsOut] = Field(default_factory=list)
     """Sums by queue with its descendants."""
+    tenants: list[TenantTotalsOut] = Field(default_factory=list)
+    """Sums by tenant and pool."""
 
 
 class WaitingOut(JobOut):
@@ -138,6 +143,20 @@ def totals_fields(totals: QueueTotals) -> dict[str, Any]:
         "guarantee": written_amounts(totals.guarantee),
         "borrowed": None if borrowed is None else written_amounts(borrowed),
         "limit": written_amounts(totals.limit),
+    }
+
+
+def tenant_totals_fields(totals: TenantTotals) -> dict[str, Any]:
+    """Return the fields of `TenantTotalsOut` for the sums of a tenant."""
+    return {
+        "tenant": totals.tenant,
+        "pool": totals.pool,
+        "waiting": totals.waiting,
+        "running": totals.running,
+        "used": written_amounts(totals.used),
+        "guarantee": written_amounts(totals.quota.guarantee),
+        "limit": written_amounts(totals.quota.limit),
+        "max_waiting": totals.quota.max_waiting,
     }
 
 

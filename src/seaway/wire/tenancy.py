@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field, StringConstraints
 
-from seaway.domain.tenancy import Pool, Tenant
-from seaway.wire.fields import Line, References, no_entries
+from seaway.domain.amounts import parse_amounts, written_amounts
+from seaway.domain.tenancy import MAX_WEIGHT, Pool, Quota, Tenant
+from seaway.domain.units import LARGEST
+from seaway.wire.fields import LINE_PATTERN, Amount, Line, Name, References, Unit, no_entries, no_pairs
 from seaway.wire.message import Incoming, Shown
+
+MAX_AMOUNTS = 64
+"""Maximum number of resources of a guarantee or limit."""
+
+ResourceName = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=1, max_length=258)]
+WrittenAmount = Annotated[Amount, Unit(lambda value: value, "640GB", 16)]
+"""An amount whose unit depends on the resource. `parse_amounts` parses it."""
+
+AmountsIn = Annotated[dict[ResourceName, WrittenAmount], Field(max_length=MAX_AMOUNTS)]
+AmountsOut = dict[str, int | float | str]
+
+NumberOfJobs = Annotated[int, Field(ge=0, le=LARGEST)] | None
 
 
 def versioned(fields: dict[str, Any]) -> dict[str, Any]:
@@ -17,14 +32,54 @@ def versioned(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "version": hashlib.sha256(orjson.dumps(fields)).hexdigest()[:16]}
 
 
+class QuotaIn(Incoming):
+    """Quota of a tenant in a pool. Amounts are as in `QueueIn`."""
+
+    guarantee: AmountsIn = no_pairs()
+    """Amounts that its jobs get before those of other tenants in the same queue."""
+    limit: AmountsIn = no_pairs()
+    """Maximum amounts of its jobs, by resource; `jobs` is the number of jobs that hold resources."""
+    max_waiting: NumberOfJobs = None
+    """Maximum number of its waiting jobs; a further submit is rejected. Null for no maximum."""
+    user_limit: AmountsIn = no_pairs()
+    """Maximum amounts of the jobs of each user. A user is a token."""
+    user_max_waiting: NumberOfJobs = None
+    """Maximum number of waiting jobs of each user; null for no maximum."""
+
+    def quota(self, pool: str) -> Quota:
+        """Return the record.
+
+        Raises
+        ------
+        RejectedError
+            If an amount or its resource is invalid.
+        """
+        amounts = {
+            name: parse_amounts(getattr(self, name), where=f"quotas.{pool}.{name}")
+            for name in ("guarantee", "limit", "user_limit")
+        }
+        return Quota(**amounts, max_waiting=self.max_waiting, user_max_waiting=self.user_max_waiting)
+
+
 class TenantIn(Incoming):
     """A tenant, the owner of jobs. The name is part of the path."""
 
     description: Line = ""
+    weight: Annotated[int, Field(ge=0, le=MAX_WEIGHT)] = 1
+    """Share of a queue of the order `fair`; 0 for nothing beyond its guarantee."""
+    quotas: Annotated[dict[Name, QuotaIn], Field(max_length=MAX_AMOUNTS)] = no_pairs()
+    """Quotas by pool."""
 
     def tenant(self, name: str) -> Tenant:
-        """Return the record."""
-        return Tenant(name, self.description)
+        """Return the record.
+
+        Raises
+        ------
+        RejectedError
+            If an amount is invalid, or a guarantee exceeds its limit.
+        """
+        quotas = {pool: quota.quota(pool) for pool, quota in self.quotas.items()}
+        return Tenant(name, self.description, self.weight, quotas)
 
 
 class PoolIn(Incoming):
@@ -39,11 +94,25 @@ class PoolIn(Incoming):
         return Pool(name, frozenset(self.clusters), self.description)
 
 
+class QuotaOut(Shown):
+    """Quota of a tenant in a pool, as in `QuotaIn`."""
+
+    guarantee: AmountsOut
+    limit: AmountsOut
+    max_waiting: int | None
+    user_limit: AmountsOut
+    user_max_waiting: int | None
+
+
 class TenantOut(Shown):
     """A tenant, the owner of jobs."""
 
     name: str
     description: str
+    weight: int = 1
+    """Share of a queue of the order `fair`."""
+    quotas: dict[str, QuotaOut] = Field(default_factory=dict)
+    """Quotas by pool."""
     version: str
     """Version, used as ETag."""
 
@@ -73,7 +142,18 @@ class PoolList(Shown):
 
 def tenant_fields(tenant: Tenant) -> dict[str, Any]:
     """Return the fields of `TenantOut` for a tenant."""
-    return versioned({"name": tenant.name, "description": tenant.description})
+    quotas = {
+        pool: {
+            "guarantee": written_amounts(quota.guarantee),
+            "limit": written_amounts(quota.limit),
+            "max_waiting": quota.max_waiting,
+            "user_limit": written_amounts(quota.user_limit),
+            "user_max_waiting": quota.user_max_waiting,
+        }
+        for pool, quota in sorted(tenant.quotas.items())
+    }
+    fields = {"name": tenant.name, "description": tenant.description, "weight": tenant.weight, "quotas": quotas}
+    return versioned(fields)
 
 
 def pool_fields(pool: Pool) -> dict[str, Any]:

@@ -241,3 +241,28 @@ async def test_amounts_of_queues_are_in_base_units(rig: Rig) -> None:
     assert found["guarantee"] == {("a", "memory"): 4 << 30, ("all", "memory"): 4 << 30}
     assert found["limit"] == {("all", "gpus"): 3}
     assert "seaway_queue_usage" not in await families(rig, "viewer")
+
+
+@pytest.mark.anyio
+async def test_quotas_have_usage_guarantee_and_limit(rig: Rig) -> None:
+    """Tenants with a quota have series for each resource of it, and for GPUs and jobs; others have none."""
+    quota = {"guarantee": {"memory": "4Gi"}, "limit": {"gpus": 3, "jobs": 7}}
+    async with rig.client("admin") as client:
+        assert (await client.put("/api/v1/tenants/default", json={"quotas": {"default": quota}})).status_code == 200
+    rig.step()
+    await rig.submit("operator", resources={"gpus": 2, "cpu": 0.5, "memory": "1Gi"})
+    rig.step(3)
+    reported = await families(rig)
+    found = {
+        name: {
+            (one.labels["tenant"], one.labels["pool"], one.labels["resource"]): one.value
+            for one in reported[f"seaway_quota_{name}"].samples
+        }
+        for name in ("usage", "guarantee", "limit")
+    }
+    at = ("default", "default")
+    assert {key[2]: value for key, value in found["usage"].items() if key[2] in ("gpus", "jobs", "memory")} == {
+        "gpus": 2, "jobs": 1, "memory": 1 << 30,
+    }  # fmt: skip
+    assert found["guarantee"] == {(*at, "memory"): 4 << 30}
+    assert found["limit"] == {(*at, "gpus"): 3, (*at, "jobs"): 7}

@@ -32,7 +32,7 @@ def test_amounts_have_the_units_of_job_files() -> None:
 @pytest.mark.parametrize(("name", "where"), [("gpu", "limit.gpu"), ("gpus/", "limit.gpus/"), ("disk", "limit.disk")])
 def test_an_unknown_resource_is_rejected(name: str, where: str) -> None:
     """An unknown resource is rejected with the known names."""
-    with pytest.raises(RejectedError, match="use gpus, gpu_cores, gpu_memory, cpu, memory or gpus/MODEL") as refused:
+    with pytest.raises(RejectedError, match="use gpus, gpu_cores, gpu_memory, cpu, memory, jobs or gpus") as refused:
         parse_amounts({name: 1}, where="limit")
     assert refused.value.where == where
 

@@ -71,7 +71,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     EvaluationRecord: _plain(tables.EVALUATIONS),
     PolicyRecord: (tables.POLICIES, codec.policy_row),
     ShadowResult: _plain(tables.SHADOWS),
-    Tenant: _plain(tables.TENANTS),
+    Tenant: (tables.TENANTS, codec.tenant_row),
     Pool: (tables.POOLS, codec.pool_row),
     Queue: (tables.QUEUES, codec.queue_row),
 }

@@ -6,7 +6,7 @@ A row is a tuple in the order of its table's columns.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -33,12 +33,13 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Order, Queue
-from seaway.domain.tenancy import Pool
+from seaway.domain.tenancy import Pool, Quota, Tenant
 
 Row = tuple[Any, ...]
 
 _SPEC = TypeAdapter(JobSpec)
 _PLACEMENTS = TypeAdapter(tuple[Placement, ...])
+_QUOTAS = TypeAdapter(Mapping[str, Quota])
 
 _JOB_STATES = {state.value: state for state in JobState}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
@@ -258,6 +259,17 @@ def amounts_json(amounts: Amounts) -> str:
 def read_amounts(text: str | None) -> Amounts:
     """Parse the output of `amounts_json`; None is the value of rows from before the column."""
     return NO_AMOUNTS if text in (None, "{}") else orjson.loads(text)
+
+
+def tenant_row(row: Tenant) -> Row:
+    """Encode a tenant."""
+    return row.name, row.description, row.weight, _QUOTAS.dump_json(row.quotas, exclude_defaults=True).decode()
+
+
+def read_tenant(row: Sequence[Any]) -> Tenant:
+    """Decode a tenant."""
+    name, description, weight, quotas = row
+    return Tenant(name, description, weight, _QUOTAS.validate_json(quotas or "{}"))
 
 
 def queue_row(row: Queue) -> Row:

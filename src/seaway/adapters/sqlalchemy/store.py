@@ -161,7 +161,7 @@ class SqlStore:
 
     def tenants(self) -> list[Tenant]:
         """Return all tenants."""
-        return self._read(_plain(Tenant), select(TENANTS).order_by(TENANTS.c.name))
+        return self._read(codec.read_tenant, select(TENANTS).order_by(TENANTS.c.name))
 
     def pools(self) -> list[Pool]:
         """Return all pools."""

@@ -344,7 +344,9 @@ SHADOWS = _table(
     Index("ix_shadows_at", "at_ns"),
 )
 
-TENANTS = _table("tenants", _name("name"), _text("description"), _key("name"))
+TENANTS = _table(
+    "tenants", _name("name"), _text("description"), _later_count("weight", "1"), _later_text("quotas"), _key("name")
+)
 
 POOLS = _table("pools", _name("name"), _text("clusters"), _text("description"), _key("name"))
 

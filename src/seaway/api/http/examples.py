@@ -147,7 +147,24 @@ _TOTALS = {
     "limit": {"gpu_memory": "640GB", "gpus": 32},
 }
 _POOL = {"clusters": ["berlin", "paris"], "description": "Near clusters"}
-_TENANT = {"description": "Computer vision"}
+_QUOTA = {
+    "guarantee": {"gpus": 8},
+    "limit": {"gpus": 32, "jobs": 100},
+    "max_waiting": 500,
+    "user_limit": {"gpus": 8},
+    "user_max_waiting": None,
+}
+_TENANT_TOTALS = {
+    "tenant": "vision",
+    "pool": "default",
+    "waiting": 3,
+    "running": 4,
+    "used": {"gpus": 12, "jobs": 4},
+    "guarantee": {"gpus": 8},
+    "limit": {"gpus": 32, "jobs": 100},
+    "max_waiting": 500,
+}
+_TENANT = {"description": "Computer vision", "weight": 2, "quotas": {"default": _QUOTA}}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
 
 _POLICY = {
@@ -227,7 +244,7 @@ EXAMPLES: dict[str, Any] = {
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
     "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
-    "QueueUsageList": {"uses": [_USE], "queues": [_TOTALS]},
+    "QueueUsageList": {"uses": [_USE], "queues": [_TOTALS], "tenants": [_TENANT_TOTALS]},
     "WaitingPage": {
         "jobs": [
             {

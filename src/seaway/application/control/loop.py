@@ -26,6 +26,7 @@ from seaway.application.network.link_table import LOOK_NS
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
+from seaway.application.records import JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
 
@@ -205,6 +206,7 @@ class Controller:
         stored = read(self._store)
         with self._telling:
             self.names.reset(stored.queues, stored.pools, stored.tenants)
+            self.names.waiting.reset(each for each in stored.records if isinstance(each, JobRecord))
             for changes in self._inbox:  # stored since the read began, so the result may lack it
                 self.names.take(changes)
         with self.lock:

@@ -26,7 +26,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.tree import Key, LimitHit, QueueTree
+from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueTree
 
 SCAN_FACTOR = 8
 """Number of jobs that are checked for each requested job."""
@@ -76,9 +76,15 @@ class Kind:
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
-    def of(cls, queue: str, length: int, job: Job) -> Kind:
-        """Return the kind of all jobs in one queue with the same request and a similar duration."""
-        key = (queue, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
+    def of(cls, queue: str, user: str, length: int, job: Job) -> Kind:
+        """Return the kind of all jobs of a user in one queue with the same request and a similar duration.
+
+        Parameters
+        ----------
+        user
+            Empty where users have no limits of their own, so that their jobs are alike.
+        """
+        key = (queue, user, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)
@@ -117,6 +123,11 @@ class Entry:
         return self.record.spec.queue, self.record.spec.tenant
 
     @property
+    def owner(self) -> Owner:
+        """Queue, tenant and user that the job counts in."""
+        return Owner(self.record.spec.queue, self.record.spec.tenant, self.record.submitted_by)
+
+    @property
     def next_attempt(self) -> Key:
         """Job ID and number of the attempt that it waits for."""
         return self.record.id, self.record.attempt + 1
@@ -128,6 +139,8 @@ def entry(
     clusters: frozenset[str],
     discipline: QueueDiscipline,
     refusals: Refusals = NEVER_REFUSED,
+    *,
+    user: str = "",
 ) -> Entry:
     """Create the entry of a waiting job.
 
@@ -139,6 +152,8 @@ def entry(
         Clusters of the pool of its queue; empty for all.
     refusals
         Places that it avoids.
+    user
+        Its user, if users have limits of their own; empty otherwise.
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
@@ -146,7 +161,9 @@ def entry(
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
     length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
-    return Entry(record, job, Kind.of(spec.queue, length, job), discipline.job_key(job, record.submitted_ns, queue))
+    return Entry(
+        record, job, Kind.of(spec.queue, user, length, job), discipline.job_key(job, record.submitted_ns, queue)
+    )
 
 
 Ranked = tuple[SortKey, int, Entry]
@@ -242,7 +259,7 @@ class Waiting:
         self._entries: dict[str, Entry] = {}
         self._lanes: defaultdict[str, dict[str, _Lane]] = defaultdict(dict)  # by queue and tenant
         self._touched: set[LaneName] = set()  # lanes whose first job may be another one
-        self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by queue with the limit
+        self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by key of what has the limit
         self._refused: set[Kind] = set()
         self._exhausted: defaultdict[Kind, set[str]] = defaultdict(set)
         self._fresh: OrderedDict[str, None] = OrderedDict()
@@ -295,7 +312,7 @@ class Waiting:
 
     def hit(self, entry: Entry) -> LimitHit | None:
         """Return the limit that has no room for the least amounts of a job; None if all have room."""
-        if hit := self.tree.hit(entry.queue, entry.kind.requested):
+        if hit := self.tree.hit(entry.owner, entry.kind.requested, entry.record.id):
             return hit
         models = entry.kind.models
         hits = self.model_hits(entry) if models else {}
@@ -306,7 +323,7 @@ class Waiting:
         if not entry.job.demand.request.gpus:
             return {}
         exhausted = self._exhausted.get(entry.kind, ())
-        return self.tree.model_hits(entry.queue, entry.kind.requested, exhausted)
+        return self.tree.model_hits(entry.owner, entry.kind.requested, exhausted)
 
     # Changes.
 
@@ -337,7 +354,7 @@ class Waiting:
         """Return jobs from `take` to their queues."""
         for each in entries:
             self.tree.release(each.next_attempt)
-            self.tree.note_fall(each.queue)
+            self.tree.note_fall(each.owner)
             self.put(each)
 
     def remove(self, job_id: str) -> None:
@@ -424,7 +441,7 @@ class Waiting:
                 sort = alike(first)
                 self._pop(lane)
                 taken.append(first)
-                self.tree.hold(first.next_attempt, *first.lane, first.kind.requested)
+                self.tree.hold(first.next_attempt, first.owner, first.kind.requested)
         return taken
 
     def _follow(self) -> None:
@@ -443,9 +460,11 @@ class Waiting:
 
     def _stays_closed(self, lane: _Lane, hit: LimitHit) -> bool:
         """Report whether the limit that closed a lane still leaves no room for any of its jobs."""
-        node = self.tree.node(hit.queue)
-        most = node.queue.limit.get(hit.resource)
-        return most is not None and node.use.held.get(hit.resource, 0) + lane.least_of(hit.resource) > most
+        holder = self.tree.holder(hit.holder.key)
+        if holder is None or "user" in holder.names:
+            return False
+        most = holder.limit.get(hit.resource)
+        return most is not None and holder.use.amount(hit.resource) + lane.least_of(hit.resource) > most
 
     def _reopen(self, lane: _Lane) -> None:
         """Allow a new try of the kinds that had no room under a limit."""
@@ -479,7 +498,7 @@ class Waiting:
         for lane in lanes:
             self._order.drop(lane.name)
         keys = {
-            lane.name: self._order.tenant_key(lane.name, first[0])
+            lane.name: self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested))
             for lane in lanes
             if (first := lane.jobs.first(self._waits))
         }
@@ -522,7 +541,7 @@ class Waiting:
         """Set the job that `_next` returned aside for a limit, or the whole lane if no job of it has room."""
         if self._stays_closed(lane, hit):
             lane.closed = hit
-            self._limited_at[hit.queue].add(lane.name)
+            self._limited_at[hit.holder.key].add(lane.name)
             self._order.drop(lane.name)
         else:
             self._set_limited(lane, heappop(lane.untried), hit)
@@ -530,7 +549,7 @@ class Waiting:
     def _set_limited(self, lane: _Lane, first: Ranked, hit: LimitHit) -> None:
         lane.limited[first[2].kind] = (first, hit)
         lane.aside.pop(first[2].kind, None)
-        self._limited_at[hit.queue].add(lane.name)
+        self._limited_at[hit.holder.key].add(lane.name)
         self._touched.add(lane.name)
 
     def _pass_over(self, lane: _Lane) -> None:

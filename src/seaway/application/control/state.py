@@ -33,7 +33,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.registry import make_queue_discipline
-from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.queueing.tree import Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NO_MODEL = "-"
@@ -179,7 +179,7 @@ class ControlState:
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
-        self.tree = QueueTree(self.names.queues.values())
+        self.tree = QueueTree(self.names.queues.values(), tenants=self.names.tenants.values())
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -201,7 +201,7 @@ class ControlState:
         self.clear()
         self.stages.reset()
         self.names.reset(stored.queues, stored.pools, stored.tenants)
-        self.tree.set_queues(self.names.queues.values())
+        self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
 
     # Stored changes.
@@ -252,6 +252,9 @@ class ControlState:
         if before and before.version >= job.version:
             return
         self.jobs[job.id] = job
+        for number in self.by_job.get(job.id, ()) if before is None else ():
+            if (job.id, number) not in self.done:
+                self._count(self.attempts[job.id, number])
         self.stages.went(before, job)
         self._pause(job)
         if before is None and job.state is JobState.PENDING:
@@ -287,7 +290,7 @@ class ControlState:
             for place in _places(attempt):
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
-            self.tree.hold(key, attempt.spec.queue, attempt.spec.tenant, attempt.amounts)
+            self._count(attempt)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
@@ -296,6 +299,12 @@ class ControlState:
         if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _count(self, attempt: Attempt) -> None:
+        """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""
+        job, spec = self.jobs.get(attempt.job_id), attempt.spec
+        owner = Owner(spec.queue, spec.tenant, job.submitted_by if job else "")
+        self.tree.hold((attempt.job_id, attempt.number), owner, attempt.amounts)
 
     def _release_removed(self, key: Key) -> None:
         """Release the allocations of an ending attempt in clusters that removed it."""
@@ -399,7 +408,8 @@ class ControlState:
         refusals = self.refusals.get(job.id, NEVER_REFUSED)
         name = job.spec.queue
         queue = self.queues.get(name) or Queue(name)
-        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals)
+        user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
+        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals, user=user)
 
     def allowed(self, entry: Entry) -> Job:
         """Return a waiting job without the GPU models that the limits of its queues exclude."""
@@ -418,13 +428,16 @@ class ControlState:
         return self.names.lacking(job.spec.queue)
 
     def _sort_again(self, changed: Record) -> None:
-        """Reconsider the waiting jobs of a queue or pool that changed."""
-        self.tree.set_queues(self.queues.values())
+        """Reconsider the waiting jobs of a queue, pool or tenant that changed."""
+        self.tree.set_queues(self.queues.values(), self.tenants.values())
         self._capacity_of = -1
-        queues = {changed.name} if isinstance(changed, Queue) else self.queues.keys()
         for each in list(self.waiting.entries()):
-            if each.queue in queues:
-                self.consider(each.record.id)
+            match changed:
+                case Queue() if each.queue != changed.name:
+                    continue
+                case Tenant() if each.record.spec.tenant != changed.name:
+                    continue
+            self.consider(each.record.id)
         self.waiting.try_all()
 
     def renew_capacities(self) -> None:

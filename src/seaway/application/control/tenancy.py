@@ -1,20 +1,107 @@
-"""Queues, pools and tenants, from stored changes."""
+"""Queues, pools and tenants, and numbers of waiting jobs, from stored changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from seaway.application.changes import Change, Record
-from seaway.domain.errors import UnavailableError
+from seaway.application.records import JobRecord
+from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.queues import Queue, children_of
-from seaway.domain.tenancy import Pool, Tenant
+from seaway.domain.tenancy import Pool, Quota, Tenant
+
+
+class WaitingCounts:
+    """Number of waiting jobs of each queue, tenant and user, also of jobs that are about to be stored. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unstored: dict[str, JobRecord] = {}
+        self._of: dict[str, tuple[str, str, str]] = {}  # tenant, queue and user of each waiting job
+        self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)  # by tenant
+
+    def reset(self, jobs: Iterable[JobRecord]) -> None:
+        """Replace all jobs."""
+        with self._lock:
+            self._of.clear()
+            self._counts.clear()
+            for job in (*self._unstored.values(), *jobs):
+                self._put(job)
+
+    def put(self, job: JobRecord) -> None:
+        """Apply a stored job."""
+        with self._lock:
+            self._unstored.pop(job.id, None)
+            self._put(job)
+
+    def drop(self, job_id: str) -> None:
+        """Remove a job, if it counts."""
+        with self._lock:
+            self._unstored.pop(job_id, None)
+            self._remove(job_id)
+
+    def add(self, job: JobRecord, quota: Quota | None, pool: str, in_pool: Callable[[str], bool]) -> None:
+        """Count a job that is about to be stored.
+
+        Parameters
+        ----------
+        quota
+            Quota of its tenant in the pool of its queue; None for none.
+        in_pool
+            Report of whether a queue has that pool.
+
+        Raises
+        ------
+        ConflictError
+            If the tenant or the user has the maximum number of waiting jobs already.
+        """
+        tenant, user = job.spec.tenant, job.submitted_by
+        with self._lock:
+            if quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
+                counts = [(of, count) for (queue, of), count in self._counts[tenant].items() if in_pool(queue)]
+                _require_room(f"tenant {tenant!r}", pool, sum(count for _, count in counts), quota.max_waiting)
+                own = sum(count for of, count in counts if of == user)
+                _require_room(f"user {user!r} of tenant {tenant!r}", pool, own, quota.user_max_waiting)
+            self._unstored[job.id] = job
+            self._put(job)
+
+    def _put(self, job: JobRecord) -> None:
+        self._remove(job.id)
+        if job.state.waits:
+            tenant, lane = job.spec.tenant, (job.spec.queue, job.submitted_by)
+            self._of[job.id] = (tenant, *lane)
+            self._counts[tenant][lane] += 1
+
+    def _remove(self, job_id: str) -> None:
+        if known := self._of.pop(job_id, None):
+            counts, lane = self._counts[known[0]], known[1:]
+            counts[lane] -= 1
+            if not counts[lane]:
+                del counts[lane]
+
+
+def _require_room(label: str, pool: str, waiting: int, most: int | None) -> None:
+    if most is not None and waiting >= most:
+        raise ConflictError(
+            f"{label} has {waiting} waiting jobs in pool {pool!r}, and its quota allows {most}; submit the job again "
+            "when another one has started"
+        )
 
 
 class Names:
-    """Queues, pools and tenants by name. One thread changes them; any thread can read them."""
+    """Queues, pools and tenants by name. One thread changes them; any thread can read them.
+
+    Attributes
+    ----------
+    waiting
+        Numbers of waiting jobs.
+    """
 
     def __init__(self) -> None:
+        self.waiting = WaitingCounts()
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
@@ -37,7 +124,7 @@ class Names:
                     self.put(record)
 
     def put(self, record: Record) -> bool:
-        """Apply a record; report whether it can change the allowed clusters of jobs."""
+        """Apply a record; report whether it can change the order, limits or allowed clusters of jobs."""
         match record:
             case Queue():
                 self.queues[record.name] = record
@@ -46,7 +133,9 @@ class Names:
                 self.pools[record.name] = record
             case Tenant():
                 self.tenants[record.name] = record
-        return isinstance(record, Queue | Pool)
+            case JobRecord():
+                self.waiting.put(record)
+        return isinstance(record, Queue | Pool | Tenant)
 
     def drop(self, record: Record) -> bool:
         """Apply the removal of a record; return as `put`."""
@@ -58,7 +147,27 @@ class Names:
                 self.pools.pop(record.name, None)
             case Tenant():
                 self.tenants.pop(record.name, None)
-        return isinstance(record, Queue | Pool)
+            case JobRecord():
+                self.waiting.drop(record.id)
+        return isinstance(record, Queue | Pool | Tenant)
+
+    def count_waiting(self, job: JobRecord) -> None:
+        """Count a job that is about to be stored as waiting; `waiting.drop` reverses it.
+
+        Raises
+        ------
+        ConflictError
+            If the quota of its tenant has no room for another waiting job.
+        """
+        tenant, queue = self.tenants.get(job.spec.tenant), self.queues.get(job.spec.queue)
+        pool = queue.pool if queue else ""
+        quota = tenant.quotas.get(pool) if tenant else None
+
+        def in_pool(name: str) -> bool:
+            known = self.queues.get(name)
+            return known is not None and known.pool == pool
+
+        self.waiting.add(job, quota, pool, in_pool)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool; empty for all, `NO_CLUSTER` if the queue or pool is missing.

@@ -11,7 +11,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
-from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews
+from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
@@ -199,6 +199,10 @@ class Overview:
 
     # Queues.
 
+    def tenant_totals(self) -> list[TenantTotals]:
+        """Return the sums of tenants with their quotas, as `QueueViews.tenants`."""
+        return self._queues.tenants()
+
     def queue_usage(self) -> list[QueueUsage]:
         """Return the allocations and waiting jobs, by queue and tenant."""
         return self._queues.uses()
@@ -213,15 +217,20 @@ class Overview:
 
     # Decisions.
 
-    def dry_run(self, spec: JobSpec) -> DryRun:
+    def dry_run(self, spec: JobSpec, user: str = "") -> DryRun:
         """Place a job with the policy of its queue on a copy of the current fleet, without side effects.
+
+        Parameters
+        ----------
+        user
+            User who would submit it; empty to ignore quotas of users.
 
         Raises
         ------
         RejectedError
             If the selected cluster does not support its template.
         """
-        trial = self._tries.dry_run(spec)
+        trial = self._tries.dry_run(spec, user)
         made = [
             Deployment(UNNAMED, 1, cluster, spec, tuple(each for each in trial.placements if each.cluster == cluster))
             for cluster in dict.fromkeys(each.cluster for each in trial.placements)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.amounts import Amounts, add, held_amounts
+from seaway.domain.amounts import JOBS, Amounts, add, held_amounts
 from seaway.domain.device import Device
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
+from seaway.domain.tenancy import DEFAULT, Quota
 
 CACHE_NS = 1_000_000_000
 """Lifetime of cached sums, nanoseconds. All callers share one computation."""
@@ -98,6 +99,26 @@ class Place:
     job: JobRecord
 
 
+@dataclass(slots=True)
+class TenantTotals:
+    """Jobs and amounts of a tenant in a pool, with its quota.
+
+    Attributes
+    ----------
+    waiting, running
+        Number of waiting jobs, and of jobs with an allocation.
+    used
+        Allocated amounts, and the number of jobs.
+    """
+
+    tenant: str
+    pool: str
+    quota: Quota
+    waiting: int = 0
+    running: int = 0
+    used: dict[str, int] = field(default_factory=dict)
+
+
 class QueueViews:
     """Views of queues."""
 
@@ -140,6 +161,23 @@ class QueueViews:
                 sums.running += use.running
                 add(sums.used, use.amounts)
         return [sums for name, sums in found.items() if not tenant or queues[name].tenant in {"", tenant}]
+
+    def tenants(self) -> list[TenantTotals]:
+        """Return the sums of all tenants in each pool, by name, without pools that have neither a quota nor jobs."""
+        names = self._controller.names
+        found = {
+            (tenant.name, pool): TenantTotals(tenant.name, pool, quota)
+            for tenant in list(names.tenants.values())
+            for pool, quota in tenant.quotas.items()
+        }
+        for use in self.uses():
+            queue = names.queues.get(use.queue)
+            key = use.tenant, queue.pool if queue else DEFAULT
+            sums = found.setdefault(key, TenantTotals(*key, Quota()))
+            sums.waiting += use.waiting
+            sums.running += use.running
+            add(sums.used, use.amounts | ({JOBS: use.running} if use.running else {}))
+        return [found[key] for key in sorted(found)]
 
     def _summed_up(self) -> list[QueueUsage]:
         with self._controller.lock:

@@ -45,7 +45,7 @@ from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
-from seaway.scheduling.queueing.tree import LimitHit
+from seaway.scheduling.queueing.tree import LimitHit, Owner
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -77,8 +77,13 @@ class DryRuns:
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
-    def dry_run(self, spec: JobSpec) -> DryRun:
+    def dry_run(self, spec: JobSpec, user: str = "") -> DryRun:
         """Place a job with the policy of its queue on a copy of the fleet.
+
+        Parameters
+        ----------
+        user
+            User who would submit it; empty to ignore quotas of users.
 
         Raises
         ------
@@ -94,7 +99,7 @@ class DryRuns:
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile)
-            placements, hit = self._placed(spec, job, profile)
+            placements, hit = self._placed(spec, user, job, profile)
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
@@ -105,7 +110,9 @@ class DryRuns:
             said += f"; but {short}" if short else RESERVED
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
-    def _placed(self, spec: JobSpec, job: Job, profile: Profile) -> tuple[tuple[Placement, ...], LimitHit | None]:
+    def _placed(
+        self, spec: JobSpec, user: str, job: Job, profile: Profile
+    ) -> tuple[tuple[Placement, ...], LimitHit | None]:
         """Place a job on a copy of the fleet, without reserved capacity unless the job may use it.
 
         Returns
@@ -115,10 +122,11 @@ class DryRuns:
         """
         assert self._copy is not None  # `_stage` sets it
         requested, tree = requested_amounts(job.demand, job.replicas), self._controller.live.tree
+        owner = Owner(spec.queue, spec.tenant, user)
         with self._controller.lock:
             passes = self._controller.scheduler.reservations.lets_pass(spec.max_duration_s, job.name)
-            exhausted = tree.model_hits(spec.queue, requested)
-            hit = tree.hit(spec.queue, requested)
+            exhausted = tree.model_hits(owner, requested)
+            hit = tree.hit(owner, requested)
         snapshot = self._copy[1] if passes else self._copy[2]
         if hit:
             return (), hit
@@ -127,7 +135,11 @@ class DryRuns:
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
         with self._controller.lock:
-            hit = tree.hit(spec.queue, held_amounts(job.demand, placements, partial(device_of, snapshot)))
+            hit = (
+                tree.hit(owner, held_amounts(job.demand, placements, partial(device_of, snapshot)))
+                if placements
+                else hit
+            )
         if exhausted and not placements:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit
@@ -196,7 +208,9 @@ class DryRuns:
         if blocked:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
         if hit:
-            return "queue_limit", _limit_params(hit), f"waits: {hit.message}"
+            names = hit.holder.names
+            code = "queue_limit" if "queue" in names else "user_quota" if "user" in names else "tenant_quota"
+            return code, _limit_params(hit), f"waits: {hit.message}"
         said += "".join(f"; {each.message}" for each in exhausted.values())
         if retained:
             places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
@@ -332,7 +346,7 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
 
 def _limit_params(hit: LimitHit) -> dict[str, str | int]:
     return {
-        "queue": hit.queue,
+        **hit.holder.names,
         "held": figure_text(hit.resource, hit.held),
         "limit": resource_text(hit.resource, hit.limit),
         "requested": figure_text(hit.resource, hit.requested),

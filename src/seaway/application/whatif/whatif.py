@@ -26,7 +26,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import Key, QueueTree
+from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.outcome import use, used_shares
@@ -162,8 +162,12 @@ class Consequences:
 class _Task:
     job: Job
     name: str
-    queue: str
+    owner: Owner
     before: tuple[str, ...]
+
+    @property
+    def queue(self) -> str:
+        return self.owner.queue
 
 
 class WhatIf:
@@ -207,6 +211,7 @@ class WhatIf:
                 for key, attempt in live.attempts.items()
                 if attempt.state.live and (booking := live.fleet.booking(key))
             ]
+            submitters = {attempt.job_id: live.jobs[attempt.job_id].submitted_by for attempt, _ in held}
             waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
             pools = {queue: live.clusters_of(queue) for queue in queues}
             tree = live.tree.copy()
@@ -216,10 +221,13 @@ class WhatIf:
         leaving = self._leaving(snapshot, question, held)
         for attempt, _ in leaving:
             tree.release((attempt.job_id, attempt.number))
-        tasks = [_task(attempt, pools[attempt.spec.queue]) for attempt, _ in leaving]
-        tasks += [_Task(each.job, each.record.spec.name, each.queue, ()) for each in waiting]
+        tasks = [
+            _task(attempt, pools[attempt.spec.queue], submitters.get(attempt.job_id, "")) for attempt, _ in leaving
+        ]
+        tasks += [_Task(each.job, each.record.spec.name, each.owner, ()) for each in waiting]
         for at, spec in enumerate(question.jobs):
-            tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, spec.queue, ()))
+            owner = Owner(spec.queue, spec.tenant)
+            tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, owner, ()))
         after, limited = _place(snapshot, tasks, policies, tree)
         why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies) | limited
         left = {attempt.job_id for attempt, _ in leaving}
@@ -304,9 +312,10 @@ def _fresh(device: Device, node: str) -> Device:
     return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")
 
 
-def _task(attempt: Attempt, clusters: frozenset[str]) -> _Task:
+def _task(attempt: Attempt, clusters: frozenset[str], user: str) -> _Task:
     spec = attempt.spec
-    return _Task(spec.job(attempt.job_id, clusters), spec.name, spec.queue, _where(attempt.placements))
+    owner = Owner(spec.queue, spec.tenant, user)
+    return _Task(spec.job(attempt.job_id, clusters), spec.name, owner, _where(attempt.placements))
 
 
 def _place(
@@ -331,10 +340,10 @@ def _place(
         allowed = []
         for task in tasks[first:end]:
             requested = requested_amounts(task.job.demand, task.job.replicas)
-            if hit := tree.hit(task.queue, requested):
+            if hit := tree.hit(task.owner, requested, task.job.name):
                 limited[task.job.name] = hit.message
             else:
-                tree.hold(_key(task), task.queue, task.job.tenant, requested)
+                tree.hold(_key(task), task.owner, requested)
                 allowed.append(task)
         if allowed:
             _place_allowed(snapshot, allowed, policies[tasks[first].queue], tree, went, limited)
@@ -356,7 +365,7 @@ def _place_allowed(  # the two results of `_place`
     jobs = []
     for task in tasks:
         requested = requested_amounts(task.job.demand, task.job.replicas)
-        jobs.append(without_models(task.job, tree.model_hits(task.queue, requested), snapshot))
+        jobs.append(without_models(task.job, tree.model_hits(task.owner, requested), snapshot))
     queue = JobQueue(snapshot, jobs)
     plan = decide(snapshot, queue, profile, dry_run=True)
     fits, by_name = plan.jobs_placed, {task.job.name: task for task in tasks}
@@ -364,9 +373,9 @@ def _place_allowed(  # the two results of `_place`
         task, rows = by_name[job.name], plan.rows_of(at)
         placements = [plan.placement(int(row)) for row in rows] if fits[at] else []
         amounts = held_amounts(job.demand, placements, partial(device_of, snapshot))
-        hit = tree.hit(task.queue, amounts) if placements else None
+        hit = tree.hit(task.owner, amounts, job.name) if placements else None
         if placements and not hit:
-            tree.hold(_key(task), task.queue, job.tenant, amounts)
+            tree.hold(_key(task), task.owner, amounts)
             went[job.name] = _where(placements)
             continue
         snapshot.release(plan.decisions, plan.slices, rows)

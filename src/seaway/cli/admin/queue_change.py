@@ -1,13 +1,15 @@
-"""Change of a queue that keeps what other users changed in the meantime."""
+"""Changes of queues and tenants that keep what other users changed in the meantime."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seaway.cli.remote import Body
 from seaway.domain.errors import RejectedError, StaleError, UnknownError
 
 if TYPE_CHECKING:
+    from seaway.client.call import Call
     from seaway.client.sync import Client
 
 TRIES = 3
@@ -31,7 +33,7 @@ FIELDS = (
 
 
 class Seen(NamedTuple):
-    """Version of a queue."""
+    """Version of a queue or tenant."""
 
     version: str
 
@@ -46,21 +48,41 @@ def change(client: Client, name: str, given: dict[str, Any]) -> tuple[bool, Body
     """
     from seaway.client.calls.queues import put_queue, queue
 
+    def put(there: Body, seen: Seen | None) -> Call[Any]:
+        fields = {field: there[field] for field in FIELDS if field in there}
+        return put_queue(name, seen=seen, **fields | {key: value for key, value in given.items() if value is not None})
+
+    try:
+        return based_on_newest(client, queue(name), put)
+    except RejectedError as error:
+        if error.where != "shadow":
+            raise
+        raise RejectedError(f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also) from None
+
+
+def based_on_newest(
+    client: Client, read: Call[Any], put: Callable[[Body, Seen | None], Call[Any]]
+) -> tuple[bool, Body]:
+    """Read an object, and store what `put` makes of it; repeat that after a concurrent change.
+
+    Parameters
+    ----------
+    put
+        Returns the call that stores the object, from its fields and version; no fields and None for a new one.
+
+    Returns
+    -------
+    tuple
+        Whether the object existed, and the stored object.
+    """
     for left in reversed(range(TRIES)):
         try:
-            there = client.body(queue(name))
+            there = client.body(read)
         except UnknownError:
             there = {}
-        fields = {field: there[field] for field in FIELDS if field in there}
-        fields |= {field: value for field, value in given.items() if value is not None}
-        seen = Seen(there["version"]) if there else None
         try:
-            return bool(there), client.body(put_queue(name, seen=seen, **fields))
-        except StaleError:  # concurrent change by another user: omitted options keep its values
+            return bool(there), client.body(put(there, Seen(there["version"]) if there else None))
+        except StaleError:
             if not left:
                 raise
-        except RejectedError as error:
-            if error.where != "shadow":
-                raise
-            raise RejectedError(f"{error.message}; --shadow '' clears it", where="--shadow", also=error.also) from None
     raise AssertionError

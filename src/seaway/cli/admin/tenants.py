@@ -1,57 +1,149 @@
-"""`seaway tenants`: owners of jobs."""
+"""`seaway tenants`: owners of jobs, with their quotas."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seaway.cli.admin.queue_change import Seen, based_on_newest
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import connect
+from seaway.cli.remote import Body, connect
+from seaway.domain.amounts import split_amounts
+from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import DEFAULT
+
+if TYPE_CHECKING:
+    from seaway.client.call import Call
 
 app = typer.Typer(rich_markup_mode="rich")
+
+QUOTA = "Quota in a pool"
+AMOUNTS_METAVAR = "RESOURCE=AMOUNT,..."
+Name = Annotated[str, typer.Argument(help="Name of the tenant.")]
 
 
 @app.callback(invoke_without_command=True)
 def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List, set and remove tenants, the owners of jobs. Viewers and users see only their own tenant.
 
+    A row is a tenant in a pool, with the GPUs that its jobs hold and its quota.
+
     [bold]Examples[/bold]
 
       [cyan]seaway tenants[/cyan]
-      [cyan]seaway tenants set vision --description "the vision team"[/cyan]
+      [cyan]seaway tenants set vision --description "the vision team" --weight 2[/cyan]
+      [cyan]seaway tenants set vision --limit gpus=32,jobs=100 --guarantee gpus=8 --max-waiting 500[/cyan]
+      [cyan]seaway tenants set vision --pool gold --user-limit gpus=8[/cyan]
     """
     if context.invoked_subcommand:
         return
+    from seaway.client.calls.queues import queue_usage
     from seaway.client.calls.tenancy import tenants as call
-    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.queues import TENANTS, tenant_rows
+    from seaway.terminal.tables import Rows
 
     with connect(context) as client:
         body = client.body(call())
-    rows = body["tenants"]
-    columns = (
-        Column("TENANT", lambda each: each["name"]),
-        Column("DESCRIPTION", lambda each: each["description"], cut=True),
-    )
-    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+        plain = output in (Output.TABLE, Output.WIDE)
+        totals = client.body(queue_usage()).get("tenants", []) if plain else []
+    rows = tenant_rows(body["tenants"], totals)
+    show(output, body, lambda wide: Rows(TENANTS, rows, wide=wide), lambda: (each["name"] for each in body["tenants"]))
 
 
 @app.command("set")
 def set_tenant(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the tenant.")],
-    description: Annotated[str, typer.Option(help="Description.")] = "",
+    name: Name,
+    description: Annotated[str | None, typer.Option(help="Description.")] = None,
+    weight: Annotated[int | None, typer.Option(help="Share of a fair queue; 0 for no more than its guarantee.")] = None,
+    pool: Annotated[str, typer.Option(help="Pool that the quota applies to.", rich_help_panel=QUOTA)] = DEFAULT,
+    guarantee: Annotated[
+        str | None,
+        typer.Option(
+            metavar=AMOUNTS_METAVAR, help="Amounts that go before those of other tenants.", rich_help_panel=QUOTA
+        ),
+    ] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar=AMOUNTS_METAVAR,
+            help="Maximum amounts: gpus, gpus/MODEL, gpu_cores, gpu_memory, cpu, memory, jobs; '' for no limit.",
+            rich_help_panel=QUOTA,
+        ),
+    ] = None,
+    max_waiting: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Maximum number of waiting jobs; '' for no limit.", rich_help_panel=QUOTA),
+    ] = None,
+    user_limit: Annotated[
+        str | None,
+        typer.Option(metavar=AMOUNTS_METAVAR, help="Maximum amounts of each user.", rich_help_panel=QUOTA),
+    ] = None,
+    user_max_waiting: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Maximum number of waiting jobs of each user.", rich_help_panel=QUOTA),
+    ] = None,
 ) -> None:
-    """Create a tenant, or change its description."""
-    from seaway.client.calls.tenancy import put_tenant
+    """Create or change a tenant. Omitted options keep their value.
+
+    A user is a token. The quota limits the jobs of the tenant in all queues of the pool together.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway tenants set vision --weight 2[/cyan]
+      [cyan]seaway tenants set vision --limit gpus=32,gpus/A100=8,jobs=100 --max-waiting 500[/cyan]
+      [cyan]seaway tenants set vision --pool gold --guarantee gpus=8 --user-limit gpus=4,jobs=10[/cyan]
+      [cyan]seaway tenants set vision --limit '' --max-waiting ''[/cyan]
+    """
+    quota: dict[str, Any] = {
+        key: split_amounts(text, where=option)
+        for key, option, text in (
+            ("guarantee", "--guarantee", guarantee),
+            ("limit", "--limit", limit),
+            ("user_limit", "--user-limit", user_limit),
+        )
+        if text is not None
+    }
+    for key, option, text in (
+        ("max_waiting", "--max-waiting", max_waiting),
+        ("user_max_waiting", "--user-max-waiting", user_max_waiting),
+    ):
+        if text is not None:
+            quota[key] = _number(text, option)
+
+    def put(there: Body, seen: Seen | None) -> Call[Any]:
+        from seaway.client.calls.tenancy import put_tenant
+
+        quotas = dict(there.get("quotas", {}))
+        if quota:
+            quotas[pool] = {**quotas.get(pool, {}), **quota}
+            if not any(value not in (None, {}) for value in quotas[pool].values()):
+                del quotas[pool]
+        return put_tenant(
+            name,
+            there.get("description", "") if description is None else description,
+            weight=there.get("weight", 1) if weight is None else weight,
+            quotas=quotas,
+            seen=seen,
+        )
+
+    from seaway.client.calls.tenancy import tenant
 
     with connect(context) as client:
-        client.send(put_tenant(name, description))
-    typer.echo(f"saved tenant {name}; next: seaway token create --role user --tenant {name} NAME")
+        existed, _ = based_on_newest(client, tenant(name), put)
+    hint = "" if existed else f"; next: seaway token create --role user --tenant {name} NAME"
+    typer.echo(f"tenant {name} is {'changed' if existed else 'created'}{hint}")
+
+
+def _number(text: str, option: str) -> int | None:
+    if text and not text.isdecimal():
+        raise RejectedError(f"{text!r} is not a whole number; '' clears it", where=option)
+    return int(text) if text else None
 
 
 @app.command()
-def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the tenant.")]) -> None:
+def delete(context: typer.Context, name: Name) -> None:
     """Remove a tenant without queues and without unfinished jobs."""
     from seaway.client.calls.tenancy import delete_tenant
 

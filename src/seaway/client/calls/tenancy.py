@@ -61,9 +61,23 @@ def tenant(name: str) -> Call[TenantOut]:
     return get(f"/tenants/{part(name)}", TENANT)
 
 
-def put_tenant(name: str, description: str = "", *, seen: Seen | None = None) -> Call[TenantOut]:
-    """Create or replace a tenant; `seen` is as in `queues.put_queue`."""
-    return put(f"/tenants/{part(name)}", TENANT, {"description": description}, seen)
+def put_tenant(
+    name: str,
+    description: str = "",
+    *,
+    weight: int = 1,
+    quotas: Mapping[str, Mapping[str, object]] | None = None,
+    seen: Seen | None = None,
+) -> Call[TenantOut]:
+    """Create or replace a tenant; `seen` is as in `queues.put_queue`.
+
+    Parameters
+    ----------
+    quotas
+        Quotas by pool, such as ``{"default": {"limit": {"gpus": 16, "jobs": 100}, "max_waiting": 500}}``.
+    """
+    fields = {"description": description, "weight": weight, "quotas": quotas or {}}
+    return put(f"/tenants/{part(name)}", TENANT, fields, seen)
 
 
 def delete_tenant(name: str) -> Call[None]:

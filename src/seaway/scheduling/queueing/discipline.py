@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from seaway.domain.amounts import Amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Queue
-from seaway.scheduling.queueing.tree import QueueNode, Use
+from seaway.scheduling.queueing.tree import QueueNode, TenantNode
 
 SortKey = tuple[int | float | str, ...]
 """Position of a job, a tenant or a queue. The smallest key goes first."""
@@ -47,15 +47,15 @@ class QueueDiscipline(Protocol):
         """
         ...
 
-    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+    def tenant_key(self, queue: QueueNode, tenant: TenantNode, first: SortKey, requested: Amounts) -> SortKey:
         """Return the position of a tenant among the tenants with waiting jobs in a queue.
 
         Parameters
         ----------
-        use
-            Amounts that the tenant holds in the queue.
         first
             Key of its first job.
+        requested
+            Minimum amounts of that job.
         """
         ...
 

@@ -6,13 +6,14 @@ lane or of the use of its queue renews the keys on the way to the root.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from seaway.domain.amounts import Amounts
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
-from seaway.scheduling.queueing.tree import QueueNode, QueueTree, Use
+from seaway.scheduling.queueing.tree import QueueNode, QueueTree
 
 LaneName: TypeAlias = tuple[str, str]
 """Queue and tenant."""
@@ -87,6 +88,7 @@ class LaneOrder:
         self.tree = tree
         self._discipline = discipline
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
+        self._queues_of: defaultdict[str, set[str]] = defaultdict(set)  # by tenant
         self._groups: dict[str, _Group] = {}
         self._version = -1
 
@@ -96,6 +98,7 @@ class LaneOrder:
     def put(self, lane: LaneName, first: FirstJob) -> None:
         """Add a lane, or change its first job."""
         self._lanes.setdefault(lane[0], {})[lane[1]] = first
+        self._queues_of[lane[1]].add(lane[0])
         self.tree.changed.add(lane)
 
     def drop(self, lane: LaneName) -> None:
@@ -103,6 +106,7 @@ class LaneOrder:
         tenants = self._lanes.get(lane[0])
         if tenants and tenants.pop(lane[1], None):
             self.tree.changed.add(lane)
+            self._queues_of[lane[1]].discard(lane[0])
             if group := self._groups.get(lane[0]):
                 group.drop(lane)
             if not tenants:
@@ -113,10 +117,10 @@ class LaneOrder:
         self._follow()
         return self._first_in(ROOT)
 
-    def tenant_key(self, lane: LaneName, first: SortKey) -> SortKey:
+    def tenant_key(self, lane: LaneName, first: FirstJob) -> SortKey:
         """Return the position of a tenant in its queue."""
-        node = self.tree.node(lane[0])
-        return self._discipline.tenant_key(node, lane[1], node.tenants.get(lane[1]) or Use(), first)
+        tenant = self.tree.tenant(*lane)
+        return self._discipline.tenant_key(self.tree.node(lane[0]), tenant, first.key, first.requested)
 
     def _first_in(self, name: str) -> LaneName | None:
         """Return the next lane below a queue."""
@@ -135,14 +139,16 @@ class LaneOrder:
             self._groups.clear()
             changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
         while changed:
-            self._renew(changed.pop())
+            queue, tenant = changed.pop()
+            for each in [queue] if queue else self._queues_of.get(tenant, ()):
+                self._renew((each, tenant))
 
     def _renew(self, lane: LaneName) -> None:
         """Renew the key of a lane in its queue, and of the queue and its ancestors among their siblings."""
         queue, tenant = lane
         if first := self._lanes.get(queue, {}).get(tenant):
             group = self._groups.setdefault(queue, _Group())
-            group.put(lane, (LANES_FIRST, self.tenant_key(lane, first.key)))
+            group.put(lane, (LANES_FIRST, self.tenant_key(lane, first)))
         for each in self.tree.node(queue).path:
             self._renew_child(each)
 

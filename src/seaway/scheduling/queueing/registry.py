@@ -11,17 +11,18 @@ from seaway.domain.job import Job
 from seaway.domain.queues import Order, Queue
 from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
-from seaway.scheduling.queueing.tree import QueueNode, Use
+from seaway.scheduling.queueing.tree import QueueNode, TenantNode
 
 WITHIN_GUARANTEE, BY_WEIGHT, WITHOUT_WEIGHT = range(3)
 """Groups of siblings, in the order in which they are served."""
 
 
 class FairShare:
-    """Weighted dominant resource fairness over the tree of queues, and the order of each queue within it.
+    """Weighted dominant resource fairness over the tree of queues and the tenants in it, and the order of each queue.
 
     Siblings go first if the next job is within their guarantee. Then the higher priority goes first, then the smaller
-    share beyond the guarantee, divided by the weight. A queue of weight 0 goes last beyond its guarantee.
+    share beyond the guarantee, divided by the weight. A queue of weight 0 goes last beyond its guarantee. The same
+    applies to the tenants in a fair queue, with their whole share and without priorities.
 
     References
     ----------
@@ -41,11 +42,13 @@ class FairShare:
                 first = -job.priority
         return first, submitted_ns, job.name
 
-    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
-        """Return the position of a tenant: its dominant share in a fair queue, otherwise that of its first job."""
-        if queue.queue.order is Order.FAIR:
-            return queue.share_of(use.held), use.attempts, tenant
-        return first
+    def tenant_key(self, queue: QueueNode, tenant: TenantNode, first: SortKey, requested: Amounts) -> SortKey:
+        """Return the position of a tenant: in a fair queue as that of a queue, otherwise that of its first job."""
+        if queue.queue.order is not Order.FAIR:
+            return first
+        use, weight = tenant.use, tenant.weight
+        group = WITHIN_GUARANTEE if tenant.guarantees(requested) else BY_WEIGHT if weight else WITHOUT_WEIGHT
+        return group, queue.share_of(use.held) / (weight or 1), use.attempts / (weight or 1), tenant.name
 
     def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
         """Return the position of a queue among its siblings."""

@@ -1,4 +1,4 @@
-"""The tree of queues with the amounts that their jobs hold, limits, and shares.
+"""The tree of queues and the quotas of tenants, with the amounts that jobs hold, limits, and shares.
 
 Amounts of a queue include those of its descendants. Totals are updated with each change, so that a decision costs the
 depth of the tree and not the number of queues.
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from seaway.domain.amounts import (
     GPUS,
+    JOBS,
     MODEL_PREFIX,
     NO_AMOUNTS,
     RESOURCES,
@@ -22,9 +24,24 @@ from seaway.domain.amounts import (
     resource_text,
 )
 from seaway.domain.queues import MAX_DEPTH, Queue, children_of, subtree_guarantee
+from seaway.domain.tenancy import Quota, Tenant
 
 Key = tuple[str, int]
 """Job ID and attempt number."""
+
+
+class Owner(NamedTuple):
+    """Where a job counts.
+
+    Attributes
+    ----------
+    user
+        Name of the token that submitted it; empty to ignore limits of users.
+    """
+
+    queue: str
+    tenant: str
+    user: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,46 +52,124 @@ class Use:
     ----------
     attempts
         Number of attempts, also of those that hold nothing.
+    jobs
+        Number of their jobs.
     """
 
     held: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
+    jobs: int = 0
 
-    def change(self, amounts: Amounts, times: int) -> None:
-        """Add an attempt (`times` is 1) or remove one (-1)."""
+    def change(self, amounts: Amounts, times: int, jobs: int) -> None:
+        """Add an attempt (`times` is 1) or remove one (-1), and add `jobs` to the number of jobs."""
         add(self.held, amounts, times)
         self.attempts += times
+        self.jobs += jobs
+
+    def amount(self, resource: str) -> int:
+        """Return the held amount of a resource, or the number of jobs."""
+        return self.jobs if resource == JOBS else self.held.get(resource, 0)
+
+
+class Holder:
+    """A queue, a tenant or a user, with a limit.
+
+    Attributes
+    ----------
+    key
+        Identity among all holders; of a queue, its name.
+    label
+        Name in messages, such as ``queue 'vision'``.
+    limit
+        Amounts that it never exceeds.
+    names
+        Names that identify it: ``queue``, or ``tenant`` and ``pool``, of a user also ``user``.
+    use
+        Amounts that its jobs hold.
+    """
+
+    __slots__ = ("key", "label", "limit", "names", "use")
+
+    def __init__(self, key: str, label: str, limit: Amounts, **names: str) -> None:
+        self.key = key
+        self.label = label
+        self.limit = limit
+        self.names = names
+        self.use = Use()
 
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """Limit of a queue that leaves no room for a job.
+    """Limit that leaves no room for a job.
 
     Attributes
     ----------
-    queue
-        Name of the queue with the limit: the job's own queue or an ancestor.
+    holder
+        What has the limit: a queue of the job, its tenant or its user.
     held, limit, requested
-        Amounts of the resource: held by the queue, its limit, and requested by the job.
+        Amounts of the resource: held by the holder, its limit, and requested by the job.
     """
 
-    queue: str
+    holder: Holder
     resource: str
     held: int
     limit: int
     requested: int
 
+    @classmethod
+    def of(cls, holder: Holder, resource: str, requested: int) -> LimitHit:
+        """Return the limit of a holder with its present use."""
+        return cls(holder, resource, holder.use.amount(resource), holder.limit[resource], requested)
+
     @property
     def message(self) -> str:
         """The limit as a clause, such as ``queue 'vision' holds 16 of its limit of 16 gpus``."""
         most = resource_text(self.resource, self.limit)
-        said = f"queue {self.queue!r} holds {figure_text(self.resource, self.held)} of its limit of {most}"
+        said = f"{self.holder.label} holds {figure_text(self.resource, self.held)} of its limit of {most}"
         if self.held < self.limit:
             said += f", and this job requests {figure_text(self.resource, self.requested)}"
         return said
 
 
-class QueueNode:
+def _covers(guarantee: Amounts, held: Amounts, requested: Amounts) -> bool:
+    """Report whether a guarantee has room for a job. Resources that it does not name do not matter."""
+    named = [name for name in requested if name in guarantee]
+    return bool(named) and all(held.get(name, 0) + requested[name] <= guarantee[name] for name in named)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantNode:
+    """A tenant with jobs in a queue.
+
+    Attributes
+    ----------
+    use
+        Amounts that its jobs hold in the queue.
+    weight
+        Its share of a fair queue.
+    guarantee
+        Its guarantee in the pool of the queue.
+    in_pool
+        Amounts that its jobs hold in all queues of the pool; only with a guarantee.
+    """
+
+    name: str
+    use: Use
+    weight: int = 1
+    guarantee: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    in_pool: Use = field(default_factory=Use)
+
+    def guarantees(self, requested: Amounts) -> bool:
+        """Report whether its guarantee has room for a job."""
+        return bool(self.guarantee) and _covers(self.guarantee, self.in_pool.held, requested)
+
+
+def quota_key(pool: str, tenant: str, user: str = "") -> str:
+    """Return the `Holder.key` of a tenant's quota, or of one of its users. Names of queues have no slash."""
+    return f"{pool}/{tenant}/{user}"
+
+
+class QueueNode(Holder):
     """A queue in the tree.
 
     Attributes
@@ -83,24 +178,23 @@ class QueueNode:
         The queue itself and its ancestors, up to the root.
     use
         Amounts that jobs of the queue and its descendants hold.
+    tenants
+        Use of each tenant with jobs in the queue itself.
     guarantee
         Its guarantee. For resources that it does not name, that is the sum over its children.
     capacity
         Amounts of the clusters of its pool.
-    model_limits
-        Whether the queue or an ancestor limits single models.
     """
 
-    __slots__ = ("_shares", "capacity", "guarantee", "model_limits", "path", "queue", "tenants", "use")
+    __slots__ = ("_shares", "capacity", "guarantee", "path", "queue", "tenants")
 
     def __init__(self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts) -> None:
+        super().__init__(queue.name, f"queue {queue.name!r}", queue.limit, queue=queue.name)
         self.queue = queue
         self.path: tuple[QueueNode, ...] = (self, *(above.path if above else ()))
-        self.use = Use()
         self.tenants: dict[str, Use] = {}
         self.guarantee = guarantee
         self.capacity = capacity
-        self.model_limits = any(name.startswith(MODEL_PREFIX) for each in self.path for name in each.queue.limit)
         named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
         self._shares = [(name, capacity.get(name) or 1, named.get(name, implied)) for name in RESOURCES]
@@ -133,9 +227,7 @@ class QueueNode:
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
-        named = [name for name in requested if name in self.guarantee]
-        held = self.use.held
-        return bool(named) and all(held.get(name, 0) + requested[name] <= self.guarantee[name] for name in named)
+        return _covers(self.guarantee, self.use.held, requested)
 
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""
@@ -143,44 +235,74 @@ class QueueNode:
         return max((held.get(name, 0) / most for name, most in self.guarantee.items() if most), default=0.0)
 
 
-class QueueTree:
-    """The queues, and the amounts that attempts hold in them.
+@dataclass(frozen=True, slots=True)
+class _Holders:
+    """What counts and limits the jobs of an owner, besides the amounts of its queues.
 
-    An attempt counts in the queue that it was placed in, even if that queue no longer exists.
+    Attributes
+    ----------
+    quotas
+        Tenant and user, as far as they have a quota in the pool.
+    limits
+        Queues and quotas with a limit, from the queue to the root first.
+    model_limits
+        Those that limit single models.
+    """
+
+    quotas: tuple[Holder, ...]
+    limits: tuple[Holder, ...]
+    model_limits: tuple[Holder, ...]
+
+
+class QueueTree:
+    """The queues and the quotas of tenants, and the amounts that attempts hold in them.
+
+    An attempt counts in the queue that it was placed in, even if that queue no longer exists. A job with two attempts,
+    one of which is being removed, counts once as a job.
 
     Attributes
     ----------
     version
-        Counter of changes of queues and capacities. Nodes of earlier versions are outdated.
+        Counter of changes of queues, tenants and capacities. Nodes of earlier versions are outdated.
     changed
-        Queues and tenants whose use changed. A reader clears it.
+        Queues and tenants whose use changed. An empty queue stands for all queues of the tenant. A reader clears it.
     fell
-        Names of queues whose use fell, or whose limit may have changed. A reader clears it.
+        Keys of holders whose use fell, or whose limit may have changed. A reader clears it.
     """
 
-    def __init__(self, queues: Iterable[Queue] = (), capacities: Mapping[str, Amounts] | None = None) -> None:
+    def __init__(
+        self,
+        queues: Iterable[Queue] = (),
+        capacities: Mapping[str, Amounts] | None = None,
+        tenants: Iterable[Tenant] = (),
+    ) -> None:
         self.version = 0
         self.changed: set[tuple[str, str]] = set()
         self.fell: set[str] = set()
         self._queues = {queue.name: queue for queue in queues}
+        self._tenants = {tenant.name: tenant for tenant in tenants}
         self._capacities: Mapping[str, Amounts] = capacities or {}
-        self._held: dict[Key, tuple[str, str, Amounts]] = {}
+        self._held: dict[Key, tuple[Owner, Amounts]] = {}
+        self._by_job: dict[str, list[Key]] = {}
         self._uses: dict[str, dict[str, Use]] = defaultdict(dict)  # by queue and tenant
         self._nodes: dict[str, QueueNode] = {}
+        self._quotas: dict[str, Holder] = {}
+        self._holders: dict[Owner, _Holders] = {}
         self._built = -1
 
     def copy(self) -> QueueTree:
-        """Return a tree with the same queues and amounts."""
-        twin = QueueTree(self._queues.values(), self._capacities)
-        for key, (queue, tenant, amounts) in self._held.items():
-            twin.hold(key, queue, tenant, amounts)
+        """Return a tree with the same queues, quotas and amounts."""
+        twin = QueueTree(self._queues.values(), self._capacities, self._tenants.values())
+        for key, (owner, amounts) in self._held.items():
+            twin.hold(key, owner, amounts)
         return twin
 
-    # Queues.
+    # Queues and tenants.
 
-    def set_queues(self, queues: Iterable[Queue]) -> None:
-        """Replace the queues."""
+    def set_queues(self, queues: Iterable[Queue], tenants: Iterable[Tenant]) -> None:
+        """Replace the queues and tenants."""
         self._queues = {queue.name: queue for queue in queues}
+        self._tenants = {tenant.name: tenant for tenant in tenants}
         self.version += 1
 
     def set_capacities(self, capacities: Mapping[str, Amounts]) -> None:
@@ -199,18 +321,51 @@ class QueueTree:
             self._sum(node)
         return node
 
+    def tenant(self, queue: str, tenant: str) -> TenantNode:
+        """Return a tenant in a queue."""
+        node = self.node(queue)
+        use, known = node.tenants.get(tenant) or Use(), self._tenants.get(tenant)
+        if known is None:
+            return TenantNode(tenant, use)
+        quota = known.quotas.get(node.queue.pool)
+        if quota is None or not quota.guarantee:
+            return TenantNode(tenant, use, known.weight)
+        in_pool = self._quota(known, quota, node.queue.pool).use
+        return TenantNode(tenant, use, known.weight, quota.guarantee, in_pool)
+
+    def limits_users(self, queue: str, tenant: str) -> bool:
+        """Report whether the users of a tenant have limits of their own in the pool of a queue."""
+        known, of = self._tenants.get(tenant), self._queues.get(queue)
+        quota = known.quotas.get(of.pool) if known and of else None
+        return bool(quota and quota.user_limit)
+
     def _build(self) -> None:
-        """Create the nodes again after a change of queues or capacities."""
+        """Create the nodes again after a change of queues, tenants or capacities."""
         if self._built == self.version:
             return
         self._built = self.version
+        self.fell.update(self._quotas)
         self._nodes = {}
+        self._quotas = {}
+        self._holders = {}
         children = children_of(self._queues.values())
         for root in children.get("", ()):
             self._add(root, None, children)
         for node in self._nodes.values():
             self._sum(node)
-        self.fell.update(self._nodes)
+        limited = {tenant.name for tenant in self._tenants.values() if tenant.quotas}
+        for keys in self._by_job.values():
+            counted: set[Holder] = set()
+            if len(keys) > 1:  # `_sum` counted the job for each queue and tenant of its attempts
+                for queue, _ in {self._held[key][0][:2] for key in keys}:
+                    for node in self.node(queue).path:
+                        node.use.jobs -= int(node in counted)
+                        counted.add(node)
+            for owner, amounts in (self._held[key] for key in keys) if limited else ():
+                for each in self._holders_of(owner).quotas if owner.tenant in limited else ():
+                    each.use.change(amounts, 1, int(each not in counted))
+                    counted.add(each)
+        self.fell.update(self._nodes, self._quotas)
 
     def _add(self, queue: Queue, above: QueueNode | None, children: Mapping[str, Sequence[Queue]]) -> None:
         guarantee = subtree_guarantee(queue.name, self._queues, children)
@@ -227,65 +382,131 @@ class QueueTree:
             for each in node.path:
                 add(each.use.held, use.held)
                 each.use.attempts += use.attempts
+                each.use.jobs += use.jobs
+
+    def _holders_of(self, owner: Owner) -> _Holders:
+        """Return what counts and limits the jobs of an owner."""
+        self._build()
+        known = self._holders.get(owner)
+        if known is None:
+            node, tenant = self.node(owner.queue), self._tenants.get(owner.tenant)
+            quota = tenant.quotas.get(node.queue.pool) if tenant else None
+            quotas: list[Holder] = []
+            if tenant and quota and (quota.limit or quota.guarantee):
+                quotas.append(self._quota(tenant, quota, node.queue.pool))
+            if tenant and quota and quota.user_limit and owner.user:
+                quotas.append(self._quota(tenant, quota, node.queue.pool, owner.user))
+            limits = tuple(each for each in (*node.path, *quotas) if each.limit)
+            by_model = tuple(each for each in limits if any(name.startswith(MODEL_PREFIX) for name in each.limit))
+            known = self._holders[owner] = _Holders(tuple(quotas), limits, by_model)
+        return known
+
+    def _quota(self, tenant: Tenant, quota: Quota, pool: str, user: str = "") -> Holder:
+        """Return the holder of a tenant's quota, or of one of its users."""
+        key = quota_key(pool, tenant.name, user)
+        if (known := self._quotas.get(key)) is None:
+            label = f"tenant {tenant.name!r}" if not user else f"user {user!r} of tenant {tenant.name!r}"
+            limit = quota.user_limit if user else quota.limit
+            names = {"tenant": tenant.name, "pool": pool} | ({"user": user} if user else {})
+            known = self._quotas[key] = Holder(key, f"{label} in pool {pool!r}", limit, **names)
+        return known
 
     # Amounts.
 
-    def hold(self, key: Key, queue: str, tenant: str, amounts: Amounts) -> None:
+    def hold(self, key: Key, owner: Owner, amounts: Amounts) -> None:
         """Set the amounts of an attempt, instead of earlier ones."""
         self.withdraw(key)
-        self._held[key] = (queue, tenant, amounts)
-        self._change(queue, tenant, amounts, 1)
+        self._holders_of(owner)  # before the attempt counts
+        keys = self._by_job.setdefault(key[0], [])
+        self._change(owner, amounts, 1, keys)
+        self._held[key] = (owner, amounts)
+        keys.append(key)
 
     def release(self, key: Key) -> None:
         """Remove the amounts of an attempt, if it holds any."""
-        if queue := self.withdraw(key):
-            self.note_fall(queue)
+        if owner := self.withdraw(key):
+            self.note_fall(owner)
 
-    def note_fall(self, queue: str) -> None:
-        """Record that the use of a queue fell."""
-        self.fell.update(each.queue.name for each in self.node(queue).path)
+    def note_fall(self, owner: Owner) -> None:
+        """Record that the use of an owner's queues and quotas fell."""
+        self.fell.update(each.key for each in self.node(owner.queue).path)
+        self.fell.update(each.key for each in self._holders_of(owner).quotas)
 
-    def withdraw(self, key: Key) -> str:
-        """Remove the amounts of an attempt that is about to hold others; return its queue, or nothing without any."""
+    def withdraw(self, key: Key) -> Owner | None:
+        """Remove the amounts of an attempt that is about to hold others; return its owner, or None without any."""
         held = self._held.pop(key, None)
         if held is None:
-            return ""
-        self._change(*held, -1)
-        return held[0]
+            return None
+        owner, amounts = held
+        keys = self._by_job[key[0]]
+        keys.remove(key)
+        self._change(owner, amounts, -1, keys)
+        if not keys:
+            del self._by_job[key[0]]
+        return owner
 
-    def _change(self, queue: str, tenant: str, amounts: Amounts, times: int) -> None:
+    def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key]) -> None:
+        """Add amounts `times` as much. The job counts where none of its other attempts does."""
+        queue, tenant, _ = owner
         node = self.node(queue)
         use = node.tenants.get(tenant)
         if use is None:
             use = node.tenants[tenant] = Use()
-        use.change(amounts, times)
+        counted = self._counting(others) if others else ()
+        lanes = {self._held[other][0][:2] for other in others}
+        use.change(amounts, times, 0 if (queue, tenant) in lanes else times)
         if not use.attempts:
             del node.tenants[tenant]
-        for each in node.path:
-            each.use.change(amounts, times)
+        quotas = self._holders_of(owner).quotas
+        for holder in (*node.path, *quotas):
+            holder.use.change(amounts, times, 0 if holder in counted else times)
         self.changed.add((queue, tenant))
+        if quotas:
+            self.changed.add(("", tenant))  # its guarantee covers all queues of the pool
+
+    def _counting(self, attempts: Iterable[Key]) -> set[Holder]:
+        """Return the queues and quotas in which attempts count."""
+        found: set[Holder] = set()
+        for owner in (self._held[key][0] for key in attempts):
+            found.update(self.node(owner.queue).path, self._holders_of(owner).quotas)
+        return found
 
     def use(self, queue: str, tenant: str = "") -> Use:
         """Return what a queue holds, or what one tenant holds in that queue itself."""
         node = self.node(queue)
         return node.tenants.get(tenant) or Use() if tenant else node.use
 
-    def held_lately(self, queue: str) -> Amounts:
-        """Return about what a queue holds, also while another thread changes it."""
-        node = self._nodes.get(queue)
-        return node.use.held if node else NO_AMOUNTS
+    def holder(self, key: str) -> Holder | None:
+        """Return a queue or quota by `Holder.key`; None if it does not exist."""
+        self._build()
+        return self._nodes.get(key) or self._quotas.get(key)
+
+    def use_lately(self, key: str) -> Use:
+        """Return about what a queue or quota holds, also while another thread changes it."""
+        holder = self._nodes.get(key) or self._quotas.get(key)
+        return holder.use if holder else Use()
 
     # Limits.
 
-    def hit(self, queue: str, amounts: Amounts) -> LimitHit | None:
-        """Return the first limit, from a queue up to its root, that has no room for amounts; None if all have room."""
-        for node in self.node(queue).path:
-            for name, most in node.queue.limit.items():
-                if (requested := amounts.get(name, 0)) and node.use.held.get(name, 0) + requested > most:
-                    return LimitHit(node.queue.name, name, node.use.held.get(name, 0), most, requested)
+    def hit(self, owner: Owner, amounts: Amounts, job: str = "") -> LimitHit | None:
+        """Return the first limit without room for amounts; None if all have room.
+
+        The limits are those of the queue and its ancestors, then those of the tenant and the user.
+
+        Parameters
+        ----------
+        job
+            Job ID. A job that still holds amounts of an earlier attempt already counts as a job.
+        """
+        counted = self._counting(self._by_job[job]) if job in self._by_job else ()
+        for holder in self._holders_of(owner).limits:
+            for name, most in holder.limit.items():
+                requested = amounts.get(name, 0) if name != JOBS else int(holder not in counted)
+                if requested and holder.use.amount(name) + requested > most:
+                    return LimitHit.of(holder, name, requested)
         return None
 
-    def model_hits(self, queue: str, amounts: Amounts, models: Iterable[str] = ()) -> dict[str, LimitHit]:
+    def model_hits(self, owner: Owner, amounts: Amounts, models: Iterable[str] = ()) -> dict[str, LimitHit]:
         """Return the GPU models whose limits have no room for a job, with the limit of each.
 
         Parameters
@@ -293,15 +514,15 @@ class QueueTree:
         models
             Models that count as exhausted whatever they hold.
         """
-        node, found = self.node(queue), dict[str, LimitHit]()
-        if not node.model_limits:
+        found = dict[str, LimitHit]()
+        holders = self._holders_of(owner).model_limits
+        if not holders:
             return found
         requested = amounts.get(GPUS, 0)
         exhausted = {model_resource(model) for model in models}
-        for each in node.path:
-            for name, most in each.queue.limit.items():
+        for each in holders:
+            for name, most in each.limit.items():
                 held = each.use.held.get(name, 0)
                 if name.startswith(MODEL_PREFIX) and (held + max(requested, 1) > most or name in exhausted):
-                    model = name.removeprefix(MODEL_PREFIX)
-                    found.setdefault(model, LimitHit(each.queue.name, name, held, most, requested))
+                    found.setdefault(name.removeprefix(MODEL_PREFIX), LimitHit.of(each, name, requested))
         return found

@@ -11,8 +11,8 @@ from typing import Any
 
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import MAX_PRIORITY, MAX_WEIGHT, Backfill, Order
-from seaway.domain.tenancy import require_name
+from seaway.domain.queues import MAX_PRIORITY, Backfill, Order
+from seaway.domain.tenancy import MAX_WEIGHT, require_name
 
 Fields = Mapping[str, Any]
 

@@ -256,7 +256,7 @@ def test_it_runs_in_threads_of_its_own() -> None:
     writer.start()
     controller.start()
     try:
-        jobs = Jobs(store, writer, clock, Random(1))
+        jobs = Jobs(store, writer, clock, Random(1), controller.names)
         job_id = ran.submit(jobs)
         assert ran.running.wait(20)
         assert jobs.find(job_id).attempt == 1

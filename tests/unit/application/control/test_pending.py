@@ -11,7 +11,7 @@ from seaway.application.control.rejections import Refusals
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.queueing.registry import FairShare
-from seaway.scheduling.queueing.tree import LimitHit, QueueTree
+from seaway.scheduling.queueing.tree import LimitHit, Owner, QueueTree
 from tests.fakes.records import NOW_NS, job_record
 from tests.unit.application.scene import spec
 
@@ -187,11 +187,11 @@ def test_a_limit_of_a_model_is_checked_again_when_use_falls() -> None:
     waiting = Waiting(FairShare(), tree)
     record = job_record(spec=spec(gpus=1, gpu_memory_mib=9000, models=frozenset({"A100"})), submitted_ns=NOW_NS)
     one = entry(record, limited, frozenset(), FairShare())
-    tree.hold(("other", 1), "default", "default", {"gpus/a100": 290})
+    tree.hold(("other", 1), Owner("default", "default"), {"gpus/a100": 290})
     waiting.put(one)
     (taken,) = waiting.take(1, alike)
     waiting.put_back([taken])
-    waiting.limit(one, LimitHit("default", "gpus/a100", 290, 300, 220))
+    waiting.limit(one, LimitHit(tree.node("default"), "gpus/a100", 290, 300, 220))
     assert waiting.take(1, alike) == []
     tree.release(("other", 1))
     assert waiting.take(1, alike) == [one]

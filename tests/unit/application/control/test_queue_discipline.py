@@ -11,7 +11,7 @@ from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.registry import BUILT_IN
-from seaway.scheduling.queueing.tree import QueueNode, Use
+from seaway.scheduling.queueing.tree import QueueNode, TenantNode
 from seaway.testing.plugins import check_queue_discipline, cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -25,9 +25,9 @@ class LastNameFirst:
         """Order by expected duration."""
         return job.expected_duration_s or 2**40, job.name
 
-    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+    def tenant_key(self, queue: QueueNode, tenant: TenantNode, first: SortKey, requested: Amounts) -> SortKey:
         """Order by name, backwards."""
-        return tuple(-ord(each) for each in tenant)
+        return tuple(-ord(each) for each in tenant.name)
 
     def queue_key(self, queue: QueueNode, requested: Amounts) -> SortKey:
         """Order by name, backwards."""

@@ -14,7 +14,7 @@ from seaway.domain.job import Job
 from seaway.domain.queues import Order, Queue
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.registry import BUILT_IN, FairShare, make_queue_discipline, queue_discipline_names
-from seaway.scheduling.queueing.tree import QueueNode, QueueTree, Use
+from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree, TenantNode
 from seaway.testing.plugins import check_queue_discipline, job
 from tests.unit.scheduling.test_registry import offer
 
@@ -41,7 +41,7 @@ class Mixed(FairShare):
 class Indifferent(FairShare):
     """A discipline that does not distinguish tenants."""
 
-    def tenant_key(self, queue: QueueNode, tenant: str, use: Use, first: SortKey) -> SortKey:
+    def tenant_key(self, queue: QueueNode, tenant: TenantNode, first: SortKey, requested: Amounts) -> SortKey:
         """Return the same key for all."""
         return (0,)
 
@@ -98,7 +98,7 @@ def served(tree: QueueTree, queues: Sequence[str], rounds: int, gpus_milli: int 
         asked = {"gpus": gpus_milli}
         nodes = [tree.node(name) for name in queues]
         order.append(min(nodes, key=lambda node: FairShare().queue_key(node, asked)).queue.name)
-        tree.hold((f"job-{at}", 1), order[-1], "default", asked)
+        tree.hold((f"job-{at}", 1), Owner(order[-1], "default"), asked)
     return order
 
 
@@ -121,9 +121,9 @@ def test_siblings_go_by_guarantee_then_priority_then_weight() -> None:
 def test_a_guarantee_stands_for_the_same_share_of_other_resources() -> None:
     """Memory and CPU that go with guaranteed GPUs do not count as used beyond the guarantee."""
     tree = QueueTree([Queue("a", guarantee={"gpus": 4000})], {"default": {"gpus": 8000, "cpu": 64_000}})
-    tree.hold(("job", 1), "a", "default", {"gpus": 4000, "cpu": 32_000})
+    tree.hold(("job", 1), Owner("a", "default"), {"gpus": 4000, "cpu": 32_000})
     assert tree.node("a").share_beyond_guarantee() == 0
-    tree.hold(("more", 1), "a", "default", {"cpu": 16_000})
+    tree.hold(("more", 1), Owner("a", "default"), {"cpu": 16_000})
     assert tree.node("a").share_beyond_guarantee() == pytest.approx(0.25)
 
 

@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from seaway.domain.queues import Queue, children_of
+from seaway.domain.tenancy import Quota, Tenant
 from seaway.scheduling.queueing.lanes import FirstJob, LaneOrder
 from seaway.scheduling.queueing.registry import FairShare
-from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.queueing.tree import Owner, QueueTree, quota_key
 
 TOTAL = 20_000
 """GPUs of the fleet, thousandths."""
@@ -81,11 +82,11 @@ def saturated(tree: QueueTree, leaves: Sequence[str], asked: Mapping[str, float]
     held = 0
     while held + JOB["gpus"] <= TOTAL and (lane := order.first()):
         used = tree.use(lane[0]).held.get("gpus", 0)
-        if used + JOB["gpus"] > asked[lane[0]] or tree.hit(lane[0], JOB):
+        if used + JOB["gpus"] > asked[lane[0]] or tree.hit(Owner(*lane), JOB):
             order.drop(lane)
             continue
         held += JOB["gpus"]
-        tree.hold((f"job-{held}", 1), *lane, JOB)
+        tree.hold((f"job-{held}", 1), Owner(*lane), JOB)
     return {name: tree.use(name).held.get("gpus", 0) for name in leaves}
 
 
@@ -137,24 +138,33 @@ def test_sums_equal_what_attempts_hold(seed: int) -> None:
     """After any changes of attempts and queues, each queue holds the sum over its subtree; at the end nothing."""
     random = Random(seed)
     queues = random_tree(random)
-    tree, held = QueueTree(queues), dict[str, tuple[str, int]]()
+    quota = Quota(limit={"gpus": 1, "jobs": 1}, user_limit={"gpus": 1})
+    tenants = [Tenant("a", quotas={"default": quota}), Tenant("b")]
+    tree, held = QueueTree(queues, tenants=tenants), dict[tuple[str, int], tuple[Owner, int]]()
     names = [*(each.name for each in queues), "removed"]
     for at in range(300):
         if held and random.random() < 0.4:
             gone = random.choice(list(held))
             del held[gone]
-            tree.release((gone, 1))
+            tree.release(gone)
         else:
-            held[f"job-{at}"] = name, amount = random.choice(names), random.randrange(1, 9)
-            tree.hold((f"job-{at}", 1), name, random.choice("ab"), {"gpus": amount})
+            key = (f"job-{at % 50}", at)  # a job can have several attempts
+            owner = Owner(random.choice(names), random.choice("ab"), random.choice("uv"))
+            held[key] = owner, random.randrange(1, 9)
+            tree.hold(key, owner, {"gpus": held[key][1]})
         if random.random() < 0.1:
-            tree.set_queues(queues)
+            tree.set_queues(queues, tenants)
         for each in queues:
             below = {each.name, *(child.name for child in queues if child.parent == each.name)}
-            total = sum(amount for name, amount in held.values() if name in below)
-            assert tree.use(each.name).held.get("gpus", 0) == total
-            assert tree.use(each.name).attempts == sum(name in below for name, _ in held.values())
-    for job_id in held:
-        tree.release((job_id, 1))
-    assert all(not tree.use(name).held for name in names)
+            found = {key: amount for key, (owner, amount) in held.items() if owner.queue in below}
+            assert tree.use(each.name).held.get("gpus", 0) == sum(found.values())
+            assert tree.use(each.name).attempts == len(found)
+            assert tree.use(each.name).jobs == len({job for job, _ in found})
+        for user in ("", "u", "v"):
+            owned = {key: n for key, (o, n) in held.items() if o.tenant == "a" and user in {"", o.user}}
+            use = tree.use_lately(quota_key("default", "a", user))
+            assert (use.held.get("gpus", 0), use.jobs) == (sum(owned.values()), len({job for job, _ in owned}))
+    for key in held:
+        tree.release(key)
+    assert all(not tree.use(name).held and not tree.use(name).jobs for name in names)
     assert not tree.copy().use("removed").attempts

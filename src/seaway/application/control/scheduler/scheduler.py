@@ -439,7 +439,7 @@ class Scheduler:
     def _hold(
         self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]], end: int
     ) -> tuple[list[Amounts], LimitHit | None, int]:
-        """Count the exact amounts of placed jobs in their queues, in order, as far as all limits allow.
+        """Count the exact amounts of placed jobs in their queues and quotas, in order, as far as all limits allow.
 
         Returns
         -------
@@ -451,13 +451,12 @@ class Scheduler:
         amounts: list[Amounts] = [
             held_amounts(entry.job.demand, placed, device) for entry, placed in zip(batch, places, strict=True)
         ]
-        wanted = [(entry.next_attempt, *entry.lane, each) for entry, each in zip(batch, amounts, strict=True)]
-        for at in range(end):
+        for at, entry in enumerate(batch[:end]):
             if not places[at]:
                 continue
-            if hit := tree.hit(wanted[at][1], amounts[at]):
+            if hit := tree.hit(entry.owner, amounts[at], entry.record.id):
                 return amounts, hit, at
-            tree.hold(*wanted[at])
+            tree.hold(entry.next_attempt, entry.owner, amounts[at])
         return amounts, None, end
 
     def _end_of_strict_order(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int:

@@ -1,0 +1,212 @@
+"""Quotas of tenants and users, through the control loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from seaway.adapters.simulated.faults import Faults
+from seaway.application.changes import Change
+from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.amounts import JOBS
+from seaway.domain.cluster import Fleet
+from seaway.domain.errors import ConflictError, RejectedError
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.queues import Order, Queue
+from seaway.domain.tenancy import Pool, Quota, Tenant
+from seaway.scheduling.queueing.tree import quota_key
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def gpus(count: int) -> Fleet:
+    """Return a fleet of one node."""
+    return fleet(cluster(node(*[gpu() for _ in range(count)]), name="alpha"))
+
+
+def with_quota(parts: Fleet, quota: Quota, *, weight: int = 1, pool: str = "default", **settings: object) -> Scene:
+    """Create a control plane with the tenant `a`, which has a quota, the tenant `b`, and two queues of the pool."""
+    made = scene(parts, **settings)
+    put(made, Tenant("a", weight=weight, quotas={pool: quota}), Tenant("b"), Queue("x"), Queue("y", order=Order.FIFO))
+    return made
+
+
+def put(made: Scene, *records: Tenant | Queue | Pool) -> None:
+    """Store records, and let the loop follow."""
+    made.plane.writer.commit([Change(put=[*records])])
+    made.plane.settle()
+
+
+def placed(made: Scene, jobs: list[str]) -> int:
+    """Return the number of jobs with a place."""
+    made.plane.settle()
+    return sum(made.plane.state(job_id).placed for job_id in jobs)
+
+
+def many(count: int, tenant: str = "a", queues: str = "xy", **fields: object) -> list[JobSpec]:
+    """Return jobs of a tenant, in its queues in turn."""
+    return [spec(tenant=tenant, queue=queues[at % len(queues)], **fields) for at in range(count)]
+
+
+def test_a_tenant_never_exceeds_its_limit_in_a_pool() -> None:
+    """The limit holds over all queues of the pool, others pass, and the waiting job names the quota."""
+    made = with_quota(gpus(6), Quota(limit={"gpus": 3000}))
+    jobs = made.plane.submit(*many(5))
+    others = made.plane.submit(*many(3, "b"))
+    assert (placed(made, jobs), placed(made, others)) == (3, 3)
+    waits = next(job for job in jobs if not made.plane.state(job).placed)
+    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
+    assert reason.code == "tenant_quota"
+    assert reason.message == "waits: tenant 'a' in pool 'default' holds 3 of its limit of 3 gpus"
+    assert reason.params == {"tenant": "a", "pool": "default", "held": "3", "limit": "3 gpus", "requested": "1"}
+    made.plane.jobs.cancel(next(job for job in jobs if made.plane.state(job).placed), "ada")
+    made.plane.run(5)
+    assert placed(made, jobs) == 3
+
+
+def test_a_quota_of_another_pool_does_not_matter() -> None:
+    """A quota applies to queues of its pool only."""
+    made = with_quota(gpus(4), Quota(limit={"gpus": 1000}), pool="gold")
+    put(made, Pool("gold"), Queue("z", pool="gold"))
+    assert placed(made, made.plane.submit(*many(2))) == 2
+    assert placed(made, made.plane.submit(*many(2, queues="z"))) == 1
+
+
+def test_a_changed_quota_takes_effect_at_once() -> None:
+    """Waiting jobs start when an operator raises or removes the quota; a lower one stops no running job."""
+    made = with_quota(gpus(4), Quota(limit={"gpus": 1000}))
+    jobs = made.plane.submit(*many(4))
+    assert placed(made, jobs) == 1
+    put(made, Tenant("a", quotas={"default": Quota(limit={"gpus": 2000})}))
+    assert placed(made, jobs) == 2
+    put(made, Tenant("a", quotas={"default": Quota(limit={"gpus": 0})}))
+    assert placed(made, jobs) == 2
+    put(made, Tenant("a"))
+    assert placed(made, jobs) == 4
+
+
+def test_each_user_has_limits_of_its_own() -> None:
+    """One user at the limit does not block the jobs of another user of the same tenant, also after a restart."""
+    made = with_quota(gpus(6), Quota(limit={"gpus": 5000}, user_limit={"gpus": 2000}))
+    ada = made.plane.submit(*many(4), actor="ada")
+    bob = made.plane.submit(*many(1), actor="bob")
+    assert (placed(made, ada), placed(made, bob)) == (2, 1)
+    made.plane.restart()
+    more = made.plane.submit(*many(3), actor="bob")
+    assert (placed(made, ada), placed(made, bob + more)) == (2, 2)
+    reason = DryRuns(made.plane.controller).reason(made.job(more[-1]), None)
+    assert reason.code == "user_quota"
+    assert reason.message == "waits: user 'bob' of tenant 'a' in pool 'default' holds 2 of its limit of 2 gpus"
+
+
+def test_user_limits_that_are_set_later_apply_to_waiting_jobs() -> None:
+    """Jobs that waited as one kind are told apart by user once users have limits."""
+    made = with_quota(gpus(2), Quota())
+    blocker = made.plane.submit(spec(gpus=2))
+    assert placed(made, blocker) == 1
+    ada = made.plane.submit(*many(3, queues="x"), actor="ada")
+    bob = made.plane.submit(*many(3, queues="x"), actor="bob")
+    made.plane.settle()
+    put(made, Tenant("a", quotas={"default": Quota(user_limit={"gpus": 1000})}))
+    made.plane.jobs.cancel(blocker[0], "ada")
+    made.plane.run(5)
+    assert (placed(made, ada), placed(made, bob)) == (1, 1)
+
+
+def test_the_number_of_running_jobs_is_limited() -> None:
+    """A limit of jobs counts jobs of any size, of queues as well as of tenants."""
+    made = with_quota(gpus(6), Quota(limit={JOBS: 2}))
+    assert placed(made, made.plane.submit(*many(3))) == 2
+    put(made, Queue("z", limit={JOBS: 1}))
+    jobs = made.plane.submit(*many(2, "b", queues="z"))
+    assert placed(made, jobs) == 1
+    waits = next(job for job in jobs if not made.plane.state(job).placed)
+    message = DryRuns(made.plane.controller).reason(made.job(waits), None).message
+    assert message == "waits: queue 'z' holds 1 of its limit of 1 jobs"
+
+
+def test_a_job_that_fails_over_counts_once() -> None:
+    """A job at the limit of jobs starts again elsewhere while its lost attempt still counts with its amounts."""
+    parts = fleet(cluster(node(gpu()), name="alpha"), cluster(node(gpu()), name="beta"))
+    made = scene(parts, Faults(), grace_period_s=30)
+    put(made, Tenant("a", quotas={"default": Quota(limit={JOBS: 1, "gpus": 2000})}))
+    job = made.plane.submit(spec(tenant="a"))[0]
+    made.plane.run(10)
+    first = made.where(job)
+    made.cluster(first).disconnect()
+    made.plane.run(120)
+    assert made.job(job).attempt == 2
+    assert made.where(job) != first
+    use = made.plane.controller.live.tree.use_lately(quota_key("default", "a"))
+    assert (use.jobs, use.held["gpus"]) == (1, 2000)
+    made.cluster(first).reconnect()
+    made.plane.run(60)
+    assert (use.jobs, use.held["gpus"]) == (1, 1000)
+
+
+def test_a_guarantee_goes_before_the_share_of_other_tenants() -> None:
+    """In a fair queue, a tenant gets its guarantee even if its weight leaves it nothing else."""
+    made = with_quota(gpus(8), Quota(guarantee={"gpus": 3000}), weight=0, reservations=False)
+    blocker = made.plane.submit(spec(gpus=8))
+    placed(made, blocker)
+    both = [made.plane.submit(*many(8, tenant, queues="x")) for tenant in "ab"]
+    made.plane.jobs.cancel(blocker[0], "ada")
+    made.plane.run(5)
+    assert [placed(made, jobs) for jobs in both] == [3, 5]
+
+
+def test_tenants_share_a_fair_queue_by_weight() -> None:
+    """A tenant of weight 3 gets three times the share of a tenant of weight 1, whoever submits first."""
+    made = with_quota(gpus(8), Quota(), weight=3, reservations=False)
+    jobs = {tenant: made.plane.submit(*many(8, tenant, queues="x")) for tenant in "ba"}
+    assert {tenant: placed(made, each) for tenant, each in jobs.items()} == {"b": 2, "a": 6}
+
+
+def test_a_job_that_its_quota_can_never_admit_is_rejected() -> None:
+    """Admission names the quota, its limit and what is left, for the tenant and for each user."""
+    made = with_quota(gpus(4), Quota(limit={"gpus": 2000, JOBS: 5}, user_limit={"memory": 100}))
+    made.plane.submit(*many(1))
+    made.plane.settle()
+    with pytest.raises(RejectedError) as beyond:
+        made.plane.admission.admit(spec(queue="x", tenant="a", gpus=3))
+    assert beyond.value.where == "tenant"
+    assert (
+        beyond.value.message
+        == "the job requests 3, but tenant 'a' in pool 'default' has a limit of 2 gpus, of which 1 is left"
+    )
+    with pytest.raises(RejectedError, match="each user of tenant 'a' in pool 'default' has a limit of 100Mi memory"):
+        made.plane.admission.admit(spec(queue="x", tenant="a", memory_mib=200))
+    made.plane.admission.admit(spec(queue="x", tenant="a", gpus=2))
+
+
+def test_a_dry_run_keeps_the_quota_of_its_user() -> None:
+    """A dry run says that the quota has no room, for the user who asks."""
+    made = with_quota(gpus(4), Quota(user_limit={"gpus": 1000}))
+    made.plane.submit(*many(1), actor="ada")
+    made.plane.settle()
+    runs = DryRuns(made.plane.controller)
+    assert not runs.dry_run(spec(queue="x", tenant="a"), "ada").fits
+    assert runs.dry_run(spec(queue="x", tenant="a"), "bob").fits
+
+
+def test_the_number_of_waiting_jobs_is_limited_at_submit() -> None:
+    """Concurrent submits never exceed the maximum of a tenant or a user, and a job that starts makes room."""
+    made = with_quota(gpus(1), Quota(max_waiting=3, user_max_waiting=2))
+
+    async def submit(actor: str, count: int) -> list[object]:
+        each = [made.plane.jobs.submit(one, actor) for one in many(count)]
+        return await asyncio.gather(*each, return_exceptions=True)
+
+    found = asyncio.run(submit("ada", 5))
+    refused = [each for each in found if isinstance(each, ConflictError)]
+    assert len(refused) == 3
+    assert str(refused[0]).startswith("user 'ada' of tenant 'a' has 2 waiting jobs in pool 'default', and its quota")
+    refused = [each for each in asyncio.run(submit("bob", 5)) if isinstance(each, ConflictError)]
+    assert len(refused) == 4
+    assert str(refused[0]).startswith("tenant 'a' has 3 waiting jobs in pool 'default', and its quota allows 3")
+    made.plane.settle()
+    assert sum(not isinstance(each, Exception) for each in asyncio.run(submit("bob", 5))) == 1
+    made.plane.restart()
+    made.plane.settle()
+    assert all(isinstance(each, ConflictError) for each in asyncio.run(submit("eve", 2)))
