@@ -31,7 +31,7 @@ Key = tuple[str, int]
 
 
 class Owner(NamedTuple):
-    """Where a job counts.
+    """Queue, tenant and user in which a job counts.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ class QueueNode(Holder):
 
 @dataclass(frozen=True, slots=True)
 class _Holders:
-    """What counts and limits the jobs of an owner, besides the amounts of its queues.
+    """Quotas and limits of the jobs of an owner.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ def test_each_user_has_limits_of_its_own() -> None:
 
 
 def test_user_limits_that_are_set_later_apply_to_waiting_jobs() -> None:
-    """Jobs that waited as one kind are told apart by user once users have limits."""
+    """Waiting jobs of one kind are separated by user when users get limits."""
     made = with_quota(gpus(2), Quota())
     blocker = made.plane.submit(spec(gpus=2))
     assert placed(made, blocker) == 1
