@@ -157,7 +157,7 @@ def test_a_guarantee_goes_before_the_share_of_other_tenants() -> None:
 
 
 def test_tenants_share_a_fair_queue_by_weight() -> None:
-    """A tenant of weight 3 gets three times the share of a tenant of weight 1, whoever submits first."""
+    """A tenant of weight 3 gets three times the share of a tenant of weight 1, also if it submits later."""
     made = with_quota(gpus(8), Quota(), weight=3, reservations=False)
     jobs = {tenant: made.plane.submit(*many(8, tenant, queues="x")) for tenant in "ba"}
     assert {tenant: placed(made, each) for tenant, each in jobs.items()} == {"b": 2, "a": 6}
