@@ -309,6 +309,7 @@ def add_page(page: Page, platform: Platform) -> None:
         visitor: Visitor = request.state.visitor
         words, theme = words_for(request), cookies.theme_of(request.cookies)
         visit = Visit(visitor.who, visitor.asker, platform.query_cache, words, theme, request, context.client)
+        tabs.free_when_deleted(visit.client)
         lines = [each for each in platform.menu if each.icon and visit.may(each.role)]
         try:
             with frame(visit, words(page.title), lines, page.style):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from nicegui import Client
+from nicegui.element import Element
+from nicegui.elements.mixins.value_element import ValueElement
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
@@ -72,6 +75,30 @@ def drop_unless_it_comes(client: Client) -> None:
 
     client.on_connect(wait_no_longer)
     client.on_delete(wait_no_longer)
+
+
+def free_when_deleted(client: Client) -> None:
+    """Break the reference cycles of a tab once it is deleted, so that its memory is freed at once.
+
+    The garbage collector rarely examines old objects. Until then, deleted tabs would fill the memory.
+    """
+
+    def schedule() -> None:
+        asyncio.get_running_loop().call_soon(_break_cycles, client, list(client.elements.values()))
+
+    client.on_delete(schedule)
+
+
+def _break_cycles(client: Client, elements: Iterable[Element]) -> None:
+    for element in elements:
+        element._event_listeners.clear()  # noqa: SLF001  # the library has no call for it
+        for each in (element.props, element.classes, element.style):
+            each._change_handlers.clear()  # noqa: SLF001  # one is a method of `each`
+        if isinstance(element, ValueElement):
+            element._change_handlers.clear()  # noqa: SLF001  # the library has no call for it
+    for handlers in (client.connect_handlers, client.disconnect_handlers, client.delete_handlers):
+        handlers.clear()
+    client._exception_handlers.clear()  # noqa: SLF001  # the library has no call for it
 
 
 def named(scope: Scope) -> str:

@@ -228,6 +228,8 @@ class Visit:
         self._ended = True
         for stop in list(self._stops.values()):
             stop()
+        self.error_listeners.clear()
+        self._held = lambda: None
 
     def leave(self) -> None:
         """Redirect to the log-in page and back, because the token is no longer valid."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
+import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
@@ -321,3 +323,22 @@ async def test_a_mistake_of_ours_is_reported_without_its_text(rig: Rig, monkeypa
         answer = await client.get("/jobs")
     assert (answer.status_code, "此处出现故障" in answer.text, "secret" in answer.text) == (500, True, False)
     assert len(Client.instances) == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/queues", "/fleet", "/network", "/whatif", "/policies"])
+async def test_a_deleted_tab_leaves_nothing_to_the_garbage_collector(rig: Rig, path: str) -> None:
+    """The tab and all its elements are freed at once, because the collector rarely examines old objects."""
+    await page_of(rig, "admin", path)  # what the first page leaves stays for the others
+    gc.disable()
+    try:
+        client = await page_of(rig, "admin", path)
+        tab, elements = weakref.ref(client), [weakref.ref(each) for each in client.elements.values()]
+        client.delete()
+        del client
+        for _ in range(20):  # tasks of the page end
+            await asyncio.sleep(0.01)
+        assert len(elements) > 10
+        assert not [found for each in elements if (found := each()) is not None]
+        assert tab() is None
+    finally:
+        gc.enable()

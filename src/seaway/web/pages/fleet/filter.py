@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 from nicegui import ui
 
@@ -89,11 +90,11 @@ class FleetBar:
     models
         Device models to choose from.
     change
-        Function that receives changed filters.
+        Method of the page that receives changed filters. The reference is weak, because the page refers to this bar.
     """
 
     def __init__(self, words: Words, given: Mapping[str, str], models: Sequence[str], change: Change) -> None:
-        self._change = change
+        self._change = WeakMethod(change)
         self._words = words
         self._given = dict(given)
         self._fields: dict[str, ui.input | ui.select] = {}
@@ -154,6 +155,7 @@ class FleetBar:
             value = str(event.value or "").strip()
             if value != self._given.get(name, ""):
                 self._given[name] = value
-                await self._change(**{name: value})
+                if change := self._change():
+                    await change(**{name: value})
 
         return callback
