@@ -233,6 +233,8 @@ def test_defaults_of_a_spec_stay() -> None:
             "gateway": "",
             "network": need,
         },
+        "preemptible": None,
+        "checkpoint": None,
         "replicas": 1,
         "gang": False,
         "between_replicas": need,

@@ -24,7 +24,7 @@ from seaway.domain.errors import ConflictError, RejectedError, SeawayError, Unav
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
-from seaway.domain.queues import Backfill, Queue, path_of
+from seaway.domain.queues import Backfill, Preemption, Queue, path_of
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.queueing.tree import quota_key
@@ -38,6 +38,7 @@ SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after
 
 ACTIVE = (WorkloadPhase.STARTING, WorkloadPhase.RUNNING)
 USERS = ("ada", "bob")
+BY_PRIORITY = Preemption.PREEMPT_LOWER_PRIORITY
 SPREAD_LIMIT = {"gpus": 4000, "cpu": 36_000, "gpus/nvidia a100-sxm4-40gb": 300, "gpu_memory": 330_000}
 """Limits of queue spread: what its largest job needs, and of one model as much as one of its jobs holds."""
 
@@ -205,9 +206,23 @@ class World:
                 Change(put=[Tenant("other", quotas=QUOTAS), Pool("west", frozenset({"alpha", "beta"}))]),
                 Change(
                     put=[
+                        Queue("default", preemption=BY_PRIORITY, min_runtime_s=5),
                         Queue("lab", pool="west", limit={"gpus": 4000}),
-                        Queue("west", pool="west", policy="fgd", parent="lab", limit={"cpu": 36_000}),
-                        Queue("spread", policy="greedy", limit=dict(SPREAD_LIMIT), backfill=Backfill.NONE),
+                        Queue(
+                            "west",
+                            pool="west",
+                            policy="fgd",
+                            parent="lab",
+                            limit={"cpu": 36_000},
+                            preemption=BY_PRIORITY,
+                        ),
+                        Queue(
+                            "spread",
+                            policy="greedy",
+                            guarantee={"gpus": 2000},
+                            limit=dict(SPREAD_LIMIT),
+                            backfill=Backfill.NONE,
+                        ),
                     ]
                 ),
             ]

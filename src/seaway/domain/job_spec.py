@@ -38,6 +38,35 @@ class Run:
     ports: tuple[int, ...] = ()
 
 
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+"""Signals that ask a program for a checkpoint."""
+
+MAX_GRACE_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Way in which a program saves its work before it is stopped.
+
+    Attributes
+    ----------
+    signal
+        Signal that it gets first.
+    grace_s
+        Seconds until it is killed.
+    """
+
+    signal: str = "SIGTERM"
+    grace_s: int = 30
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.signal not in SIGNALS:
+            raise RejectedError(f"is {self.signal!r}; use {', '.join(SIGNALS)}", where="checkpoint.signal")
+        if not 1 <= self.grace_s <= MAX_GRACE_S:
+            raise RejectedError(f"must be 1 s to {MAX_GRACE_S} s", where="checkpoint.grace")
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A submitted job.
@@ -72,6 +101,10 @@ class JobSpec:
         Action if its links violate its bounds while it runs.
     data
         Location of its data. A change does not move a running job.
+    preemptible
+        Whether other jobs may displace it while it runs; None for the default of its queue.
+    checkpoint
+        How its program saves its work before it is stopped; None if it does not.
     """
 
     name: str
@@ -92,6 +125,8 @@ class JobSpec:
     restarts: bool = False
     on_violation: OnViolation = OnViolation.REPORT
     data: DataSource = NO_DATA
+    preemptible: bool | None = None
+    checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -155,7 +190,8 @@ class JobSpec:
 def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Return the fields that running workloads depend on.
 
-    These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations.
+    These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations,
+    and whether it is preemptible.
     """
     return (
         spec.demand,
@@ -164,6 +200,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
         spec.between_replicas,
         spec.template,
         spec.run,
+        spec.checkpoint,
     )
 
 

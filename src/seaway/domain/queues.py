@@ -49,6 +49,26 @@ class Backfill(StrEnum):
     """Every job that fits. A large job can wait for ever."""
 
 
+class Preemption(StrEnum):
+    """Running jobs that a waiting job of the same queue may displace."""
+
+    NEVER = "Never"
+    """None."""
+    PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+    """Jobs of a lower priority."""
+
+
+class Reclaim(StrEnum):
+    """Running jobs of other queues that a waiting job may displace."""
+
+    NEVER = "Never"
+    """None."""
+    GUARANTEE = "Guarantee"
+    """Jobs of queues beyond their guarantee, while the queue stays within its own."""
+    FAIR_SHARE = "FairShare"
+    """Also jobs of queues whose share beyond their guarantee is larger than its own will be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue of jobs.
@@ -81,6 +101,12 @@ class Queue:
         Order of its jobs.
     backfill
         Jobs that may overtake.
+    preemption, reclaim
+        Running jobs that its waiting jobs may displace, in the queue itself and in others.
+    preemptible
+        Whether its jobs may be displaced, unless a job says otherwise.
+    min_runtime_s
+        Seconds that a job runs before it may be displaced.
     """
 
     name: str
@@ -99,6 +125,10 @@ class Queue:
     limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     order: Order = Order.FAIR
     backfill: Backfill = Backfill.EASY
+    preemption: Preemption = Preemption.NEVER
+    reclaim: Reclaim = Reclaim.GUARANTEE
+    preemptible: bool = True
+    min_runtime_s: int = 0
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""

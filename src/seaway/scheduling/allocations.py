@@ -69,6 +69,10 @@ class Allocation:
         """Release some rows, or all (None). A second release has no effect."""
         snapshot.release(self.decisions, self.slices, np.arange(len(self.decisions)) if rows is None else rows)
 
+    def restore(self, snapshot: Snapshot) -> None:
+        """Allocate the resources of all placed rows, whether or not they are free: the inverse of `release`."""
+        restore_rows(snapshot.arrays, snapshot.demands.arrays, self.decisions, self.slices)
+
 
 def allocations_of(plan: Plan) -> Iterator[Allocation]:
     """Yield the allocation of each job of a committed plan, in the order of its queue."""

@@ -108,6 +108,9 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "policy", f"{queue['policy']}{', shadow ' + queue['shadow'] if queue['shadow'] else ''}"
     yield "weight", f"{queue['weight']}, priority {queue['priority']}"
     yield "order", f"{queue['order']}, backfill {queue['backfill']}"
+    yield "displaces", f"own queue: {queue.get('preemption', NONE)}, others: {queue.get('reclaim', NONE)}"
+    preemptible = "yes" if queue.get("preemptible", True) else "no"
+    yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"
     yield "open", "yes" if queue["open"] else "no: it accepts no new jobs"
     yield "jobs", f"{totals['running']} running, {totals['waiting']} waiting"
 

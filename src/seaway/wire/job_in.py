@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import Checkpoint, JobSpec, Run
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
@@ -178,6 +178,15 @@ EXAMPLES: list[dict[str, Any]] = [
 ]
 
 
+class CheckpointIn(Incoming):
+    """Way in which a program saves its work before it is stopped."""
+
+    signal: Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] = "SIGTERM"
+    """Signal that the program gets first."""
+    grace: Time = "30s"
+    """Time until it is killed, at most 1 h."""
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -219,6 +228,10 @@ class JobIn(Incoming):
     """Maximum number of restarts after failures of the job itself. A deployment always restarts."""
     labels: Labels = no_pairs()
     """Labels of the workload."""
+    preemptible: bool | None = None
+    """True if waiting jobs may displace it while it runs; null for the default of its queue."""
+    checkpoint: CheckpointIn | None = None
+    """Way in which the program saves its work before it is stopped; null if it does not."""
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
@@ -258,6 +271,8 @@ class JobIn(Incoming):
             labels=dict(self.labels),
             on_violation=OnViolation(self.network.on_violation),
             data=_data(self.data),
+            preemptible=self.preemptible,
+            checkpoint=_checkpoint(self.checkpoint),
         )
 
 
@@ -265,6 +280,12 @@ class JobPatch(BaseModel):
     """Fields of a job to change; null resets a field to its default."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"priority": 10}, {"labels": None}]})
+
+
+def _checkpoint(given: CheckpointIn | None) -> Checkpoint | None:
+    if given is None:
+        return None
+    return Checkpoint(given.signal, fields.seconds(given.grace))
 
 
 def _request(given: ResourcesIn) -> ResourceRequest:

@@ -44,9 +44,12 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "retries": spec.retries,
         "labels": spec.labels,
     }
+    written["preemptible"] = spec.preemptible
+    if spec.checkpoint:
+        written["checkpoint"] = {"signal": spec.checkpoint.signal, "grace": time_text(spec.checkpoint.grace_s)}
     if spec.expected_duration_s is not None:
         written["expected_duration"] = time_text(spec.expected_duration_s)
-    return _given(written)
+    return _given(written) | ({} if spec.preemptible is not False else {"preemptible": False})
 
 
 def _given(written: dict[str, Any]) -> dict[str, Any]:

@@ -10,17 +10,20 @@ from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, Tena
 from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
-from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Queue
+from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
+from seaway.domain.units import time_text
 from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import (
     LabelKey,
     Line,
     Name,
     NameOrNone,
+    Time,
     moment,
     no_entries,
     no_pairs,
+    seconds,
 )
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Incoming, Shown, fields_of
@@ -29,6 +32,8 @@ from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
 
 OrderName = Literal["fifo", "priority", "fair", "shortest"]
+PreemptionName = Literal["Never", "PreemptLowerPriority"]
+ReclaimName = Literal["Never", "Guarantee", "FairShare"]
 BackfillName = Literal["none", "easy", "conservative", "greedy"]
 
 
@@ -208,6 +213,15 @@ class QueueIn(Incoming):
     backfill: BackfillName = "easy"
     """Jobs that may start before an earlier one that does not fit: none, those that do not delay the first job, those
     that delay no earlier job, or all."""
+    preemption: PreemptionName = "Never"
+    """Running jobs of the queue that a waiting job of it displaces: none, or those of a lower priority."""
+    reclaim: ReclaimName = "Guarantee"
+    """Running jobs of other queues that its waiting jobs displace: none; those beyond their guarantees, while it stays
+    within its own; or also those of queues with a larger share."""
+    preemptible: bool = True
+    """True if its jobs may be displaced, unless a job says otherwise."""
+    min_runtime: Time = "0s"
+    """Time that a job runs before it may be displaced."""
 
     def queue(self, name: str) -> Queue:
         """Return the record.
@@ -234,6 +248,10 @@ class QueueIn(Incoming):
             parse_amounts(self.limit, where="limit"),
             Order(self.order),
             Backfill(self.backfill),
+            Preemption(self.preemption),
+            Reclaim(self.reclaim),
+            self.preemptible,
+            seconds(self.min_runtime),
         )
 
 
@@ -256,6 +274,10 @@ class QueueOut(Shown):
     limit: AmountsOut = Field(default_factory=dict)
     order: OrderName = "fair"
     backfill: BackfillName = "easy"
+    preemption: PreemptionName = "Never"
+    reclaim: ReclaimName = "Guarantee"
+    preemptible: bool = True
+    min_runtime: str = "0s"
     version: str
     """Version, used as ETag."""
 
@@ -313,6 +335,10 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "limit": written_amounts(queue.limit),
         "order": queue.order.value,
         "backfill": queue.backfill.value,
+        "preemption": queue.preemption.value,
+        "reclaim": queue.reclaim.value,
+        "preemptible": queue.preemptible,
+        "min_runtime": time_text(queue.min_runtime_s),
     }
     return versioned(fields)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Order
+from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 from seaway.wire.queue_imports.files import read_queues
 from seaway.wire.queue_imports.found import Found, quantity
 from seaway.wire.queues import QueueIn
@@ -148,6 +148,8 @@ def test_kueue_quotas_become_guarantees_and_limits() -> None:
     ]
     assert queues["research"].guarantee == {"cpu": 9500, "memory": 36_864, "gpus": 14_000, model: 8000}
     assert queues["research"].limit == queues["research"].guarantee
+    assert (vision.preemption, vision.reclaim) == (Preemption.NEVER, Reclaim.GUARANTEE)
+    assert (queues["speech"].preemption, queues["speech"].reclaim) == (Preemption.NEVER, Reclaim.NEVER)
     alone = queues["alone"]
     assert (alone.parent, alone.guarantee, alone.limit, alone.open) == ("", {"cpu": 4000}, {"cpu": 4000}, False)
 
@@ -169,7 +171,6 @@ def test_what_kueue_has_besides_is_reported() -> None:
     """Each field without a counterpart is in the report; values that change nothing are not."""
     assert left(read(KUEUE)) == {
         ("ResourceFlavor a100", "nodeTaints"),
-        ("ClusterQueue vision", "preemption"),
         ("ClusterQueue vision", "flavor a100: pods"),
         ("ClusterQueue vision", "flavor spot: pods"),
         ("ClusterQueue vision", "nvidia.com/gpu lendingLimit"),
@@ -202,11 +203,11 @@ def test_volcano_queues_become_a_tree() -> None:
     assert (int(leaf.weight), leaf.priority, leaf.backfill) == (3, 10, Backfill.NONE)
     assert leaf.guarantee == {"gpus": 10_000, "cpu": 1500}
     assert leaf.limit == {"cpu": 64_000, "gpus": 16_000, "gpu_memory": 65_536}
+    assert leaf.preemptible is False
     assert left(found) == {
         ("Queue root", "kind"),
         ("Queue leaf", "capability.rdma/hca"),
         ("Queue leaf", "guarantee"),
-        ("Queue leaf", "reclaimable"),
         ("Queue branch", "volcano.sh/hierarchy"),
     }
 
@@ -224,10 +225,10 @@ def test_scheduler_queues_have_capacities_in_three_forms(wrapped: bool) -> None:
     assert (int(high.weight), high.limit, high.guarantee) == (10, {"gpus": 32_000}, {"gpus": 8000})
     assert (int(low.weight), low.limit, low.guarantee) == (1, {"gpus": 4000, "memory": 65_536}, {})
     assert {each.order for each in found.queues} == {Order.FAIR}
+    assert [each.preemption for each in found.queues] == [Preemption.PREEMPT_LOWER_PRIORITY, Preemption.NEVER]
+    assert {each.reclaim for each in found.queues} == {Reclaim.FAIR_SHARE}
     assert left(found) == {
-        ("fairShare", "preemptionPolicy"),
         ("queue high", "maxCapacity"),
-        ("queue high", "preemptionPolicy"),
         ("queue low", "colour"),
         ("queue Not Valid", "weight"),
         ("queue Not Valid", "name"),
@@ -305,3 +306,28 @@ def test_other_texts_are_not_quantities(text: object) -> None:
     """Invalid quantities are rejected."""
     with pytest.raises(RejectedError, match="is not a Kubernetes quantity"):
         quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "preemption", "reclaim", "reported"),
+    [
+        ("{withinClusterQueue: LowerPriority, reclaimWithinCohort: Never}", "PreemptLowerPriority", "Never", []),
+        (
+            "{withinClusterQueue: LowerOrNewerEqualPriority, reclaimWithinCohort: LowerPriority}",
+            "PreemptLowerPriority",
+            "Guarantee",
+            ["preemption.withinClusterQueue", "preemption.reclaimWithinCohort"],
+        ),
+        ("{withinClusterQueue: Always}", None, "Never", ["preemption.withinClusterQueue"]),
+        ("{borrowWithinCohort: {policy: LowerPriority}}", "Never", "Never", ["preemption.borrowWithinCohort"]),
+    ],
+)
+def test_preemption_of_kueue(given: str, preemption: str | None, reclaim: str, reported: list[str]) -> None:
+    """Rules with a counterpart are set, and the report names what differs."""
+    text = KUEUE.replace("{reclaimWithinCohort: Any, withinClusterQueue: Never}", given)
+    found = read(text)
+    fields = next(each for each in found.queues if each.name == "vision").fields()
+    assert (fields["preemption"], fields["reclaim"]) == (preemption, reclaim)
+    assert {name for source, name in left(found) if source == "ClusterQueue vision" and "preemption" in name} == {
+        *reported
+    }

@@ -32,7 +32,7 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
 Row = tuple[Any, ...]
@@ -291,13 +291,17 @@ def queue_row(row: Queue) -> Row:
         amounts_json(row.limit),
         row.order.value,
         row.backfill.value,
+        row.preemption.value,
+        row.reclaim.value,
+        int(row.preemptible),
+        row.min_runtime_s,
     )
 
 
 def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
     name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
-    parent, weight, priority, guarantee, limit, order, backfill = more
+    parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, min_runtime_s = more
     return Queue(
         name,
         tenant,
@@ -315,4 +319,8 @@ def read_queue(row: Sequence[Any]) -> Queue:
         read_amounts(limit),
         Order(order),
         Backfill(backfill),
+        Preemption(preemption),
+        Reclaim(reclaim),
+        bool(preemptible),
+        min_runtime_s,
     )

@@ -68,9 +68,9 @@ def _later(name: str) -> Column[str]:
     return Column(name, short(), nullable=False, server_default="")
 
 
-def _later_word(name: str, default: str) -> Column[str]:
+def _later_word(name: str, default: str, length: int = 16) -> Column[str]:
     """Return the column of a word that a later migration added, with its value in older rows."""
-    return Column(name, short(16), nullable=False, server_default=default)
+    return Column(name, short(length), nullable=False, server_default=default)
 
 
 def _later_text(name: str) -> Column[str]:
@@ -368,5 +368,9 @@ QUEUES = _table(
     _later_text("resource_limit"),
     _later_word("job_order", "fair"),
     _later_word("backfill", "easy"),
+    _later_word("preemption", "Never", 32),
+    _later_word("reclaim", "Guarantee"),
+    _later_count("preemptible", "1"),
+    _later_count("min_runtime_s"),
     _key("name"),
 )

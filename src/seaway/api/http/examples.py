@@ -124,6 +124,10 @@ _QUEUE = {
     "limit": {"gpu_memory": "640GB", "gpus": 32},
     "order": "fair",
     "backfill": "easy",
+    "preemption": "PreemptLowerPriority",
+    "reclaim": "Guarantee",
+    "preemptible": True,
+    "min_runtime": "10m",
 }
 _USE = {
     "queue": "batch",

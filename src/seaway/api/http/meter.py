@@ -123,6 +123,12 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "seaway_conflicts", "Placements dropped because of a concurrent change of the job.", figures.conflicts
     )
+    yield counter_by(
+        "seaway_preemptions",
+        "Running jobs displaced by waiting ones, by queue and rule: priority within the queue, or reclaim by another.",
+        ["queue", "rule"],
+        figures.preempted,
+    )
     yield CounterMetricFamily(
         "seaway_slo_violations", "Running jobs whose network violated a bound for too long.", figures.slo_violations
     )

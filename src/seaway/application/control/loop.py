@@ -305,6 +305,13 @@ class Controller:
             elif idle:
                 break
         with self.lock:
+            claims = self.scheduler.preemptor.claims()
+        if claims:
+            stored = self._store_all([claim.change for claim in claims])
+            with self.lock:
+                self.scheduler.preemptor.settle(claims, stored)
+            happened = True
+        with self.lock:
             changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -250,6 +250,11 @@ class Waiting:
         Order in which jobs are tried.
     tree
         The queues with the amounts that they hold.
+
+    Attributes
+    ----------
+    blocked
+        First job of each kind that lately had no room under a limit. A reader clears it.
     """
 
     def __init__(self, discipline: QueueDiscipline, tree: QueueTree) -> None:
@@ -264,6 +269,7 @@ class Waiting:
         self._exhausted: defaultdict[Kind, set[str]] = defaultdict(set)
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
+        self.blocked: dict[Kind, Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -284,6 +290,12 @@ class Waiting:
         lane = self._lane((queue, tenant))
         first = lane.jobs.first(self._waits) if lane else None
         return first[2] if first else None
+
+    def alike(self, entry: Entry, most: int) -> list[Entry]:
+        """Return the first jobs of a job's kind and tenant, with that job, in order."""
+        lane = self._lane(entry.lane)
+        line = lane.kinds.get(entry.kind) if lane else None
+        return [each[2] for each in nsmallest(most, line.heap) if self._waits(each[2])] if line else []
 
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
@@ -430,6 +442,7 @@ class Waiting:
             if lane is None or first is None:
                 self._order.drop(name)
             elif hit := self.hit(first):
+                self.blocked[first.kind] = first
                 self._close_or_limit(lane, hit)
                 skipped += 1
             elif infeasible(first):

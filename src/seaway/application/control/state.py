@@ -254,7 +254,7 @@ class ControlState:
         self.jobs[job.id] = job
         for number in self.by_job.get(job.id, ()) if before is None else ():
             if (job.id, number) not in self.done:
-                self._count(self.attempts[job.id, number])
+                self.count(self.attempts[job.id, number])
         self.stages.went(before, job)
         self._pause(job)
         if before is None and job.state is JobState.PENDING:
@@ -290,7 +290,7 @@ class ControlState:
             for place in _places(attempt):
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
-            self._count(attempt)
+            self.count(attempt)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
@@ -300,7 +300,7 @@ class ControlState:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
 
-    def _count(self, attempt: Attempt) -> None:
+    def count(self, attempt: Attempt) -> None:
         """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""
         job, spec = self.jobs.get(attempt.job_id), attempt.spec
         owner = Owner(spec.queue, spec.tenant, job.submitted_by if job else "")

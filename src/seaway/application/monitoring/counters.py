@@ -100,6 +100,8 @@ class Figures:
     ----------
     ready
         Whether jobs can be placed.
+    preempted
+        Number of displaced jobs, by their queue and the rule: ``priority`` or ``reclaim``.
     decided, conflicts
         Number of decided jobs, and of decisions dropped because of concurrent changes, since the start.
     placed
@@ -130,6 +132,7 @@ class Figures:
     decided: int
     placed: Mapping[str, int]
     conflicts: int
+    preempted: Mapping[tuple[str, str], int]
     failures: int
     slo_violations: int
     moves: int
@@ -160,6 +163,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         decided=tally.decided,
         placed=dict.fromkeys(policies, 0) | tally.placed,
         conflicts=tally.conflicts,
+        preempted=dict(controller.scheduler.preemptor.displaced),
         failures=controller.failures,
         slo_violations=controller.slo_violations.reported,
         moves=controller.slo_violations.moved,

@@ -29,6 +29,10 @@ FIELDS = (
     "limit",
     "order",
     "backfill",
+    "preemption",
+    "reclaim",
+    "preemptible",
+    "min_runtime",
 )
 
 

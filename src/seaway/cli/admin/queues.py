@@ -12,7 +12,7 @@ from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect, whole
 from seaway.domain.amounts import split_amounts
-from seaway.domain.queues import Backfill, Order
+from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +22,7 @@ app = typer.Typer(rich_markup_mode="rich")
 
 SHOWN_WAITING = 20
 """Maximum number of waiting jobs that `show` prints."""
-SHARE = "Tree and share"
+SHARE, DISPLACE = "Tree and share", "Preemption"
 AMOUNT_HELP = "gpus, gpus/MODEL, gpu_cores, gpu_memory, cpu, memory; '' for none"
 Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=arguments.queues)]
 
@@ -140,6 +140,22 @@ def set_queue(
         Backfill | None,
         typer.Option(help="Jobs that may start before an earlier one that does not fit.", rich_help_panel=SHARE),
     ] = None,
+    preemption: Annotated[
+        Preemption | None,
+        typer.Option(help="Running jobs of the queue that its waiting jobs displace.", rich_help_panel=DISPLACE),
+    ] = None,
+    reclaim: Annotated[
+        Reclaim | None,
+        typer.Option(help="Running jobs of other queues that its waiting jobs displace.", rich_help_panel=DISPLACE),
+    ] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option("--preemptible/--not-preemptible", help="Its jobs may be displaced.", rich_help_panel=DISPLACE),
+    ] = None,
+    min_runtime: Annotated[
+        str | None,
+        typer.Option(help="Time that a job runs before it may be displaced, like 10m.", rich_help_panel=DISPLACE),
+    ] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value.
 
@@ -148,6 +164,7 @@ def set_queue(
       [cyan]seaway queues set research --guarantee gpus=32 --limit gpus=64,memory=2TB[/cyan]
       [cyan]seaway queues set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
       [cyan]seaway queues set vision --guarantee gpus=16,gpus/A100=8[/cyan]
+      [cyan]seaway queues set vision --preemption PreemptLowerPriority --min-runtime 10m[/cyan]
       [cyan]seaway queues set vision --parent '' --guarantee '' --limit ''[/cyan]
       [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
@@ -167,6 +184,10 @@ def set_queue(
         "limit": None if limit is None else split_amounts(limit, where="--limit"),
         "order": order and order.value,
         "backfill": backfill and backfill.value,
+        "preemption": preemption and preemption.value,
+        "reclaim": reclaim and reclaim.value,
+        "preemptible": preemptible,
+        "min_runtime": min_runtime,
     }
     with connect(context) as client:
         there, after = change(client, name, given)

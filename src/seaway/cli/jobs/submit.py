@@ -133,6 +133,12 @@ def submit(
     retries: Annotated[
         int | None, typer.Option(help="Maximum number of restarts after failures.", rich_help_panel=RUNS)
     ] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option(
+            "--preemptible/--not-preemptible", help="Other jobs may displace it while it runs.", rich_help_panel=RUNS
+        ),
+    ] = None,
     queue: Annotated[
         str | None,
         typer.Option("--queue", "-q", help="Queue of the job.", autocompletion=arguments.queues, rich_help_panel=WHERE),
@@ -219,6 +225,7 @@ def submit(
         "expected_duration": expected_duration,
         "time_limit": time_limit,
         "retries": retries,
+        "preemptible": preemptible,
         "queue": queue,
         "priority": priority,
         "tenant": tenant,

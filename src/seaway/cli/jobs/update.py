@@ -27,6 +27,7 @@ KEEPS_RUNNING = (
     "retries",
     "data",
     "network.on_violation",
+    "preemptible",
 )
 """Paths of fields that change without a restart."""
 

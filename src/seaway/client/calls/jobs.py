@@ -62,6 +62,8 @@ class JobFields(TypedDict, total=False):
     time_limit: str
     retries: int
     labels: Mapping[str, str]
+    preemptible: bool | None
+    checkpoint: Mapping[str, Any] | None
 
 
 class JobFilter(TypedDict, total=False):

@@ -49,6 +49,10 @@ class QueueFields(TypedDict, total=False):
     limit: Mapping[str, int | float | str]
     order: str
     backfill: str
+    preemption: str
+    reclaim: str
+    preemptible: bool
+    min_runtime: str
 
 
 def queues() -> Call[QueueList]:

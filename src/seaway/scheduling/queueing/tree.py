@@ -215,12 +215,20 @@ class QueueNode(Holder):
         """
         return max(held.get(name, 0) / capacity for name, capacity, _ in self._shares)
 
-    def share_beyond_guarantee(self) -> float:
+    def share_beyond_guarantee(self, more: Amounts = NO_AMOUNTS) -> float:
         """Return the dominant share of what the queue holds beyond its guarantee.
 
         A guarantee of a tenth of a pool's GPUs stands for a tenth of the resources that it does not name.
+
+        Parameters
+        ----------
+        more
+            Amounts to count in addition.
         """
         held = self.use.held
+        if more:
+            held = dict(held)
+            add(held, more)
         if not self.guarantee:
             return self.share_of(held)
         return max(0.0, *(held.get(name, 0) / capacity - share for name, capacity, share in self._shares))

@@ -11,7 +11,7 @@ from typing import Any
 
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import MAX_PRIORITY, Backfill, Order
+from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Reclaim
 from seaway.domain.tenancy import MAX_WEIGHT, require_name
 
 Fields = Mapping[str, Any]
@@ -65,6 +65,9 @@ class FoundQueue:
     order: Order | None = None
     backfill: Backfill | None = None
     open: bool | None = None
+    preemption: Preemption | None = None
+    reclaim: Reclaim | None = None
+    preemptible: bool | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of `QueueIn`, with None for those that stay."""
@@ -77,6 +80,9 @@ class FoundQueue:
             "order": self.order and self.order.value,
             "backfill": self.backfill and self.backfill.value,
             "open": self.open,
+            "preemption": self.preemption and self.preemption.value,
+            "reclaim": self.reclaim and self.reclaim.value,
+            "preemptible": self.preemptible,
         }
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from seaway.domain.amounts import GPUS, model_resource, total_of
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Order
+from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, quantity
 
 GROUP = "kueue.x-k8s.io/"
@@ -25,11 +25,19 @@ MODEL_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "k
 """Node labels whose value is the model of the node's GPUs."""
 
 NO_CHECKS = "there are no admission checks"
-NOT_DISPLACED = "queues do not displace running jobs"
+WITHIN = {
+    "Never": Preemption.NEVER,
+    "LowerPriority": Preemption.PREEMPT_LOWER_PRIORITY,
+    "LowerOrNewerEqualPriority": Preemption.PREEMPT_LOWER_PRIORITY,
+}
+RECLAIM = {"Never": Reclaim.NEVER, "LowerPriority": Reclaim.GUARANTEE, "Any": Reclaim.GUARANTEE}
+DIFFERS = {
+    "LowerOrNewerEqualPriority": ("withinClusterQueue", "jobs of an equal priority are not displaced"),
+    "LowerPriority": ("reclaimWithinCohort", "what others borrowed is taken back from jobs of any priority"),
+}
 REASONS = {
     "namespaceSelector": "a queue serves one tenant or all: seaway queues set NAME --tenant TENANT",
     "flavorFungibility": "the policy of the queue selects nodes",
-    "preemption": NOT_DISPLACED,
     "admissionChecks": NO_CHECKS,
     "admissionChecksStrategy": NO_CHECKS,
     "admissionScope": "use the order fair, which serves the tenant with the least use first",
@@ -115,13 +123,28 @@ def _add_cluster_queue(each: Fields, names: Mapping[str, str], models: Mapping[s
     queue.guarantee, queue.limit = quotas.guarantee(), quotas.limit(borrows=bool(cohort))
     queue.order, queue.backfill = Order.PRIORITY, Backfill.NONE if strict else Backfill.GREEDY
     queue.open = not stopped
+    _add_preemption(source, queue, mapping(spec.get("preemption")), found)
     found.add(queue)
     if stopped:
         text = "the queue is closed for new jobs; jobs that wait in it are still placed, and running jobs stay"
         found.leave(source, "stopPolicy", text)
-    known = ("cohort", "cohortName", "resourceGroups", "fairSharing", "queueingStrategy", "stopPolicy")
+    known = ("cohort", "cohortName", "resourceGroups", "fairSharing", "queueingStrategy", "stopPolicy", "preemption")
     found.leave_others(source, spec, known, REASONS)
     return quotas
+
+
+def _add_preemption(source: str, queue: FoundQueue, given: Fields, found: Found) -> None:
+    """Set the rules of preemption. Without any, Kueue displaces nothing."""
+    within, reclaim = (str(given.get(name, "Never")) for name in ("withinClusterQueue", "reclaimWithinCohort"))
+    queue.preemption, queue.reclaim = WITHIN.get(within), RECLAIM.get(reclaim)
+    for name, value, known in (("withinClusterQueue", within, WITHIN), ("reclaimWithinCohort", reclaim, RECLAIM)):
+        if value not in known:
+            found.leave(source, f"preemption.{name}", f"{value!r} is unknown")
+        elif DIFFERS.get(value, ("",))[0] == name:
+            found.leave(source, f"preemption.{name}", DIFFERS[value][1])
+    if mapping(given.get("borrowWithinCohort")).get("policy", "Never") != "Never":
+        text = "to borrow, set the reclaim FairShare: seaway queues set NAME --reclaim FairShare"
+        found.leave(source, "preemption.borrowWithinCohort", text)
 
 
 def _quotas(source: str, spec: Fields, models: Mapping[str, str], found: Found) -> _Quotas:

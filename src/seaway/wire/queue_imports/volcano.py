@@ -56,8 +56,8 @@ def _add(source: str, name: str, spec: Fields, found: Found) -> None:
     queue.backfill = STRATEGIES.get(str(strategy))
     if strategy is not None and queue.backfill is None:
         found.leave(source, "dequeueStrategy", f"{strategy!r} is unknown")
-    if spec.get("reclaimable") is False:
-        found.leave(source, "reclaimable", "queues do not displace running jobs")
+    if isinstance(reclaimable := spec.get("reclaimable"), bool):
+        queue.preemptible = reclaimable
     found.add(queue)
     known = (
         "parent", "weight", "priority", "capability", "deserved", "guarantee", "dequeueStrategy", "reclaimable",

@@ -23,10 +23,13 @@ from seaway.adapters.kubernetes.templates.pinning import (
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Run
+from seaway.domain.job_spec import Checkpoint, Run
 from seaway.domain.node import Toleration
 
 VOLCANO_SCHEDULER = "volcano"
+
+SIGTERM_BEFORE_KILL_S = 5
+"""Seconds that a program has after SIGTERM, if it got another signal for its checkpoint first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,8 @@ def pinned_fields(
     nodes = context.spec.demand.nodes
     selected = {**(labels or {}), **dict(nodes.node_labels)}
     fields: dict[str, Any] = {}
+    if context.spec.checkpoint:
+        fields["terminationGracePeriodSeconds"] = context.spec.checkpoint.grace_s
     if scheduler := scheduler or _scheduler(context, devices):
         fields["schedulerName"] = scheduler
     if selected:
@@ -272,7 +277,22 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
     if tied.resources:
         container["resources"] = tied.resources
+    if lifecycle := _lifecycle(context.spec.checkpoint):
+        container["lifecycle"] = lifecycle
     return container
+
+
+def _lifecycle(checkpoint: Checkpoint | None) -> dict[str, Any]:
+    """Return the hook that sends the signal for a checkpoint; empty for SIGTERM, which Kubernetes sends.
+
+    Kubernetes sends SIGTERM after the hook. The hook waits until shortly before the program is killed, and ends with
+    the container.
+    """
+    if checkpoint is None or checkpoint.signal == "SIGTERM":
+        return {}
+    wait_s = max(1, checkpoint.grace_s - SIGTERM_BEFORE_KILL_S)
+    command = f"kill -s {checkpoint.signal.removeprefix('SIG')} 1; sleep {wait_s}"
+    return {"preStop": {"exec": {"command": ["/bin/sh", "-c", command]}}}
 
 
 def _scheduler(context: Context, devices: Devices | None) -> str:

@@ -62,7 +62,10 @@ class Reservation:
 
 
 class Reservations:
-    """Reservations, at most one for each queue."""
+    """Reservations: at most one for the first job of each queue, and one for each job whose victims are ending.
+
+    The key of the former is the name of the queue, that of the latter has a slash.
+    """
 
     def __init__(self, live: ControlState, profile: Callable[[str], Profile]) -> None:
         self._state = live
@@ -83,6 +86,10 @@ class Reservations:
     def of(self, job_id: str) -> Reservation | None:
         """Return the reservation of a job."""
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
+
+    def of_claim(self, job_id: str) -> Reservation | None:
+        """Return the reservation of a job whose victims are ending."""
+        return self._made.get(_claim_key(job_id))
 
     def current(self) -> bool:
         """Report whether the reservations belong to the current snapshot, which may have been created again."""
@@ -112,17 +119,22 @@ class Reservations:
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
                 self._is_infeasible[reservation.entry.kind] = now_ns + self._hold_ns()
                 self._lift(queue)
-            elif not self._is_valid(reservation, now_ns) or self._is_behind(reservation.entry):
+            elif not self._is_valid(queue, reservation, now_ns) or (
+                "/" not in queue and self._is_behind(reservation.entry)
+            ):
                 self._lift(queue)
 
-    def _is_valid(self, reservation: Reservation, now_ns: int) -> bool:
-        """Report whether the job still waits, the reservation is in time, and its nodes still accept work."""
+    def _is_valid(self, key: str, reservation: Reservation, now_ns: int) -> bool:
+        """Report whether the job still waits, the reservation is in time, and its nodes still accept work.
+
+        A limit that has no room does not matter while victims are ending, since they may count under it.
+        """
         retained, snapshot = reservation.entry, self._state.fleet.snapshot
         waits = self._state.waiting.get(retained.record.id)
         return (
             waits is not None
             and (waits.kind, waits.order) == (retained.kind, retained.order)
-            and self._state.waiting.hit(retained) is None
+            and ("/" in key or self._state.waiting.hit(retained) is None)
             and now_ns <= reservation.until_ns
             and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
         )
@@ -133,7 +145,10 @@ class Reservations:
         return first is not None and first.order < retained.order and first.kind not in self._is_infeasible
 
     def own(self, entry: Entry) -> str:
-        """Return the queue whose reservation belongs to a job; empty if none does."""
+        """Return the key of the reservation that belongs to a job; empty if none does."""
+        claim = _claim_key(entry.record.id)
+        if claim in self._made:
+            return claim
         retained = self._made.get(entry.queue)
         return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
 
@@ -159,6 +174,12 @@ class Reservations:
             if reservation.booking and self.current():
                 reservation.booking.copy().release(copy)
 
+    def lift_own(self, entry: Entry, copy: Snapshot) -> None:
+        """Release the reservation of a job, if it has one, on a copy of the live snapshot."""
+        own = self._made.get(self.own(entry))
+        if own and own.booking and self.current():
+            own.booking.copy().release(copy)
+
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
         """Release the reservations that a job may use, and restore them afterwards."""
@@ -179,6 +200,7 @@ class Reservations:
         return (
             self._state.settings.reservations
             and entry.queue not in self._made
+            and not self.of_claim(entry.record.id)
             and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
             and self._may_fit(entry)
         )
@@ -195,6 +217,13 @@ class Reservations:
             starts_ns + OVERDUE_NS if starts_ns is not None else self._state.clock.monotonic_ns() + self._hold_ns()
         )
         self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
+
+    def claim(self, entry: Entry, placements: tuple[Placement, ...], grace_s: float) -> None:
+        """Reserve the place of a job whose victims are ending, until some time after their grace period."""
+        self.release_placed(entry.record.id)
+        starts_ns = self._state.clock.monotonic_ns() + int(grace_s * NS_PER_S)
+        reservation = Reservation(entry, placements, starts_ns, starts_ns + self._hold_ns())
+        self._made[_claim_key(entry.record.id)] = self._keep(reservation)
 
     def _may_fit(self, entry: Entry) -> bool:
         """Report whether a search makes sense: none failed recently, and the limit of the cycle is not reached."""
@@ -256,6 +285,10 @@ class Reservations:
     def _release(self, reservation: Reservation) -> None:
         if reservation.booking and self.current():
             reservation.booking.release(self._state.fleet.snapshot)
+
+
+def _claim_key(job_id: str) -> str:
+    return f"job/{job_id}"  # names of queues have no slash
 
 
 def _open(snapshot: Snapshot, cluster: str, node: str) -> bool:

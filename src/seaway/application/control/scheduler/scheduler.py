@@ -12,6 +12,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
+from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
@@ -141,6 +142,7 @@ class Scheduler:
         self._refused = Refused(live)
         self._score_recorder = ScoreRecorder(live.clock)
         self.reservations = Reservations(live, self.profile)
+        self.preemptor = Preemptor(live, self.reservations, self.profile)
         self.shadows = Shadows(live)
         self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
         self.tally = Tally()
@@ -225,6 +227,7 @@ class Scheduler:
         decisions: list[Decision] = []
         if not self.reservations.current():
             self.reservations.drop_all()
+            self.preemptor.forget()
         self.reservations.review()
         self._state.fleet.forget_demands([*self._state.bookings.values(), *self.reservations.bookings()])
         if self._state.seen_version != self._state.fleet.version and waiting.idle:
@@ -239,6 +242,8 @@ class Scheduler:
             decisions += self._decide(known) if known else []
             if not batch or self._state.clock.monotonic_ns() >= until_ns:
                 break
+        self.preemptor.ask(waiting.blocked.values())
+        waiting.blocked.clear()
         if tried:
             self._state.stages.took(Stage.DECIDE, began_ns)
         return decisions
@@ -421,6 +426,7 @@ class Scheduler:
             self._state.waiting.limit(batch[end], hit)
         narrowed = {at for at in unplaced if jobs[number[at]] is not batch[at].job}
         self._refuse([batch[at] for at in unplaced if at < sure], [batch[at] for at in narrowed])
+        self.preemptor.ask(batch[at] for at in unplaced if at < sure and number[at] not in plan.deferred)
         if head is not None and head < end:
             self.reservations.make(batch[head])
         return decisions

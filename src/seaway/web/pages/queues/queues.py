@@ -127,6 +127,12 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("order", words("Order"), queue.order if queue else "fair", orders(words)),
         Field("backfill", words("Backfill"), queue.backfill if queue else "easy", backfills(words)),
         Field(
+            "preemption", words("Displaces in the queue"), queue.preemption if queue else "Never", preemptions(words)
+        ),
+        Field("reclaim", words("Displaces in other queues"), queue.reclaim if queue else "Guarantee", reclaims(words)),
+        Field("preemptible", words("Its jobs may be displaced"), queue.preemptible if queue else True),
+        Field("min_runtime", words("Not before a run time of"), queue.min_runtime if queue else "0s"),
+        Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
         ),
         Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),
@@ -185,6 +191,20 @@ def backfills(words: Words) -> dict[str, str]:
         "none": words("No jobs"),
         "easy": words("Jobs that do not delay the first job"),
         "greedy": words("All jobs that fit"),
+    }
+
+
+def preemptions(words: Words) -> dict[str, str]:
+    """Return the rules of preemption within a queue, with their titles."""
+    return {"Never": words("No running jobs"), "PreemptLowerPriority": words("Jobs of a lower priority")}
+
+
+def reclaims(words: Words) -> dict[str, str]:
+    """Return the rules of reclaim from other queues, with their titles."""
+    return {
+        "Never": words("No running jobs"),
+        "Guarantee": words("Jobs beyond guarantees, up to its guarantee"),
+        "FairShare": words("Also jobs of queues with a larger share"),
     }
 
 

@@ -1,0 +1,240 @@
+"""Preemption: waiting jobs that displace running ones, where the rules of their queues allow it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from seaway.application.changes import Change, Outcome
+from seaway.application.control.pending import Entry, Kind
+from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.state import ControlState
+from seaway.application.records import Attempt
+from seaway.application.transitions import blocked, moved, stepped, stopped
+from seaway.application.views import ClusterState
+from seaway.domain.job import Job
+from seaway.domain.job_state import JobState
+from seaway.domain.placement import Placement
+from seaway.domain.queues import Preemption, Reclaim
+from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch
+from seaway.scheduling.queueing.tree import Owner
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+ACTOR = "scheduler"
+
+NS_PER_S = 1_000_000_000
+
+LONGEST_NS = 25_000_000
+"""Nanoseconds after which no further search begins in a cycle."""
+
+MAX_ALIKE = 16
+"""Maximum number of equal jobs that are considered after one of them."""
+
+AGAIN_NS = 5_000_000_000
+"""Time after which a kind of jobs without victims is considered again, since minimum run times pass."""
+
+DEFAULT_GRACE_S = 30
+"""Seconds until a pod is killed, unless its job says otherwise, as in Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A waiting job, and the running jobs that make room for it."""
+
+    entry: Entry
+    victims: tuple[Candidate, ...]
+    change: Change
+
+
+class Preemptor:
+    """Choice of victims for jobs that did not fit.
+
+    The places of the winners are reserved until the victims are gone. The reservation is lost with a restart. The
+    ending victims then count as free, so that the winner gets it again, and no further job is displaced for it.
+
+    Attributes
+    ----------
+    displaced
+        Number of displaced jobs since the start, by their queue and the rule: ``priority`` or ``reclaim``.
+    """
+
+    def __init__(self, live: ControlState, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
+        self._state = live
+        self._reservations = reservations
+        self._profile = profile
+        self._requests: dict[str, Entry] = {}
+        self._infeasible: dict[Kind, int] = {}
+        self._claims: dict[str, Claim] = {}
+        self.displaced: Counter[tuple[str, str]] = Counter()
+
+    def ask(self, entries: Iterable[Entry]) -> None:
+        """Record jobs that do not fit now, or have no room under a limit."""
+        for entry in entries:
+            if self._may_ask(entry):
+                self._requests[entry.record.id] = entry
+
+    def _may_ask(self, entry: Entry) -> bool:
+        """Report cheaply whether a search makes sense."""
+        if entry.kind in self._infeasible or self._reservations.of_claim(entry.record.id):
+            return False
+        node = self._state.tree.node(entry.queue)
+        if node.queue.preemption is not Preemption.NEVER or node.queue.reclaim is Reclaim.FAIR_SHARE:
+            return True
+        return node.queue.reclaim is Reclaim.GUARANTEE and any(
+            each.guarantees(entry.kind.requested) for each in node.path
+        )
+
+    def claims(self) -> list[Claim]:
+        """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
+        now_ns = self._state.clock.monotonic_ns()
+        self._infeasible = {kind: until_ns for kind, until_ns in self._infeasible.items() if until_ns > now_ns}
+        found: list[Claim] = []
+        asking, self._requests = list(self._requests.values()), {}
+        for asked in asking:
+            for entry in self._state.waiting.alike(asked, MAX_ALIKE):
+                if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS or not self._may_ask(entry):
+                    break
+                claim = self._claim(entry)
+                if claim is None:
+                    break
+                found.append(claim)
+        return found
+
+    def settle(self, claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> None:
+        """Release the reservations of claims that were not stored because a user changed one of their jobs."""
+        for claim, outcome in zip(claims, outcomes, strict=True):
+            if outcome is not Outcome.STORED:
+                self._claims.pop(claim.entry.record.id, None)
+                self._reservations.release_placed(claim.entry.record.id)
+                continue
+            for each in claim.victims:
+                rule = "priority" if each.owner.queue == claim.entry.queue else "reclaim"
+                self.displaced[each.owner.queue, rule] += 1
+
+    def forget(self) -> None:
+        """Drop all claims on a replaced snapshot."""
+        self._claims.clear()
+        self._infeasible.clear()
+
+    # Search.
+
+    def _claim(self, entry: Entry) -> Claim | None:
+        """Reserve a place for a job, and return the change that displaces its victims; None if none may be displaced.
+
+        If the job fits once the jobs that are ending are gone, the place is reserved without victims.
+        """
+        self._drop_old()
+        snapshot = self._state.fleet.snapshot.copy()
+        self._reservations.lift_own(entry, snapshot)
+        with self._as_if_done(snapshot):
+            job, profile = self._state.allowed(entry), self._profile(entry.queue)
+            placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
+            victims: tuple[Candidate, ...] = ()
+            if not placements:
+                search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
+                if found := search.find(list(self._candidates(entry))):
+                    victims, placements = found.victims, found.placements
+        if not victims:
+            if placements:
+                self._reservations.claim(entry, placements, DEFAULT_GRACE_S)
+            else:
+                self._infeasible[entry.kind] = self._state.clock.monotonic_ns() + AGAIN_NS
+            return None
+        grace_s = max(_grace_s(self._state.attempts[each.key]) for each in victims)
+        self._reservations.claim(entry, placements, grace_s)
+        claim = self._claims[entry.record.id] = Claim(entry, victims, self._change(entry, victims))
+        return claim
+
+    def _drop_old(self) -> None:
+        """Drop the claims whose victims are ending in the stored state, or that lost their reservation."""
+        for job_id, claim in list(self._claims.items()):
+            ending = all(
+                (known := self._state.attempts.get(each.key)) is None or not known.state.live for each in claim.victims
+            )
+            if ending or not self._reservations.of_claim(job_id):
+                del self._claims[job_id]
+
+    @contextmanager
+    def _as_if_done(self, snapshot: Snapshot) -> Iterator[None]:
+        """Remove ending jobs and the victims of claims from a copy of the fleet, and for a while from the tree."""
+        tree, claimed = self._state.tree, [each for claim in self._claims.values() for each in claim.victims]
+        ending = [attempt for attempt in self._state.attempts.values() if not attempt.state.live]
+        for attempt in ending:
+            if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
+                booking.copy().release(snapshot)
+        ending = [attempt for attempt in ending if tree.withdraw((attempt.job_id, attempt.number))]
+        for each in claimed:
+            each.allocation.copy().release(snapshot)
+        held = {each.key: each for each in claimed if tree.withdraw(each.key)}
+        winners = [claim.entry for claim in self._claims.values()]
+        for entry in winners:
+            tree.hold(entry.next_attempt, entry.owner, entry.kind.requested)
+        yield
+        for entry in winners:
+            tree.withdraw(entry.next_attempt)
+        for each in held.values():
+            tree.hold(each.key, each.owner, each.amounts)
+        for attempt in ending:
+            self._state.count(attempt)
+
+    def _candidates(self, entry: Entry) -> Iterator[Candidate]:
+        """Yield the running jobs that the rules of queues can allow to be displaced."""
+        live = self._state
+        claimed = {each.key for claim in self._claims.values() for each in claim.victims}
+        mine = live.tree.node(entry.queue).queue
+        wall_ns = live.clock.now_ns()
+        usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
+        for key, attempt in live.attempts.items():
+            spec = attempt.spec
+            node = live.tree.node(spec.queue)
+            if mine.reclaim is Reclaim.NEVER and spec.queue != entry.queue:
+                continue
+            if not attempt.state.live or key in claimed or not usable.issuperset(attempt.clusters):
+                continue
+            ran_s = (wall_ns - (attempt.running_ns or attempt.created_ns)) / NS_PER_S
+            preemptible = node.queue.preemptible if spec.preemptible is None else spec.preemptible
+            if not preemptible or (attempt.running_ns and ran_s < node.queue.min_runtime_s):
+                continue
+            job, booking = live.jobs.get(key[0]), live.fleet.booking(key)
+            if job is None or job.attempt != attempt.number or booking is None or not booking.holds_any:
+                continue
+            nodes = tuple({int(n) for n in booking.decisions[:, PLAN_NODE] if n >= 0})
+            owner = Owner(spec.queue, spec.tenant, job.submitted_by)
+            lost = 0.0 if spec.checkpoint or not attempt.running_ns else node.share_of(attempt.amounts) * ran_s
+            yield Candidate(key, owner, attempt.amounts, booking, nodes, job.spec.priority, lost)
+
+    # Changes.
+
+    def _change(self, entry: Entry, victims: Sequence[Candidate]) -> Change:
+        """Return the one change that sends the victims back to their queues and says what the winner waits for."""
+        now_ns, winner = self._state.clock.now_ns(), entry.record
+        count = f"{len(victims)} preempted {'job' if len(victims) == 1 else 'jobs'}"
+        reason = f"waits until {count} {'has' if len(victims) == 1 else 'have'} ended"
+        if winner.state is JobState.QUEUED:
+            change = blocked(winner, reason, ACTOR, now_ns)
+        else:
+            change = stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR)
+        for each in victims:
+            job, attempt = self._state.jobs[each.key[0]], self._state.attempts[each.key]
+            by = "of higher priority" if each.owner.queue == entry.queue else f"of queue {entry.queue!r}"
+            said = f"preempted by job {winner.id} {by}"
+            change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
+        return change
+
+
+def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement, ...]:
+    """Return the placements of a job that fits; none if it does not. The snapshot stays unchanged."""
+    plan = decide(snapshot, JobQueue(snapshot, [job]), profile, overdue={0}, dry_run=True)
+    placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+    return placements
+
+
+def _grace_s(attempt: Attempt) -> int:
+    return attempt.spec.checkpoint.grace_s if attempt.spec.checkpoint else DEFAULT_GRACE_S

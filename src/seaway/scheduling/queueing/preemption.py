@@ -1,0 +1,426 @@
+"""Choice of the running jobs that a waiting job displaces.
+
+Rules say which jobs may be displaced. Among these, the search looks for the set with the least cost after whose removal
+the waiting job fits, by a decision of the engine on a copy of the fleet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from operator import attrgetter
+
+import numpy as np
+
+from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, MEMORY, NO_AMOUNTS, Amounts
+from seaway.domain.job import Job
+from seaway.domain.placement import Placement
+from seaway.domain.queues import Preemption, Reclaim
+from seaway.scheduling.allocations import Allocation, allocations_of
+from seaway.scheduling.arrays import Int64
+from seaway.scheduling.columns import (
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY_FREE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS_FREE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+    PLAN_NODE,
+    SLICE_CORE,
+    SLICE_DEVICE,
+    SLICE_MEMORY,
+    SLICE_MIG,
+)
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import Key, Owner, QueueNode, QueueTree
+from seaway.scheduling.snapshot.snapshot import Snapshot
+
+MAX_NODES = 16
+"""Maximum number of nodes on which sets of victims are compared, those with the least estimated cost first."""
+
+MAX_COMBINED, MAX_SUBSETS = 10, 8
+"""Maximum number of candidates whose sets are compared by amounts, and of sets that the engine then tries."""
+
+MANY = 200
+"""Number of candidates above which fewer orders of their removal are compared."""
+
+MAX_PRUNED = 32
+"""Maximum number of victims of which each is tried to be left out."""
+
+MAX_TRIES = 400
+"""Maximum number of decisions of the engine in one search."""
+
+_RESOURCES = (CPU, MEMORY, GPUS, GPU_MEMORY)
+
+Cost = tuple[float, int, int]
+"""Cost of victims: lost work, sum of priorities, number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A running job that may be displaced.
+
+    Attributes
+    ----------
+    allocation
+        What it holds in the snapshot.
+    nodes
+        Numbers of its nodes in the snapshot, each once.
+    lost
+        Work that is lost with it: its dominant share of the pool times the seconds since its start or checkpoint.
+    """
+
+    key: Key
+    owner: Owner
+    amounts: Amounts
+    allocation: Allocation
+    nodes: tuple[int, ...]
+    priority: int
+    lost: float
+
+
+_BY_COST = attrgetter("lost", "priority", "key")
+
+
+@dataclass(frozen=True, slots=True)
+class Displacement:
+    """Jobs that make room for another job, and the place that it gets."""
+
+    victims: tuple[Candidate, ...]
+    placements: tuple[Placement, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of all victims."""
+        return cost_of(self.victims)
+
+
+def cost_of(victims: Iterable[Candidate]) -> Cost:
+    """Return the cost of displacing jobs: lost work first, then priorities, then the number."""
+    found = list(victims)
+    return sum(each.lost for each in found), sum(each.priority for each in found), len(found)
+
+
+def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amounts, victim: Candidate) -> bool:
+    """Report whether the rules of the queues let a waiting job displace a running one, with the present use.
+
+    Within a queue, `Queue.preemption` applies. Between queues, `Queue.reclaim` of the waiting job's queue applies to
+    the two children of their lowest common ancestor. A queue that stays within its guarantee takes from those beyond
+    theirs. With `FairShare`, a queue also takes from one whose share is larger than its own will be. The larger share
+    of the two then always falls, so they cannot take turns.
+    """
+    queue, other = tree.node(owner.queue), tree.node(victim.owner.queue)
+    if other is queue:
+        return queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY and victim.priority < priority
+    reclaim = queue.queue.reclaim
+    if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
+        return False
+    mine, theirs = below_common_ancestor(queue, other)
+    between = other.path[: other.path.index(theirs) + 1]
+    if any(each.share_beyond_guarantee() <= 0 for each in between):
+        return False  # a queue within its guarantee loses nothing
+    if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
+        return mine.guarantees(requested)
+    return _weighted(mine, requested) < _weighted(theirs)
+
+
+def below_common_ancestor(one: QueueNode, other: QueueNode) -> tuple[QueueNode, QueueNode]:
+    """Return the ancestors of two queues, or the queues themselves, that are siblings."""
+    mine, theirs = one.path[::-1], other.path[::-1]
+    at = 0
+    while at + 1 < min(len(mine), len(theirs)) and mine[at] is theirs[at]:
+        at += 1
+    return mine[at], theirs[at]
+
+
+def _weighted(node: QueueNode, more: Amounts = NO_AMOUNTS) -> float:
+    """Return the share beyond the guarantee with further amounts, divided by the weight."""
+    share, weight = round(node.share_beyond_guarantee(more), 9), node.queue.weight
+    return share / weight if weight else inf if share else 0.0
+
+
+class VictimSearch:
+    """Search for the cheapest victims of one waiting job.
+
+    Parameters
+    ----------
+    snapshot
+        A copy of the fleet, which has the allocations of all candidates. It is changed, and restored at the end.
+    tree
+        The queues. Their amounts are changed during the search, and restored at its end.
+    job, owner, requested
+        The waiting job, where it counts, and the amounts that it holds at least.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, tree: QueueTree, profile: Profile, job: Job, owner: Owner, requested: Amounts
+    ) -> None:
+        self._snapshot = snapshot
+        self._tree = tree
+        self._profile = profile
+        self._job = job
+        self._owner = owner
+        self._requested = requested
+        self._queue = JobQueue(snapshot, [job])
+        self._needed = np.array([requested.get(name, 0) for name in _RESOURCES], np.int64) - _free(snapshot)
+        self._plan = decide(snapshot, self._queue, profile, overdue={0}, dry_run=True)
+        self._forget_plan()
+        self._out: dict[Key, Candidate] = {}
+        self._best: Displacement | None = None
+        self._tries = 0
+
+    def find(self, candidates: Collection[Candidate]) -> Displacement | None:
+        """Return the cheapest victims that were found; None if no allowed set makes room.
+
+        No victim is needless: if any of them stays, the job does not fit, or the rules protect another one. Of more
+        than `MAX_PRUNED` victims, none is needless for the place that was found.
+        """
+        ever = {queue: self._may_ever(queue) for queue in {each.owner.queue for each in candidates}}
+        offered = [each for each in candidates if ever[each.owner.queue] > each.priority]
+        offered.sort(key=_BY_COST)
+        try:
+            self._try_all(offered)
+        finally:
+            self._put_back(list(self._out))
+        return self._best
+
+    def _may_ever(self, queue: str) -> float:
+        """Return the priority below which jobs of a queue could be displaced after the removal of others."""
+        mine = self._tree.node(self._owner.queue).queue
+        if queue != self._owner.queue:
+            return -inf if mine.reclaim is Reclaim.NEVER else inf
+        return -inf if mine.preemption is Preemption.NEVER else self._job.priority
+
+    def _may(self, candidate: Candidate) -> bool:
+        return may_displace(self._tree, self._owner, self._job.priority, self._requested, candidate)
+
+    def _try_all(self, offered: Sequence[Candidate]) -> None:
+        """Try sets of candidates, each in the order of their removal."""
+        on: defaultdict[int, list[Candidate]] = defaultdict(list)
+        for each in offered:
+            for n in each.nodes:
+                on[n].append(each)
+        if self._job.replicas == 1:
+            for n in self._cheapest_nodes(on):
+                if not self._try_subsets(on[n], self._needed[n]) and len(on[n]) > MAX_COMBINED:
+                    self._try_group(on[n])
+            if self._best:
+                return
+        else:
+            self._try_subsets(offered, self._needed_in_all())
+            per_room = {n: sum(each.lost for each in found) / self._room(n, found) for n, found in on.items()}
+            self._try_group(
+                list(dict.fromkeys(each for n in sorted(per_room, key=per_room.__getitem__) for each in on[n]))
+            )
+        if self._best is None or len(offered) <= MANY:
+            self._try_group(sorted(offered, key=lambda each: each.lost / (_size(each.amounts) or 1)))
+            self._try_group(offered)
+
+    def _needed_in_all(self) -> Int64:
+        """Return the amounts that all nodes together lack."""
+        requested = np.array([self._requested.get(name, 0) for name in _RESOURCES], np.int64)
+        free: Int64 = (requested - self._needed).sum(axis=0)
+        return requested - free
+
+    def _cheapest_nodes(self, on: Mapping[int, Sequence[Candidate]]) -> Sequence[int]:
+        """Return the nodes with the least estimated loss for room for one replica."""
+        nodes = sorted(n for n in on if self._snapshot.arrays.nodes[NODE_OPEN, n])
+        counts = [len(on[n]) for n in nodes]
+        if not nodes:
+            return ()
+        found = [each for n in nodes for each in on[n]]
+        at = np.repeat(np.arange(len(nodes)), counts)
+        amounts = _amounts(found).cumsum(axis=0)
+        lost = np.fromiter((each.lost for each in found), np.float64, len(found)).cumsum()
+        first = np.cumsum([0, *counts[:-1]])
+        before, lost_before = np.zeros_like(amounts[first]), np.zeros_like(lost[first])
+        before[1:], lost_before[1:] = amounts[first[1:] - 1], lost[first[1:] - 1]
+        enough = np.flatnonzero((amounts - before[at] >= self._needed[nodes][at]).all(axis=1))
+        which, position = np.unique(at[enough], return_index=True)
+        order = np.argsort(lost[enough[position]] - lost_before[which], kind="stable")
+        return [nodes[int(each)] for each in which[order[:MAX_NODES]]]
+
+    def _room(self, n: int, found: Sequence[Candidate]) -> float:
+        """Return about the number of replicas that a node has room for without candidates, at least a small number."""
+        requested = np.array([self._requested.get(name, 0) for name in _RESOURCES])
+        freed = _amounts(found) / np.array([[len(each.nodes)] for each in found])
+        total = requested - self._needed[n] + freed.sum(axis=0)
+        asked = requested > 0
+        return max(float((total[asked] // (requested[asked] / self._job.replicas)).min(initial=inf)), 0.01)
+
+    def _try_subsets(self, found: Sequence[Candidate], needed: Int64) -> bool:
+        """Try the cheapest sets among the first candidates whose amounts are enough; report whether one succeeds.
+
+        Of the first set that succeeds, no candidate is needless: the smaller sets are cheaper, and did not succeed.
+        """
+        few = found[:MAX_COMBINED]
+        if not few:
+            return False
+        chosen = (np.arange(1, 1 << len(few))[:, None] >> np.arange(len(few))) & 1
+        costs = chosen @ np.array([(each.lost, each.priority, 1) for each in few], np.float64)
+        enough = np.flatnonzero((chosen @ _amounts(few) >= needed).all(axis=1))
+        order = np.lexsort(costs[enough].T[::-1])
+        for at in enough[order[:MAX_SUBSETS]]:
+            group = [each for each, taken in zip(few, chosen[at], strict=True) if taken]
+            if self._best and cost_of(group) >= self._best.cost:
+                return True
+            removal = _Removal(group, self._may, self._take_out)
+            succeeds = removal.advance(len(group)) and len(removal.taken) == len(group) and self._fits()
+            if succeeds:
+                self._note(removal.taken)
+            self._put_back([each.key for each in removal.taken])
+            if succeeds:
+                return True
+        return False
+
+    def _try_group(self, group: Sequence[Candidate]) -> None:
+        """Remove candidates in order until the job fits, in steps of doubling size, then put back what is needless."""
+        removal, step = _Removal(group, self._may, self._take_out), 1
+        fits = False
+        while not fits and self._tries < MAX_TRIES and removal.advance(step):
+            fits = self._fits()
+            step *= 2
+        if fits:
+            self._put_back_beside(sorted(removal.taken, key=_BY_COST, reverse=True))
+            taken = [each for each in removal.taken if each.key in self._out]
+            for each in sorted(taken, key=_BY_COST, reverse=True) if len(taken) <= MAX_PRUNED else ():
+                self._put_back([each.key])
+                if not (self._are_allowed(taken) and self._fits()):
+                    self._take_out(each)
+            if self._fits():
+                self._note([each for each in taken if each.key in self._out])
+        self._put_back([each.key for each in removal.taken])
+
+    def _are_allowed(self, taken: Iterable[Candidate]) -> bool:
+        """Report whether the rules allow each removed candidate as the last one."""
+        for each in taken:
+            if each.key in self._out:
+                self._tree.hold(each.key, each.owner, each.amounts)
+                allowed = self._may(each)
+                self._tree.withdraw(each.key)
+                if not allowed:
+                    return False
+        return True
+
+    def _note(self, victims: Sequence[Candidate]) -> None:
+        """Record victims at whose removal the job just fitted, if they are the cheapest until now."""
+        if victims and (self._best is None or cost_of(victims) < self._best.cost):
+            self._best = Displacement(tuple(victims), tuple(self._plan.placements()))
+
+    def _put_back_beside(self, taken: Iterable[Candidate]) -> None:
+        """Put back the candidates that have room beside the job at the place that was found last."""
+        booked = list(allocations_of(self._plan))
+        for allocation in booked:
+            allocation.restore(self._snapshot)
+        for each in taken:
+            if _has_room(self._snapshot, each.allocation, each.amounts):
+                self._put_back([each.key])
+                if self._tree.hit(self._owner, self._requested, self._job.name):
+                    self._take_out(each)
+        for allocation in booked:
+            allocation.release(self._snapshot)
+
+    def _fits(self) -> bool:
+        """Report whether the job fits now, on nodes and devices and under all limits."""
+        if self._tree.hit(self._owner, self._requested, self._job.name):
+            return False
+        self._tries += 1
+        self._plan = decide(self._snapshot, self._queue, self._profile, overdue={0}, dry_run=True)
+        self._forget_plan()
+        return bool(self._plan.jobs_placed[0])
+
+    def _forget_plan(self) -> None:
+        """Release what the plan allocates. The plan itself stays as it is."""
+        self._snapshot.release(self._plan.decisions.copy(), self._plan.slices, self._plan.rows_of(0))
+
+    def _take_out(self, candidate: Candidate) -> None:
+        candidate.allocation.copy().release(self._snapshot)
+        self._out[candidate.key] = candidate
+        self._tree.withdraw(candidate.key)
+
+    def _put_back(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            if candidate := self._out.pop(key, None):
+                candidate.allocation.restore(self._snapshot)
+                self._tree.hold(key, candidate.owner, candidate.amounts)
+
+
+class _Removal:
+    """Removal of candidates in order. The removal of one can allow or protect another."""
+
+    def __init__(
+        self,
+        group: Sequence[Candidate],
+        may: Callable[[Candidate], bool],
+        take_out: Callable[[Candidate], None],
+    ) -> None:
+        self._left: Sequence[Candidate] = group
+        self.taken: list[Candidate] = []
+        self._may = may
+        self._take_out = take_out
+        self._at = 0
+        self._skipped: list[Candidate] = []
+
+    def advance(self, most: int) -> bool:
+        """Remove up to `most` further candidates; report whether there was any."""
+        before = len(self.taken)
+        while len(self.taken) < before + most:
+            if self._at == len(self._left):
+                again = len(self._skipped) < len(self._left)
+                self._left, self._skipped, self._at = self._skipped, [], 0
+                if not again or not self._left:
+                    break
+            each = self._left[self._at]
+            self._at += 1
+            if self._may(each):
+                self._take_out(each)
+                self.taken.append(each)
+            else:
+                self._skipped.append(each)
+        return len(self.taken) > before
+
+
+def _free(snapshot: Snapshot) -> Int64:
+    """Return the free amounts of each node, upper bounds of what one replica can use, shape (N, 4)."""
+    nodes, devices = snapshot.arrays.nodes, snapshot.arrays.devices
+    first, end = nodes[NODE_DEVICE_FIRST], nodes[NODE_DEVICE_END]
+    cores, memory = (
+        np.append(0, devices[each].cumsum(dtype=np.int64)) for each in (DEVICE_CORE_FREE, DEVICE_MEMORY_FREE)
+    )
+    columns = (nodes[NODE_CPU_FREE], nodes[NODE_MEMORY_FREE], cores[end] - cores[first], memory[end] - memory[first])
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _amounts(found: Sequence[Candidate]) -> Int64:
+    """Return the amounts of candidates, shape (X, 4)."""
+    return np.array([[each.amounts.get(name, 0) for name in _RESOURCES] for each in found], np.int64)
+
+
+def _has_room(snapshot: Snapshot, allocation: Allocation, amounts: Amounts) -> bool:
+    """Report whether an allocation fits beside all others where it was."""
+    nodes, devices = snapshot.arrays.nodes, snapshot.arrays.devices
+    slices, on = allocation.slices, allocation.decisions[:, PLAN_NODE]
+    if (slices[:, SLICE_MIG] >= 0).any():
+        return False
+    cpu, memory = (amounts.get(name, 0) // len(on) for name in (CPU, MEMORY))
+    where, replicas = np.unique(on[on >= 0], return_counts=True)
+    taken = slices[:, SLICE_DEVICE]
+    return bool(
+        (nodes[NODE_CPU_FREE, where] >= cpu * replicas).all()
+        and (nodes[NODE_MEMORY_FREE, where] >= memory * replicas).all()
+        and (devices[DEVICE_CORE_FREE, taken] >= slices[:, SLICE_CORE]).all()
+        and (devices[DEVICE_MEMORY_FREE, taken] >= slices[:, SLICE_MEMORY]).all()
+        and (devices[DEVICE_SLOTS_FREE, taken] > 0).all()
+        and (devices[DEVICE_OPEN, taken] == 1).all()
+    )
+
+
+def _size(amounts: Amounts) -> int:
+    return amounts.get(GPUS, 0) or amounts.get(CPU, 0)

@@ -1,0 +1,197 @@
+"""Preemption and reclaim through the control loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.cluster import Fleet
+from seaway.domain.job_spec import Checkpoint
+from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
+from seaway.domain.tenancy import Tenant
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+BY_PRIORITY = Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+
+
+def gpus(count: int) -> Fleet:
+    """Return a fleet of one node."""
+    return fleet(cluster(node(*[gpu() for _ in range(count)]), name="alpha"))
+
+
+def with_queues(parts: Fleet, *queues: Queue, **settings: object) -> Scene:
+    """Create a control plane with queues and two tenants."""
+    made = scene(parts, **settings)
+    made.plane.writer.commit([Change(put=[Tenant("a"), Tenant("b"), *queues])])
+    made.plane.settle()
+    return made
+
+
+def started(made: Scene, *jobs: str) -> int:
+    """Return the number of jobs with a place."""
+    made.plane.settle()
+    return sum(made.plane.state(each).placed for each in jobs)
+
+
+def test_a_higher_priority_displaces_a_lower_one() -> None:
+    """The victim waits with its age, names the winner, and runs again when there is room."""
+    made = with_queues(gpus(2), BY_PRIORITY)
+    low = made.plane.submit(*[spec(queue="x", expected_duration_s=600) for _ in range(2)])
+    made.plane.run(10)
+    assert started(made, *low) == 2
+    high = made.submit(queue="x", priority=5, expected_duration_s=60)
+    made.plane.run(10)
+    assert made.state(high) == "running"
+    (victim,) = [each for each in low if made.state(each) != "running"]
+    assert made.job(victim).submitted_ns == made.job(low[0]).submitted_ns
+    said = [each.reason for each in made.plane.store.events(0, 1000, job_id=victim)]
+    assert f"preempted by job {high} of higher priority" in said
+    assert "preempted" in [each.state for each in made.plane.store.events(0, 1000, job_id=victim)]
+    reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=high)]
+    assert "waits until 1 preempted job has ended" in reasons
+    made.plane.run(120)
+    assert made.state(victim) == "running"
+    assert made.job(victim).attempt == 2
+
+
+def test_equal_priorities_and_other_queues_do_not_displace() -> None:
+    """Without a guarantee, a queue takes nothing from others; an equal priority takes nothing at all."""
+    made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
+    low = made.submit(queue="x")
+    equal, other = made.submit(queue="x"), made.submit(queue="y", priority=9)
+    made.plane.run(60)
+    assert [made.state(each) for each in (low, equal, other)] == ["running", "queued", "queued"]
+
+
+def test_a_guarantee_is_taken_back() -> None:
+    """A queue below its guarantee takes what others borrow, at most up to the guarantee."""
+    made = with_queues(gpus(4), Queue("x", guarantee={"gpus": 2000}), Queue("y"))
+    borrowing = made.plane.submit(*[spec(queue="y") for _ in range(4)])
+    made.plane.run(10)
+    assert started(made, *borrowing) == 4
+    own = made.plane.submit(*[spec(queue="x") for _ in range(4)])
+    made.plane.run(60)
+    assert (started(made, *own), started(made, *borrowing)) == (2, 2)
+    reasons = [each.reason for job in borrowing for each in made.plane.store.events(0, 1000, job_id=job)]
+    assert any(each.startswith("preempted by job") and each.endswith("of queue 'x'") for each in reasons)
+
+
+def test_a_gang_is_displaced_whole_and_only_if_it_helps() -> None:
+    """All replicas of a victim end, and no job ends for one that would still not fit."""
+    made = with_queues(gpus(4), replace(BY_PRIORITY, backfill=Backfill.GREEDY))
+    gang = made.submit(queue="x", gpus=1, replicas=3, gang=True)
+    single = made.submit(queue="x", priority=9)
+    made.plane.run(10)
+    huge = made.submit(queue="x", gpus=4, priority=5)
+    made.plane.run(30)
+    assert [made.state(each) for each in (gang, single, huge)] == ["running", "running", "queued"]
+    large = made.submit(queue="x", gpus=2, priority=5)
+    made.plane.run(30)
+    assert made.state(large) == "running"
+    assert made.state(gang) == "queued"
+    live = [each for each in made.plane.controller.live.attempts.values() if each.job_id == gang]
+    assert not live
+
+
+def test_jobs_that_must_not_be_displaced_stay() -> None:
+    """A job says so itself, or its queue does, or it has not run for the minimum time."""
+    protected = Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY, min_runtime_s=300)
+    made = with_queues(gpus(3), protected)
+    never = made.submit(queue="x", preemptible=False)
+    young = made.plane.submit(spec(queue="x"), spec(queue="x"))
+    made.plane.run(10)
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(100)
+    assert made.state(high) == "queued"
+    made.plane.run(300)
+    assert made.state(high) == "running"
+    assert made.state(never) == "running"
+    assert started(made, *young) == 1
+
+
+def test_the_job_that_loses_least_is_displaced() -> None:
+    """One with a checkpoint loses nothing, and goes before one that has run for a shorter time."""
+    made = with_queues(gpus(2), BY_PRIORITY)
+    saves = made.submit(queue="x", checkpoint=Checkpoint("SIGUSR1", 60))
+    made.plane.run(100)
+    young = made.submit(queue="x")
+    made.plane.run(10)
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(10)
+    assert [made.state(each) for each in (saves, young, high)] == ["queued", "running", "running"]
+
+
+def test_a_job_blocked_by_a_limit_displaces_under_that_limit() -> None:
+    """Where a limit of the queue binds, the victim is a job that counts under it, though the fleet has room."""
+    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1000}, preemption=Preemption.PREEMPT_LOWER_PRIORITY))
+    low = made.submit(queue="x")
+    made.plane.run(5)
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, high)] == ["queued", "running"]
+
+
+def test_several_jobs_displace_at_once() -> None:
+    """Equal jobs do not wait for each other's victims, and each victim ends for one job only."""
+    made = with_queues(gpus(6), BY_PRIORITY)
+    low = made.plane.submit(*[spec(queue="x") for _ in range(6)])
+    made.plane.run(10)
+    high = made.plane.submit(*[spec(queue="x", priority=5) for _ in range(4)])
+    made.plane.run(10)
+    assert (started(made, *high), started(made, *low)) == (4, 2)
+    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 4
+
+
+def test_a_restart_in_the_middle_displaces_no_further_job() -> None:
+    """After a crash between the displacement and the placement, the winner gets the place of the same victims."""
+    made = with_queues(gpus(3), BY_PRIORITY)
+    low = made.plane.submit(*[spec(queue="x") for _ in range(3)])
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=5)
+    high = made.submit(queue="x", priority=5)
+    ending = [each for each in made.plane.controller.live.attempts.values() if not each.state.live]
+    assert len(ending) == 1
+    made.plane.restart()
+    made.plane.run(30)
+    assert made.state(high) == "running"
+    assert started(made, *low) == 2
+
+
+def test_another_job_does_not_take_the_place_of_the_victims() -> None:
+    """The place is reserved for the winner while its victims end, also against jobs of other queues."""
+    made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
+    made.submit(queue="x")
+    made.plane.run(5)
+    high = made.plane.submit(spec(queue="x", priority=5, gpus=1))[0]
+    made.plane.settle()
+    other = made.submit(queue="y")
+    made.plane.run(10)
+    assert [made.state(each) for each in (high, other)] == ["running", "queued"]
+
+
+def test_a_waiting_job_says_what_it_waits_for() -> None:
+    """Explain names the reservation while victims are ending."""
+    made = with_queues(gpus(1), BY_PRIORITY)
+    made.submit(queue="x")
+    made.plane.run(5)
+    made.cluster("alpha").disconnect(for_s=5)
+    high = made.submit(queue="x", priority=5)
+    reason = DryRuns(made.plane.controller).reason(made.job(high), None)
+    assert reason.code == "reserved"
+    assert "alpha/" in reason.message
+
+
+def test_fair_share_takes_until_shares_are_equal() -> None:
+    """With `FairShare`, queues without guarantees end with equal shares, and no job displaces further."""
+    queues = [Queue(name, reclaim=Reclaim.FAIR_SHARE) for name in "xy"]
+    made = with_queues(gpus(4), *queues)
+    first = made.plane.submit(*[spec(queue="x") for _ in range(4)])
+    made.plane.run(10)
+    second = made.plane.submit(*[spec(queue="y") for _ in range(4)])
+    made.plane.run(60)
+    assert (started(made, *first), started(made, *second)) == (2, 2)
+    before = sum(made.plane.controller.scheduler.preemptor.displaced.values())
+    made.plane.run(300)
+    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == before == 2
