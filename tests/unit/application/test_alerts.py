@@ -67,8 +67,8 @@ class World:
         store = StoreFigures(0, 0, self.took.timed(), self.failures, self.behind)
         return Figures(
             ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, preempted={},
-            failures=0, slo_violations=0, moves=0, stages={}, deployed=self.deployed, pending_commands={}, last_seen_s={}, clusters={},
-            failing_tasks=self.tasks,
+            failures=0, slo_violations=0, moves=0, stages={}, deployed=self.deployed, pending_commands={},
+            last_seen_s={}, clusters={}, failing_tasks=self.tasks,
         )  # fmt: skip
 
     def clusters(self) -> list[ClusterView]:
