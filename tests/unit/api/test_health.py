@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
+from seaway.api.http.server import tuned_gc
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.api.rig import JOB, Rig
 
@@ -37,3 +40,13 @@ async def test_what_is_stored_comes_first(rig: Rig) -> None:
         assert "still reading" in answer.json()["detail"]
         rig.step()
         assert (await client.get("/readyz")).status_code == 200
+
+
+def test_the_garbage_collector_visits_an_old_object_once() -> None:
+    """Pauses of a server do not grow with the jobs in memory: a full collection excludes what it kept."""
+    with tuned_gc():
+        before = gc.get_freeze_count()
+        jobs = [[number] for number in range(1000)]
+        gc.collect()
+        assert gc.get_freeze_count() - before >= len(jobs)
+    assert gc.get_freeze_count() == 0

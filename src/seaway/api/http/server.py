@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 from collections.abc import Callable, Iterator
@@ -19,8 +20,11 @@ from seaway.bootstrap.settings import ServerSettings, names_in
 GRACE_S = 10
 """Maximum time for running requests during shutdown, seconds."""
 
-GC_THRESHOLDS = (50_000, 20, 100)
-"""Thresholds of the garbage collector. Each run delays all responses, and few objects need it."""
+GC_THRESHOLDS = (10_000, 5, 2)
+"""Thresholds of the garbage collector. A run delays all responses, so each visits few objects."""
+
+FULL_GC_INTERVAL_S = 3600
+"""Time between garbage collections of all objects, seconds. Such a run delays all responses."""
 
 IDLE_S = 30
 
@@ -43,11 +47,13 @@ class Server(BoundedServer):
         super().__init__(config, connections)
         self._on_start = on_start
         self._gc = ExitStack()
+        self._full_gc: asyncio.TimerHandle | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the server, and reduce garbage collection."""
         await super().startup(sockets)
         self._gc.enter_context(tuned_gc())
+        self._collect_later()
         self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -56,7 +62,18 @@ class Server(BoundedServer):
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
+        if self._full_gc:
+            self._full_gc.cancel()
         self._gc.close()
+
+    def _collect_later(self) -> None:
+        self._full_gc = asyncio.get_running_loop().call_later(FULL_GC_INTERVAL_S, self._collect)
+
+    def _collect(self) -> None:
+        """Collect the garbage among the objects that `tuned_gc` excluded."""
+        gc.unfreeze()
+        gc.collect()
+        self._collect_later()
 
     def end(self) -> None:
         """Request a shutdown. Any thread may call it."""
@@ -65,14 +82,25 @@ class Server(BoundedServer):
 
 @contextmanager
 def tuned_gc() -> Iterator[None]:
-    """Reduce garbage collection, and exclude the existing objects, which are permanent."""
+    """Keep pauses for garbage collection short: exclude the existing objects, and those that survive all generations.
+
+    A server holds many jobs for days. A collector that visits all of them delays every response for a second. Thus
+    garbage cycles among old objects stay until `gc.unfreeze` and `gc.collect`.
+    """
+
+    def exclude(phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            gc.freeze()
+
     often = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.callbacks.append(exclude)
     gc.enable()
     try:
         yield
     finally:
+        gc.callbacks.remove(exclude)
         gc.set_threshold(*often)
         gc.unfreeze()
 
