@@ -152,11 +152,11 @@ SOCKET_MESSAGES: dict[str, Callable[[], list[bytes]]] = {
         frame(b'451-["event",{"_placeholder":true,"num":0}]', TEXT),
         frame(b"\0" * MIB, BINARY),
     ],
-    "unfinished": lambda: [frame(b"\0" * (MIB * 7 // 2), BINARY, announced=4 * MIB)],
-    "fragments": lambda: [frame(b"4" * 65_536, TEXT, final=False)] + [frame(b"4" * 65_536, 0, final=False)] * 48,
+    "unfinished": lambda: [frame(b"\0" * (MIB * 7 // 4), BINARY, announced=2 * MIB)],
+    "fragments": lambda: [frame(b"4" * 65_536, TEXT, final=False)] + [frame(b"4" * 65_536, 0, final=False)] * 24,
     "announced too large": lambda: [frame(b"\0" * 65_536, BINARY, announced=1 << 40)],
     "pings": lambda: [frame(b"\0" * 125, PING)] * 5000,
     "nonsense": lambda: [frame(b'40{"a":' + b"[" * 100_000, TEXT)],
-    "large text": lambda: [frame(b"42" + _many("[", "[],", "[]]", 3 * MIB), TEXT)],
+    "large text": lambda: [frame(b"42" + _many("[", "[],", "[]]", MIB * 15 // 8), TEXT)],
 }
 """Frames that follow an upgrade to a web socket."""

@@ -28,7 +28,7 @@ FULL_GC_INTERVAL_S = 3600
 
 IDLE_S = 30
 
-LONGEST_MESSAGE = 4 << 20
+LONGEST_MESSAGE = 2 << 20
 """Maximum size of a web-socket message, bytes; sufficient for pasted text."""
 
 BACKLOG = 2048

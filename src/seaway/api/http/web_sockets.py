@@ -25,7 +25,7 @@ MESSAGE_S = 30.0
 LARGE_BYTES = 16_384
 """Size from which an incomplete message is large, bytes."""
 
-MAX_INCOMPLETE_BYTES = 32 << 20
+MAX_INCOMPLETE_BYTES = 16 << 20
 """Maximum total size of large incomplete messages, bytes."""
 
 MAX_FRAGMENTS = 1024
