@@ -58,10 +58,11 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
 
 
 class QueueMetrics(Collector):
-    """Amounts of queues with their descendants, and of tenants with a quota, for one response."""
+    """Amounts of queues with their descendants and of tenants with a quota, and errors of expected starts."""
 
-    def __init__(self, totals: Sequence[QueueTotals], tenants: Sequence[TenantTotals]) -> None:
+    def __init__(self, totals: Sequence[QueueTotals], tenants: Sequence[TenantTotals], errors: Timed) -> None:
         self._totals = totals
+        self._errors = errors
         self._tenants = [each for each in tenants if each.quota != Quota()]
 
     def collect(self) -> Iterator[Metric]:
@@ -87,6 +88,12 @@ class QueueMetrics(Collector):
             for family, amounts in ((usage, used), (guarantee, each.quota.guarantee), (limit, each.quota.limit)):
                 _add(family, [each.tenant, each.pool], amounts)
         yield from (usage, guarantee, limit)
+        yield timed_by(
+            "seaway_start_estimate_error_seconds",
+            "Difference between the first expected start of a job and its start, in seconds.",
+            "",
+            {"": self._errors},
+        )
 
     def _by_resource(self, name: str, says: str, amounts: Callable[[QueueTotals], Amounts]) -> GaugeMetricFamily:
         family = GaugeMetricFamily(name, says, labels=["queue", "resource"])

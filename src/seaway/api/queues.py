@@ -8,14 +8,13 @@ from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import PRECONDITIONS, precondition_of, read, read_reply, tagged_reply
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import After, Word, number_after, page_token
+from seaway.api.http.queries import After, Word, number_after, page_token, tenant_asked
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.api.operators import act, named
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
-from seaway.domain.errors import UnknownError
 from seaway.wire.queues import (
     QueueIn,
     QueueList,
@@ -117,18 +116,36 @@ async def list_queue_usage(request: Request) -> Response:
 async def list_waiting(
     request: Request, name: str, after: After = "", limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25
 ) -> Response:
-    """List the waiting jobs of a queue in scheduling order, with the reasons.
+    """List the waiting jobs of a queue in the order in which they are tried, with the reasons and expected starts.
 
-    Tenants alternate. Jobs of other tenants are omitted.
+    Jobs of other tenants are omitted.
     """
-    pipeline, who = pipeline_of(request), caller_of(request)
-    queues = await pipeline.threads.read(pipeline.plane.store.queues)
-    if not any(row.name == name and who.may_see(row.tenant) for row in queues):
-        raise UnknownError(f"queue {name[:63]!r} not found")
+    return await _waiting_page(request, name, caller_of(request).tenant, after, limit)
+
+
+@operation(queues, "GET", "/waiting-jobs", Role.VIEWER, {200: WaitingPage}, errors=(404,))
+async def list_all_waiting(
+    request: Request,
+    queue: Word = "",
+    tenant: Word = "",
+    after: After = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_EXPLAINED)] = 25,
+) -> Response:
+    """List the waiting jobs of all queues in the order in which they are tried, with the reasons and expected starts.
+
+    Jobs of other tenants are omitted.
+    """
+    return await _waiting_page(request, queue, tenant_asked(caller_of(request), tenant), after, limit)
+
+
+async def _waiting_page(request: Request, queue: str, tenant: str, after: str, limit: int) -> Response:
+    pipeline = pipeline_of(request)
+    if queue:
+        await named(request, "queue", pipeline.plane.store.queues, queue, lambda row: row.tenant)
     first, overview = number_after(after), pipeline.plane.overview
 
     def page() -> dict[str, Any]:
-        rows = overview.waiting(name, who.tenant)
+        rows = overview.waiting(queue, tenant)
         return {
             "jobs": [waiting_fields(row, overview.reason(row.job)) for row in rows[first : first + limit]],
             "total": len(rows),

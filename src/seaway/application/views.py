@@ -271,6 +271,8 @@ class Reason:
         Explanation by node on the current fleet; None for a finished job.
     code, params
         Machine-readable kind of the reason, with its names and values.
+    estimated_start_ns
+        Expected start of a waiting job by the wall clock; None if it is unknown.
     """
 
     job: JobRecord
@@ -282,6 +284,7 @@ class Reason:
     explanation: Explanation | None
     code: str = ""
     params: Mapping[str, str | int] = field(default_factory=dict)
+    estimated_start_ns: int | None = None
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

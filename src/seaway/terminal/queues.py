@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details
-from seaway.terminal.words import NONE, Body, ago
+from seaway.terminal.words import NONE, Body, ago, gpus, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,14 +63,31 @@ COLUMNS = (
 )
 
 WAITING = (
-    Column("PLACE", lambda job: str(job["position"]), right=True),
+    Column("POSITION", lambda job: str(job["position"]), right=True),
     Column("JOB", lambda job: job["name"]),
     Column("ID", lambda job: job["id"], drop=3),
     Column("TENANT", lambda job: job["tenant"], drop=2),
     Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=4),
     Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=5),
+    Column("STARTS", lambda job: until(job.get("estimated_start")), right=True, drop=6),
     Column("REASON", lambda job: job["message"], cut=True),
 )
+"""Columns of the waiting jobs of a queue."""
+
+ALL_WAITING = (
+    WAITING[0],
+    Column("NAME", lambda job: job["name"]),
+    Column("ID", lambda job: job["id"], drop=1),
+    Column("TENANT", lambda job: job["tenant"], drop=3),
+    Column("QUEUE", lambda job: job["queue"], drop=4),
+    Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=2),
+    Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
+    Column("GPUS", gpus, drop=7),
+    Column("WAITS", lambda job: ago(job["submitted_at"]), right=True, drop=5),
+    Column("STARTS", lambda job: until(job.get("estimated_start")), right=True, drop=8),
+    Column("BECAUSE", lambda job: job["message"].removeprefix("waits: "), cut=True),
+)
+"""Columns of the waiting jobs of all queues."""
 
 
 def detail(queue: Body, rows: Sequence[Body], waiting: Body) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seaway.domain.units import figure_text
 from seaway.terminal.tables import Column, Rows
-from seaway.terminal.words import LAST_TRIED, NOWHERE, Body
+from seaway.terminal.words import LAST_TRIED, NOWHERE, Body, until
 
 
 def picture(body: Body, layers: int) -> RenderableType:
@@ -29,6 +29,7 @@ def _position_lines(body: Body) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if body["position"]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
+        lines.append(Text(f"  expected start: {until(body.get('estimated_start'))}"))
     if body["placement_reason"]:
         head = LAST_TRIED if body["state"] in NOWHERE else "chosen because: "
         lines.append(Text(f"  {head}{body['placement_reason']}"))

@@ -58,6 +58,14 @@ def ago(text: str | None, now: datetime | None = None) -> str:
     return seconds((now or datetime.now(UTC)).timestamp() - moment(text).timestamp())
 
 
+def until(text: str | None, now: datetime | None = None) -> str:
+    """Format the time until a moment, such as ``in 5m``; ``now`` for one that has passed."""
+    if not text:
+        return "unknown"
+    left_s = moment(text).timestamp() - (now or datetime.now(UTC)).timestamp()
+    return f"in {seconds(left_s)}" if left_s >= 1 else "now"
+
+
 def lasted(start: str | None, end: str | None, now: datetime | None = None) -> str:
     """Format a duration; without an end, up to the current time."""
     if not start:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
+from seaway.wire.fields import moment_or_none
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
 from seaway.wire.message import Shown, fields_of
@@ -75,6 +76,8 @@ class ReasonOut(Shown):
     """Reason recorded with the placement."""
     explanation: ExplanationOut | None
     """Explanation on the current fleet; null for a finished job."""
+    estimated_start: str | None = None
+    """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
     code: str = ""
     """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
@@ -175,6 +178,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         placements=[placement_fields(each) for each in reason.placements],
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         params=dict(reason.params),
+        estimated_start=moment_or_none(reason.estimated_start_ns),
     )
 
 

@@ -108,6 +108,8 @@ class WaitingOut(JobOut):
 
     position: int
     """Position among the waiting jobs of the tenant in the queue, from 1."""
+    estimated_start: str | None = None
+    """Expected start; null if it is unknown. It depends on the expected durations of jobs."""
     message: str
     """Reason for the wait, on the current fleet."""
     code: str = ""
@@ -119,7 +121,7 @@ class WaitingOut(JobOut):
 
 
 class WaitingPage(Shown):
-    """Waiting jobs of a queue, in scheduling order."""
+    """Waiting jobs, in the order in which they are tried."""
 
     jobs: list[WaitingOut]
     total: int
@@ -169,7 +171,7 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Return the fields of `WaitingOut` for a waiting job."""
     reported = reason_fields(reason)
     explained = reported["explanation"] or {"nodes": 0, "filtered": []}
-    named = {name: reported[name] for name in ("message", "code", "params")}
+    named = {name: reported[name] for name in ("message", "code", "params", "estimated_start")}
     return {
         **job_fields(place.job),
         "position": place.position,

@@ -108,3 +108,21 @@ async def test_tenants_see_only_their_own_use(rig: Rig) -> None:
         "other": {"default": (0, False), "theirs": (1, True)},
         "operator": {"default": (1, True), "theirs": (1, True)},
     }
+
+
+async def test_waiting_jobs_are_listed_with_their_expected_start(rig: Rig) -> None:
+    """All queues are in one list, filtered by queue and tenant; a tenant sees only its own jobs."""
+    for _ in range(3):
+        await rig.submit(resources={"gpus": 2}, expected_duration="10m")
+        await rig.submit("other", queue="theirs", resources={"gpus": 2}, tenant="other")
+    rig.step(3)
+    async with rig.client("operator") as client:
+        everything = (await client.get("/api/v1/waiting-jobs")).json()
+        theirs = (await client.get("/api/v1/waiting-jobs", params={"queue": "theirs"})).json()
+        assert (await client.get("/api/v1/waiting-jobs", params={"queue": "nowhere"})).status_code == 404
+    async with rig.client("other") as client:
+        assert (await client.get("/api/v1/waiting-jobs")).json() == theirs
+        assert (await client.get("/api/v1/waiting-jobs", params={"tenant": "default"})).status_code == 404
+    assert {each["queue"] for each in everything["jobs"]} == {"default", "theirs"}
+    assert everything["total"] == len(everything["jobs"]) > theirs["total"] > 0
+    assert any(each["estimated_start"] for each in everything["jobs"])

@@ -270,7 +270,7 @@ class Meter:
         registry.register(LoopMetrics(overview.figures(), audit, listeners, connections, rules))
         registry.register(NetworkMetrics(overview, plane.network.agents))
         if by_queue:
-            registry.register(QueueMetrics(overview.queue_totals(), overview.tenant_totals()))
+            registry.register(QueueMetrics(overview.queue_totals(), overview.tenant_totals(), overview.start_errors()))
             registry.register(_Trained(overview.policy_counts()))
         return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 

@@ -13,6 +13,7 @@ from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.search import FleetFilter, Found
+from seaway.application.histogram import Timed
 from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
@@ -211,9 +212,13 @@ class Overview:
         """Return the sums of queues with their descendants; with a tenant, of its own jobs and its queues only."""
         return self._queues.totals(tenant)
 
-    def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the waiting jobs of a queue, of one tenant or of all, in scheduling order."""
+    def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
+        """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried."""
         return self._queues.waiting(queue, tenant)
+
+    def start_errors(self) -> Timed:
+        """Return how far the expected starts of jobs were off, seconds."""
+        return self._queues.forecast.error()
 
     # Decisions.
 
@@ -241,7 +246,9 @@ class Overview:
     def reason(self, job: JobRecord) -> Reason:
         """Explain the state of a job."""
         attempts = self._store.attempts(job.id) if job.attempt else []
-        return self._tries.reason(job, attempts[-1] if attempts else None)
+        reason = self._tries.reason(job, attempts[-1] if attempts else None)
+        planned = self._queues.forecast.plan().get(job.id) if reason.position else None
+        return replace(reason, estimated_start_ns=planned.starts_ns) if planned else reason
 
     def workloads(self, job: JobRecord) -> list[Workload]:
         """Return the workloads of the latest attempt of a job, by cluster; empty before the first report."""

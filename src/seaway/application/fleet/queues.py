@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
+from seaway.application.fleet.forecast import Forecast
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.amounts import JOBS, Amounts, add, held_amounts
-from seaway.domain.device import Device
+from seaway.domain.amounts import JOBS, Amounts, add
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota
+
+LAST = (math.inf,)
+"""Sort key of jobs that cannot be tried now, such as those in a pause."""
 
 CACHE_NS = 1_000_000_000
 """Lifetime of cached sums, nanoseconds. All callers share one computation."""
@@ -93,10 +97,13 @@ class Place:
     ----------
     position
         Position among the jobs of its tenant in its queue, from 1.
+    starts_ns
+        Expected start by the wall clock; None if it is unknown.
     """
 
     position: int
     job: JobRecord
+    starts_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -123,6 +130,7 @@ class QueueViews:
     """Views of queues."""
 
     def __init__(self, controller: Controller) -> None:
+        self.forecast = Forecast(controller)
         self._controller = controller
         self._cached: tuple[int, list[QueueUsage]] = (-CACHE_NS, [])
 
@@ -183,9 +191,7 @@ class QueueViews:
         with self._controller.lock:
             live = self._controller.live
             jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
-            clusters = [each.cluster for each in live.fleet.clusters.values() if each.cluster]
             now_ns = live.clock.now_ns()
-        devices = {device.uuid: device for each in clusters for node in each.nodes for device in node.devices}
         found: dict[tuple[str, str], QueueUsage] = {}
         for job in jobs:
             if job.state.waits:
@@ -194,38 +200,47 @@ class QueueViews:
             if (since_ns := live.stages.waits_since_ns(job)) is not None:
                 use = _use(found, job.spec.queue, job.spec.tenant)
                 use.longest_wait_s = max(use.longest_wait_s, (now_ns - since_ns) / 1e9)
-        _add_held(found, attempts, devices)
+        _add_held(found, attempts)
         return [found[key] for key in sorted(found)]
 
-    def waiting(self, queue: str, tenant: str = "") -> list[Place]:
-        """Return the waiting jobs of a queue, of one tenant or of all, in scheduling order: tenants alternate."""
+    def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
+        """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried.
+
+        Jobs without a planned start follow those that have one.
+        """
+        plan = self.forecast.plan()
         with self._controller.lock:
-            jobs = list(self._controller.live.jobs.values())
-        lines: defaultdict[str, list[JobRecord]] = defaultdict(list)
-        for job in jobs:
-            if job.state.waits and job.spec.queue == queue and tenant in {"", job.spec.tenant}:
-                lines[job.spec.tenant].append(job)
-        places = []
-        for line in lines.values():
-            line.sort(key=lambda job: (-job.spec.priority, job.submitted_ns, job.id))
-            places += [Place(at, job) for at, job in enumerate(line, 1)]
-        return sorted(places, key=lambda place: (place.position, place.job.spec.tenant))
+            live = self._controller.live
+            orders = {each.record.id: each.order for each in live.waiting.entries()}
+            jobs = [
+                job
+                for job in live.jobs.values()
+                if job.state.waits and queue in {"", job.spec.queue} and tenant in {"", job.spec.tenant}
+            ]
+        lanes: defaultdict[tuple[str, str], list[JobRecord]] = defaultdict(list)
+        for job in sorted(jobs, key=lambda job: (orders.get(job.id, LAST), job.submitted_ns, job.id)):
+            lanes[job.spec.queue, job.spec.tenant].append(job)
+        ranked = []
+        for name, line in sorted(lanes.items()):
+            for position, job in enumerate(line, 1):
+                planned = plan.get(job.id)
+                place = Place(position, job, planned.starts_ns if planned else None)
+                ranked.append((planned.rank if planned else len(plan), position, name, place))
+        return [place for *_, place in sorted(ranked, key=lambda each: each[:3])]
 
 
 def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> QueueUsage:
     return found.setdefault((queue, tenant), QueueUsage(queue, tenant))
 
 
-def _add_held(
-    found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt], devices: Mapping[str, Device]
-) -> None:
+def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attempt]) -> None:
     """Add the allocations of attempts. A job with an ending and a new attempt counts once."""
     running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for attempt in attempts:
         spec, request = attempt.spec, attempt.spec.demand.request
         use = _use(found, spec.queue, spec.tenant)
         running[spec.queue, spec.tenant].add(attempt.job_id)
-        add(use.amounts, held_amounts(spec.demand, attempt.placements, devices.get))
+        add(use.amounts, attempt.amounts)
         use.cpu_milli += request.cpu_milli * len(attempt.placements)
         use.memory_mib += request.memory_mib * len(attempt.placements)
         for placement in attempt.placements:

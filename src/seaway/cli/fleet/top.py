@@ -66,6 +66,7 @@ def picture(client: Client) -> RenderableType:
     from seaway.client.calls import jobs as job_calls
     from seaway.terminal.panes import LIVE, QUEUED
     from seaway.terminal.summary import Summary
+    from seaway.terminal.tables import JOB_COLUMNS
 
     clusters = client.body(fleet_calls.clusters())
     summary = Summary.of(clusters["clusters"], client.body(job_calls.count())["states"])
@@ -77,6 +78,6 @@ def picture(client: Client) -> RenderableType:
         parts += [
             "",
             f"[bold]{title}[/bold], the newest {MOST} at most",
-            jobs_table({**body, "next": None}, wide=False),
+            jobs_table({**body, "next": None}, JOB_COLUMNS, wide=False),
         ]
     return Group(*parts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +12,13 @@ from seaway.cli import arguments
 from seaway.cli.errors import FAILED
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.cli.remote import Body, connect
+from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from seaway.client.call import Paged
+    from seaway.terminal.tables import Column
 
 FILTERS = "Which jobs"
 EVERY_S = 1.0
@@ -45,6 +49,14 @@ def jobs(
         str | None,
         typer.Option(metavar="TIME", help="Earliest submission, like 2026-11-21T10:00:00Z.", rich_help_panel=FILTERS),
     ] = None,
+    waiting: Annotated[
+        bool,
+        typer.Option(
+            "--waiting",
+            help="Waiting jobs, next first, with their place, expected start and reason. Filters: --queue, --tenant.",
+            rich_help_panel=FILTERS,
+        ),
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="MARK", help="Continue after the previous page.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
@@ -54,9 +66,13 @@ def jobs(
 
     [bold]Examples[/bold]
 
-    Waiting jobs of a queue:
+    Waiting jobs of a queue, with the reasons and expected starts:
 
-      [cyan]seaway jobs --queue batch -s queued -s pending[/cyan]
+      [cyan]seaway jobs --waiting --queue batch[/cyan]
+
+    Running jobs of a tenant:
+
+      [cyan]seaway jobs --tenant team-a -s running[/cyan]
 
     Cancel all jobs of a sweep:
 
@@ -64,6 +80,9 @@ def jobs(
     """
     from seaway.cli.remote import whole
     from seaway.client.calls.jobs import jobs as listed
+    from seaway.client.calls.queues import waiting as listed_waiting
+    from seaway.terminal.queues import ALL_WAITING
+    from seaway.terminal.tables import JOB_COLUMNS
 
     given = {
         "state": state,
@@ -75,26 +94,32 @@ def jobs(
         "submitted_by": by,
         "submitted_from": since,
     }
-    paged = listed(limit=limit, after=after or "", **{key: value for key, value in given.items() if value})  # type: ignore[arg-type]
+    given = {key: value for key, value in given.items() if value}
+    if waiting and (others := given.keys() - {"queue", "tenant"}):
+        option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
+        raise RejectedError(f"{option} cannot be used with --waiting; use --queue and --tenant", where="--waiting")
+    call: Callable[..., Paged[Any]] = listed_waiting if waiting else listed
+    paged = call(limit=limit, after=after or "", **given)
+    columns = ALL_WAITING if waiting else JOB_COLUMNS
     with connect(context) as client:
         if watch:
-            keep_showing(lambda: table(whole(client, paged), wide=output is Output.WIDE))
+            keep_showing(lambda: table(whole(client, paged), columns, wide=output is Output.WIDE))
             return
         body = whole(client, paged)
-    show(output, body, lambda wide: table(body, wide=wide), lambda: (job["id"] for job in body["jobs"]))
+    show(output, body, lambda wide: table(body, columns, wide=wide), lambda: (job["id"] for job in body["jobs"]))
     if not body["jobs"]:
         raise typer.Exit(FAILED)
 
 
-def table(body: Body, *, wide: bool) -> RenderableType:
+def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableType:
     """Return the table of jobs."""
     from rich.console import Group
 
-    from seaway.terminal.tables import JOB_COLUMNS, Rows
+    from seaway.terminal.tables import Rows
 
     if not body["jobs"]:
         return "no jobs"
-    rows = Rows(JOB_COLUMNS, body["jobs"], wide=wide)
+    rows = Rows(columns, body["jobs"], wide=wide)
     if body.get("next") is None:
         return rows
     return Group(rows, f"[dim]more: seaway jobs --after {body['next']}[/dim]")

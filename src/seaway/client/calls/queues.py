@@ -87,11 +87,11 @@ def queue_usage() -> Call[QueueUsageList]:
     return get("/queue-usage", QUEUE_USES)
 
 
-def waiting(queue: str, *, after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
-    """List the waiting jobs of a queue with reasons, in the order of the queue."""
+def waiting(queue: str = "", *, tenant: str = "", after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
+    """List the waiting jobs of a queue, or of all, with reasons and expected starts, in the order of their tries."""
     size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
-    query = {"after": after or None, "limit": size}
-    return Paged(get(f"/queues/{part(queue)}/waiting", WAITING, query), "jobs", limit=limit)
+    query = {"queue": queue or None, "tenant": tenant or None, "after": after or None, "limit": size}
+    return Paged(get("/waiting-jobs", WAITING, query), "jobs", limit=limit)
 
 
 def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:

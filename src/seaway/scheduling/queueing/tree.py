@@ -319,6 +319,11 @@ class QueueTree:
             self._capacities = capacities
             self.version += 1
 
+    @property
+    def capacities(self) -> Mapping[str, Amounts]:
+        """Amounts of the clusters of each pool."""
+        return self._capacities
+
     def node(self, name: str) -> QueueNode:
         """Return a queue. A queue that does not exist is a root without guarantee and limit."""
         self._build()
@@ -495,6 +500,10 @@ class QueueTree:
         return holder.use if holder else Use()
 
     # Limits.
+
+    def limits_of(self, owner: Owner) -> Sequence[Holder]:
+        """Return the queues and quotas that limit the jobs of an owner."""
+        return self._holders_of(owner).limits
 
     def hit(self, owner: Owner, amounts: Amounts, job: str = "") -> LimitHit | None:
         """Return the first limit without room for amounts; None if all have room.

@@ -1,0 +1,358 @@
+"""Expected order and starts of waiting jobs, planned from the live state on demand.
+
+The plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the earliest start
+that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a start is an
+estimate. A start behind a job without a known end is unknown.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from seaway.application.control.loop import Controller
+from seaway.application.control.pending import Entry
+from seaway.application.histogram import Timed, Timing
+from seaway.application.records import Attempt
+from seaway.application.views import ClusterState
+from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts
+from seaway.domain.cluster import Cluster
+from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.queues import Backfill, Queue
+from seaway.domain.tenancy import Tenant
+from seaway.scheduling.arrays import Int64
+from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
+from seaway.scheduling.queueing.discipline import QueueDiscipline
+from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
+from seaway.scheduling.queueing.tree import Holder, Key, Owner, QueueTree
+
+MAX_PLANNED = 2000
+"""Maximum number of jobs with a planned start. Jobs behind them have none."""
+
+FRESH_S = 2.0
+"""Minimum age of a plan before it is made again, seconds."""
+
+REST = 20
+"""Minimum age of a plan, as a multiple of the time that it took."""
+
+NS_PER_S = 1_000_000_000
+
+_RESOURCES = (GPUS, GPU_MEMORY, CPU, MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """Expected start of a waiting job.
+
+    Attributes
+    ----------
+    rank
+        Number of jobs of the whole fleet that are expected to be tried before it.
+    starts_ns
+        Expected start by the wall clock; None if it is unknown.
+    """
+
+    rank: int
+    starts_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """Attempt that holds amounts until its expected end, seconds from now; `NEVER_S` if that is unknown."""
+
+    owner: Owner
+    amounts: Amounts
+    clusters: tuple[str, ...]
+    ends_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a plan is made from.
+
+    Attributes
+    ----------
+    reserved_s
+        Start of each reservation by job ID, seconds from now.
+    """
+
+    now_ns: int
+    discipline: QueueDiscipline
+    queues: Sequence[Queue]
+    tenants: Sequence[Tenant]
+    capacities: Mapping[str, Amounts]
+    clusters: Sequence[Cluster]
+    attempts: Sequence[tuple[Key, _Running]]
+    entries: Sequence[Entry]
+    reserved_s: Mapping[str, int]
+
+
+class Forecast:
+    """Expected starts of waiting jobs. Thread-safe; all callers share one plan.
+
+    Attributes
+    ----------
+    error
+        How far the first estimates of started jobs were off, seconds.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._making = threading.Lock()
+        self._until_ns = -1
+        self._plan: Mapping[str, PlannedStart] = {}
+        self._first: dict[str, int] = {}
+        self._error = Timing()
+
+    def plan(self) -> Mapping[str, PlannedStart]:
+        """Return the planned starts by job ID, in the expected order."""
+        clock = self._controller.live.clock
+        with self._making:
+            began_ns = clock.monotonic_ns()
+            if began_ns >= self._until_ns:
+                self._plan = _planned(self._state())
+                self._compare()
+                took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
+                self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
+            return self._plan
+
+    def error(self) -> Timed:
+        """Return how far the first estimate of each started job was off."""
+        self.plan()
+        return self._error.timed()
+
+    def _compare(self) -> None:
+        """Count the errors of estimates whose jobs left the queue, and record the first estimates of others."""
+        with self._controller.lock:
+            jobs, attempts = self._controller.live.jobs, self._controller.live.attempts
+            for job_id in self._first.keys() - self._plan.keys():
+                promised_ns, job = self._first.pop(job_id), jobs.get(job_id)
+                if job and (attempt := attempts.get((job_id, job.attempt))):
+                    self._error.note(abs(attempt.created_ns - promised_ns) / NS_PER_S)
+        for job_id, planned in self._plan.items():
+            if planned.starts_ns is not None:
+                self._first.setdefault(job_id, planned.starts_ns)
+
+    def _state(self) -> _State:
+        with self._controller.lock:
+            live, scheduler = self._controller.live, self._controller.scheduler
+            now_ns, monotonic_ns = live.clock.now_ns(), live.clock.monotonic_ns()
+            cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
+            usable = [
+                each.cluster
+                for name, each in live.fleet.clusters.items()
+                if each.cluster and each.state is ClusterState.UP and name not in cordoned
+            ]
+            attempts = list(live.attempts.items())
+            by = {key[0]: job.submitted_by for key, _ in attempts if (job := live.jobs.get(key[0]))}
+            entries = list(live.waiting.entries())
+            reserved_s = {
+                each.entry.record.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
+                for each in scheduler.reservations.made()
+                if each.starts_ns is not None
+            }
+            names = self._controller.names
+            queues, tenants = list(names.queues.values()), list(names.tenants.values())
+            capacities, discipline = live.tree.capacities, live.waiting.discipline
+        running = [(key, _running(attempt, by.get(key[0], ""), now_ns)) for key, attempt in attempts]
+        return _State(now_ns, discipline, queues, tenants, capacities, usable, running, entries, reserved_s)
+
+
+def _running(attempt: Attempt, user: str, now_ns: int) -> _Running:
+    """Return a running attempt. One that exceeded its duration is expected to run for as long again as the excess."""
+    spec = attempt.spec
+    seconds = spec.max_duration_s
+    ends_s = NEVER_S
+    if not attempt.state.live:
+        ends_s = 0
+    elif seconds is not None:
+        ends_s = abs(seconds - (now_ns - (attempt.running_ns or now_ns)) // NS_PER_S)
+    return _Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
+
+
+# Order.
+
+
+def in_order(discipline: QueueDiscipline, tree: QueueTree, entries: Iterable[Entry]) -> Iterable[Entry]:
+    """Yield waiting jobs in the order of a discipline, as if each started at once. They count in the tree."""
+    lanes: defaultdict[LaneName, list[Entry]] = defaultdict(list)
+    for each in entries:
+        lanes[each.lane].append(each)
+    order = LaneOrder(tree, discipline)
+    for name, line in lanes.items():
+        line.sort(key=lambda each: each.order, reverse=True)
+        order.put(name, FirstJob(line[-1].order, line[-1].kind.requested))
+    while (lane := order.first()) is not None:
+        line = lanes[lane]
+        entry = line.pop()
+        tree.hold(entry.next_attempt, entry.owner, entry.kind.requested)
+        if line:
+            order.put(lane, FirstJob(line[-1].order, line[-1].kind.requested))
+        else:
+            order.drop(lane)
+        yield entry
+
+
+# Starts.
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Clusters and GPU models that some jobs may use; empty for all."""
+
+    clusters: frozenset[str]
+    models: frozenset[str]
+
+    def has(self, cluster: str, model: str) -> bool:
+        """Report whether a job may use a model in a cluster."""
+        return (not self.clusters or cluster in self.clusters) and (not self.models or model in self.models)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Free amounts over time of each region and each limit, in seconds from now."""
+
+    state: _State
+    tree: QueueTree
+    milli: Mapping[tuple[str, str], int] = field(init=False)
+    regions: dict[_Region, FreeOverTime] = field(default_factory=dict)
+    limits: dict[str, FreeOverTime] = field(default_factory=dict)
+    overlaps: dict[tuple[_Region, _Region], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Sort the running jobs by their end, and count the GPUs of each model in each cluster."""
+        milli: defaultdict[tuple[str, str], int] = defaultdict(int)
+        for cluster in self.state.clusters:
+            for node in cluster.nodes:
+                for device in node.devices:
+                    milli[cluster.name, device.model.casefold()] += WHOLE_DEVICE_MILLI
+        self.milli = milli
+
+    def start(self, entry: Entry, after_s: int) -> int:
+        """Plan a job, and return its start; -1 if it is unknown."""
+        need, lasts_s = entry.kind.requested, entry.record.spec.max_duration_s
+        lasts = NEVER_S if lasts_s is None else max(1, lasts_s)
+        region = _region_of(entry)
+        plans = [(self.regions[region], _vector(need, _RESOURCES))]
+        holders = self.tree.limits_of(entry.owner)
+        plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
+        starts_s = _earliest(plans, lasts, max(after_s, self.state.reserved_s.get(entry.record.id, 0)))
+        if starts_s < 0:
+            return -1
+        for plan, vector in plans[1:]:
+            plan.add(starts_s, lasts, -vector)
+        for other, plan in self.regions.items():
+            if shared := self._overlap(region, other):
+                plan.add(starts_s, lasts, -(plans[0][1] * shared).astype(np.int64))
+        return starts_s
+
+    def add_region(self, region: _Region) -> None:
+        """Add a region with what running jobs leave free. All regions are added before the first job is planned."""
+        totals = [each.totals for each in self.state.clusters if _in(each.name, region.clusters)]
+        every = sum(milli for (cluster, _), milli in self.milli.items() if _in(cluster, region.clusters))
+        share = sum(milli for cell, milli in self.milli.items() if region.has(*cell)) / every if every else 1
+        capacity = {
+            GPUS: int(sum(each.gpus for each in totals) * WHOLE_DEVICE_MILLI * share),
+            GPU_MEMORY: int(sum(each.gpu_memory_mib for each in totals) * share),
+            CPU: sum(each.cpu_milli for each in totals),
+            MEMORY: sum(each.memory_mib for each in totals),
+        }
+        used = ((each.ends_s, _part(each, region)) for _, each in self.state.attempts)
+        self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
+
+    def _overlap(self, region: _Region, other: _Region) -> float:
+        """Return the share of a region's GPUs that are part of another region."""
+        if region == other:
+            return 1.0
+        known = self.overlaps.get((region, other))
+        if known is None:
+            own = {cell: milli for cell, milli in self.milli.items() if region.has(*cell)}
+            common = sum(milli for cell, milli in own.items() if other.has(*cell))
+            known = self.overlaps[region, other] = common / sum(own.values()) if own else 0.0
+        return known
+
+    def _limit(self, holder: Holder) -> FreeOverTime:
+        plan = self.limits.get(holder.key)
+        if plan is None:
+            names = sorted(holder.limit)
+            used = (
+                (each.ends_s, _vector({**each.amounts, JOBS: 1}, names))
+                for _, each in self.state.attempts
+                if holder in self.tree.limits_of(each.owner)
+            )
+            plan = self.limits[holder.key] = _free_over_time(_vector(holder.limit, names), used)
+        return plan
+
+
+def _region_of(entry: Entry) -> _Region:
+    return _Region(entry.job.demand.nodes.clusters, entry.kind.models)
+
+
+def _part(running: _Running, region: _Region) -> Int64:
+    """Return what a running job holds in a region."""
+    inside = sum(_in(each, region.clusters) for each in running.clusters) / (len(running.clusters) or 1)
+    if region.models and inside:
+        gpus = running.amounts.get(GPUS, 0)
+        own = sum(running.amounts.get(MODEL_PREFIX + each, 0) for each in region.models)
+        inside *= own / gpus if gpus else 1.0
+    return (_vector(running.amounts, _RESOURCES) * inside).astype(np.int64)
+
+
+def _in(cluster: str, clusters: frozenset[str]) -> bool:
+    return not clusters or cluster in clusters
+
+
+def _vector(amounts: Amounts, names: Sequence[str]) -> Int64:
+    return np.array([amounts.get(name, 0) for name in names], np.int64)
+
+
+def _free_over_time(capacity: Int64, used: Iterable[tuple[int, Int64]]) -> FreeOverTime:
+    """Return what jobs leave free until each of them ends."""
+    rows = sorted(used, key=lambda each: each[0])
+    plan = FreeOverTime(capacity - sum((amounts for _, amounts in rows), np.zeros_like(capacity)), 0)
+    for ends_s, amounts in rows:
+        if ends_s < NEVER_S and amounts.any():
+            plan.add(ends_s, NEVER_S, amounts)
+    return plan
+
+
+def _earliest(plans: Sequence[tuple[FreeOverTime, Int64]], lasts_s: int, after_s: int) -> int:
+    """Return the earliest time at which all plans have room; -1 if there is none."""
+    starts_s, agreed = after_s, 0
+    while agreed < len(plans):
+        for plan, vector in plans:
+            found = plan.earliest_start(vector, lasts_s, starts_s)
+            if found < 0:
+                return -1
+            agreed = agreed + 1 if found == starts_s else 1
+            starts_s = found
+            if agreed >= len(plans):
+                break
+    return starts_s
+
+
+def _planned(state: _State) -> Mapping[str, PlannedStart]:
+    """Plan the first waiting jobs in order."""
+    tree = QueueTree(state.queues, state.capacities, state.tenants)
+    plan = _Plan(state, tree)
+    for region in {_region_of(each) for each in state.entries}:
+        plan.add_region(region)
+    for key, running in state.attempts:
+        tree.hold(key, running.owner, running.amounts)
+    found: dict[str, PlannedStart] = {}
+    strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
+    latest_s: dict[str, int] = {}
+    for rank, entry in enumerate(in_order(state.discipline, tree, state.entries)):
+        if rank >= MAX_PLANNED:
+            break
+        after_s = latest_s.get(entry.queue, 0)
+        starts_s = plan.start(entry, after_s) if after_s >= 0 else -1
+        if entry.queue in strict:
+            latest_s[entry.queue] = starts_s
+        at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None
+        found[entry.record.id] = PlannedStart(rank, at_ns)
+    return found

@@ -1,0 +1,90 @@
+"""Expected order and starts of waiting jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.tenancy import Quota, Tenant
+from tests.unit.application.scene import START_S, Scene, scene
+
+NS = 1_000_000_000
+
+
+def starts_s(made: Scene) -> dict[str, float | None]:
+    """Return the expected start of each waiting job by name, in order, seconds from now."""
+    now_ns = made.plane.clock.now_ns()
+    return {
+        place.job.spec.name: None if place.starts_ns is None else (place.starts_ns - now_ns) / NS
+        for place in made.plane.overview.waiting()
+    }
+
+
+def submit_all(made: Scene, names: Iterable[str], **fields: object) -> None:
+    """Submit equal jobs, each for half of the fleet."""
+    for name in names:
+        made.submit(**{"name": name, "gpus": 2, "expected_duration_s": 100, **fields})
+
+
+def test_jobs_start_as_expected() -> None:
+    """With exact durations, each job starts as it was expected to when it was submitted."""
+    made = scene()
+    submit_all(made, "abcdef")
+    made.plane.run(10)
+    expected = starts_s(made)
+    assert expected == {"c": 90 + START_S, "d": 90 + START_S, "e": 190 + START_S, "f": 190 + START_S}
+    for _ in range(8):
+        made.plane.run(30)
+        error = made.plane.overview.start_errors()
+    assert sum(error.counts) == 4
+    assert error.total_s <= 4 * 3 * START_S
+
+
+def test_a_start_behind_a_job_without_an_end_is_unknown() -> None:
+    """Nothing is promised that depends on an unknown duration."""
+    made = scene()
+    submit_all(made, "ab", expected_duration_s=None)
+    submit_all(made, "c")
+    assert starts_s(made) == {"c": None}
+
+
+def test_a_limit_delays_the_expected_start() -> None:
+    """A job that has room in the fleet waits for the end of a job that holds its queue's limit."""
+    made = scene()
+    made.plane.operations.put_queue(Queue("small", limit={"gpus": 2000}), "ada")
+    submit_all(made, "ab", queue="small")
+    assert starts_s(made) == {"b": pytest.approx(100 + START_S, abs=START_S)}
+
+
+def test_a_quota_of_jobs_delays_the_expected_start() -> None:
+    """A tenant with a quota of one job runs one after the other, whatever is free."""
+    made = scene()
+    made.plane.operations.put_tenant(Tenant("default", quotas={"default": Quota(limit={"jobs": 1})}), "ada")
+    submit_all(made, "abc", gpus=1)
+    assert starts_s(made) == {
+        "b": pytest.approx(100 + START_S, abs=START_S),
+        "c": pytest.approx(200 + START_S, abs=START_S),
+    }
+
+
+def test_a_short_job_is_expected_to_overtake_only_with_backfill() -> None:
+    """A large job waits for the running one. A short one fits beside that, and has started."""
+    for backfill, expected in ((Backfill.EASY, {"b": 200}), (Backfill.NONE, {"b": 200, "c": 300})):
+        made = scene()
+        made.plane.operations.put_queue(Queue("q", order=Order.FIFO, backfill=backfill), "ada")
+        submit_all(made, "a", queue="q", expected_duration_s=200)
+        submit_all(made, "b", queue="q", gpus=1, replicas=3, gang=True)
+        submit_all(made, "c", queue="q", gpus=2, expected_duration_s=50)
+        assert starts_s(made) == expected
+
+
+def test_jobs_are_expected_in_the_order_of_their_queue() -> None:
+    """The list of waiting jobs has the order of the queue."""
+    made = scene()
+    made.plane.operations.put_queue(Queue("q", order=Order.PRIORITY), "ada")
+    submit_all(made, "ab")
+    for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
+        submit_all(made, [name], queue="q", priority=priority)
+    assert list(starts_s(made)) == ["high", "middle", "low"]
