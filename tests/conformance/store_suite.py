@@ -11,13 +11,14 @@ them from a test of your own::
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
-from seaway.application.records import JobRecord, PendingCommand, Verb
+from seaway.application.records import EndedUse, JobRecord, PendingCommand, Verb
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
@@ -197,6 +198,25 @@ def streams_return_everything_in_order(opening: Opening) -> None:
     assert len(store.jobs(JobFilter(), count)) == MAX_ROWS
 
 
+def ended_attempts_are_read_from_a_time_on(opening: Opening) -> None:
+    """Each ended attempt is returned once, with the queue and tenant of its job, however many ended."""
+    store = led(opening)
+    count = MAX_ROWS + 5
+    jobs = [make.job_record() for _ in range(count)]
+    amounts = {"gpus": 1000}
+    attempts = [make.attempt_of(job, ended_ns=NOW_NS + at // 2, amounts=amounts) for at, job in enumerate(jobs)]
+    running = make.attempt_of(jobs[0], 2)
+    store_all(store, *(Change(insert=[job]) for job in jobs), Change(insert=[*attempts, running]))
+    queue, tenant = jobs[0].spec.queue, jobs[0].spec.tenant
+    for since_ns in (0, NOW_NS, NOW_NS + 1, NOW_NS + count):
+        wanted = [
+            EndedUse(queue, tenant, amounts, each.created_ns, each.ended_ns)
+            for each in attempts
+            if each.ended_ns is not None and each.ended_ns >= since_ns
+        ]
+        assert Counter(map(repr, store.ended_uses(since_ns))) == Counter(map(repr, wanted))
+
+
 def _age(row: PendingCommand) -> tuple[int, str]:
     return row.created_ns, row.job_id
 
@@ -234,6 +254,7 @@ QUESTIONS: tuple[Case, ...] = (
     filters_follow_changes,
     letters_differ_by_case,
     streams_return_everything_in_order,
+    ended_attempts_are_read_from_a_time_on,
     samples_are_read_from_a_moment_on,
 )
 

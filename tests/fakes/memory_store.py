@@ -28,6 +28,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EndedUse,
     EvaluationRecord,
     Event,
     IdempotencyKey,
@@ -195,6 +196,12 @@ class MemoryStore:
     def held_attempts(self) -> Iterator[Attempt]:
         """Return every attempt that holds devices."""
         return iter(_by_key(row for row in self._rows(Attempt) if row.state.holds))
+
+    def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
+        """Return what attempts held that ended at a time or later."""
+        for row in _by_key(self._rows(Attempt)):
+            if row.ended_ns is not None and row.ended_ns >= since_ns and (job := self.job(row.job_id)):
+                yield EndedUse(job.spec.queue, job.spec.tenant, row.amounts, row.created_ns, row.ended_ns)
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return a job's attempts."""

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import PRECONDITIONS, precondition_of, read, read_reply, tagged_reply
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import After, Word, number_after, page_token, tenant_asked
+from seaway.api.http.queries import After, Word, find, number_after, page_token, tenant_asked
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
+from seaway.api.jobs import JobRef
 from seaway.api.operators import act, named
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.wire.queues import (
+    PriorityOut,
     QueueIn,
     QueueList,
     QueueOut,
     QueueUsageList,
     ShadowList,
+    ShareList,
     WaitingPage,
+    priority_fields,
     queue_fields,
     shadow_fields,
+    share_fields,
     tenant_totals_fields,
     totals_fields,
     use_fields,
@@ -108,6 +114,35 @@ async def list_queue_usage(request: Request) -> Response:
             "queues": [totals_fields(row) for row in totals],
             "tenants": [tenant_totals_fields(row) for row in overview.tenant_totals() if who.may_see(row.tenant)],
         }
+
+    return json_reply(await pipeline.threads.read(look))
+
+
+@operation(queues, "GET", "/shares", Role.VIEWER, {200: ShareList})
+async def list_shares(request: Request) -> Response:
+    """List the shares of queues and of the tenants in them: weights, guarantees, and the use now and in the past.
+
+    A token of a tenant sees its own shares.
+    """
+    pipeline, who = pipeline_of(request), caller_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.overview.shares, who.tenant)
+    return json_reply({"shares": [share_fields(row) for row in rows]})
+
+
+@operation(queues, "GET", "/jobs/{job}/priority", Role.VIEWER, {200: PriorityOut}, errors=(404, 409))
+async def get_priority(request: Request, job: JobRef) -> Response:
+    """Return the factors that order a waiting job: of each queue on its path, of its tenant, and its own.
+
+    Names of other tenants are omitted.
+    """
+    pipeline, who = pipeline_of(request), caller_of(request)
+    overview, found = pipeline.plane.overview, await find(request, job)
+
+    def look() -> dict[str, Any]:
+        factors = overview.factors(found)
+        if who.tenant:
+            factors = [replace(each, ahead=()) for each in factors]
+        return priority_fields(found, factors, overview.reason(found).estimated_start_ns)
 
     return json_reply(await pipeline.threads.read(look))
 

@@ -103,6 +103,23 @@ class Attempt:
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
 
 
+@dataclass(frozen=True, slots=True)
+class EndedUse:
+    """Amounts that an ended attempt held.
+
+    Attributes
+    ----------
+    queue, tenant
+        Those of its job.
+    """
+
+    queue: str
+    tenant: str
+    amounts: Amounts
+    created_ns: int
+    ended_ns: int
+
+
 class Verb(Enum):
     """Commands for a deployment."""
 

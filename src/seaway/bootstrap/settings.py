@@ -542,6 +542,10 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
     if control.queue_discipline not in (known := queue_discipline_names()):
         why = f"queue discipline {control.queue_discipline!r} not found; available: {', '.join(known)}"
         problems.append(RejectedError(why, where="[control] queue_discipline"))
+    try:
+        control.weights()
+    except RejectedError as error:
+        problems.append(error)
     if control.grace_period_s < control.stale_after_s:
         problems.append(RejectedError("must be at least stale_after_s", where="[control] grace_period_s"))
     if not 0 < control.unhealthy_cluster_threshold <= 1:

@@ -13,9 +13,10 @@ An amount maps names of resources to integers:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from seaway.domain.cluster import Totals
+from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
@@ -219,9 +220,12 @@ def _memory_share_milli(held_mib: int, device: Device | None) -> int:
     return -(-held_mib * WHOLE_DEVICE_MILLI // device.memory_mib) if device and device.memory_mib else 0
 
 
-def capacity_of(totals: Totals) -> Amounts:
-    """Return the total resources of a cluster as amounts, without those of single models."""
+def capacity_of(cluster: Cluster) -> Amounts:
+    """Return the total resources of a cluster as amounts."""
+    totals = cluster.totals
+    models = Counter(model_resource(device.model) for node in cluster.nodes for device in node.devices)
     return {
+        **{name: count * WHOLE_DEVICE_MILLI for name, count in models.items()},
         GPUS: totals.gpus * WHOLE_DEVICE_MILLI,
         GPU_CORES: totals.gpu_milli,
         GPU_MEMORY: totals.gpu_memory_mib,

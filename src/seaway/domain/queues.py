@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from seaway.domain.amounts import NO_AMOUNTS, Amounts, exceeded, require_bounds, resource_text, total_of
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, exceeded, require_bounds, resource_text, total_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name
@@ -97,6 +97,10 @@ class Queue:
         Amounts that it gets before any sibling gets more than its guarantee.
     limit
         Amounts that its jobs and those of its descendants never exceed together; a missing resource has no limit.
+    borrowing_limit
+        Amounts that it never exceeds beyond its guarantee.
+    lending_limit
+        Amounts of its guarantee that others may use while it does not; all of a missing resource.
     order
         Order of its jobs.
     backfill
@@ -107,6 +111,9 @@ class Queue:
         Whether its jobs may be displaced, unless a job says otherwise.
     min_runtime_s
         Seconds that a job runs before it may be displaced.
+    ageing_s
+        Seconds of waiting that count as one point of priority, or in the order `Order.SHORTEST` halve the duration that
+        counts; 0 for no ageing.
     """
 
     name: str
@@ -129,6 +136,9 @@ class Queue:
     reclaim: Reclaim = Reclaim.GUARANTEE
     preemptible: bool = True
     min_runtime_s: int = 0
+    ageing_s: int = 0
+    borrowing_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    lending_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -140,6 +150,15 @@ class Queue:
                 f"is {self.priority}, but must be between -{MAX_PRIORITY} and {MAX_PRIORITY}", where="priority"
             )
         require_bounds(self.guarantee, self.limit)
+        for name in exceeded(checked(self.lending_limit, "lending_limit"), self.guarantee):
+            raise RejectedError(
+                f"lends {resource_text(name, self.lending_limit[name])}, more than its guarantee of "
+                f"{resource_text(name, self.guarantee[name])}",
+                where=f"lending_limit.{name}",
+            )
+        for name in self.lending_limit.keys() - self.guarantee.keys():
+            raise RejectedError(f"the queue does not guarantee {name}", where=f"lending_limit.{name}")
+        checked(self.borrowing_limit, "borrowing_limit")
 
     def forbidden(self, nodes: NodeRules) -> Iterator[RejectedError]:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details
@@ -124,7 +124,11 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "pool", queue["pool"]
     yield "policy", f"{queue['policy']}{', shadow ' + queue['shadow'] if queue['shadow'] else ''}"
     yield "weight", f"{queue['weight']}, priority {queue['priority']}"
-    yield "order", f"{queue['order']}, backfill {queue['backfill']}"
+    ageing = queue.get("ageing", "0s")
+    yield "order", f"{queue['order']}, backfill {queue['backfill']}, ageing {'off' if ageing == '0s' else ageing}"
+    for kind in ("borrowing_limit", "lending_limit"):
+        if amounts := queue.get(kind):
+            yield kind.replace("_", " "), ", ".join(f"{amount} {name}" for name, amount in amounts.items())
     yield "displaces", f"own queue: {queue.get('preemption', NONE)}, others: {queue.get('reclaim', NONE)}"
     preemptible = "yes" if queue.get("preemptible", True) else "no"
     yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"
@@ -178,3 +182,35 @@ TENANTS = (
 def _of(totals: Body, kind: str, most: int | None) -> str:
     """Return a number, with its limit if it has one, such as ``3/10``."""
     return str(totals[kind]) if most is None else f"{totals[kind]}/{most}"
+
+
+def _percent(name: str) -> Callable[[Body], str]:
+    return lambda each: f"{100 * each[name]:.1f}%"
+
+
+SHARES = (
+    Column("QUEUE", lambda each: f"{INDENT * each['depth']}{each['queue']}"),
+    Column("TENANT", lambda each: each["tenant"] or NONE),
+    Column("WEIGHT", lambda each: str(each["weight"]), right=True),
+    Column("NORMALIZED", _percent("weight_share"), right=True, drop=2),
+    Column("GUARANTEE", _percent("guarantee"), right=True, drop=3),
+    Column("USED", _percent("used"), right=True),
+    Column("PAST", _percent("past"), right=True, drop=1),
+    Column("BEYOND", lambda each: f"{each['beyond']:.4f}", right=True),
+)
+"""Columns of shares."""
+
+FACTORS = (
+    Column("LEVEL", lambda each: each["level"]),
+    Column("NAME", lambda each: each["name"]),
+    Column("PLACE", lambda each: f"{each['place']}/{each['of']}", right=True),
+    Column("GUARANTEED", lambda each: NONE if each["level"] == "job" else "yes" if each["within_guarantee"] else "no"),
+    Column("PRIORITY", lambda each: NONE if each["level"] == "tenant" else str(each["priority"]), right=True),
+    Column("AGEING", lambda each: f"{each['ageing']:.2f}" if each["level"] == "job" else NONE, right=True, drop=1),
+    Column("SHARE", lambda each: NONE if each["level"] == "job" else f"{each['share']:.4f}", right=True),
+    Column("PAST", lambda each: NONE if each["level"] == "job" else f"{each['past']:.4f}", right=True, drop=2),
+    Column("WEIGHT", lambda each: NONE if each["level"] == "job" else str(each["weight"]), right=True),
+    Column("VALUE", lambda each: f"{each['value']:.4f}", right=True),
+    Column("AHEAD", lambda each: ", ".join(each["ahead"]) or NONE, cut=True),
+)
+"""Columns of the factors of a waiting job."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, TenantTotals
-from seaway.application.records import ShadowResult
+from seaway.application.fleet.shares import Factor, Share
+from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
 from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Queue, Reclaim
@@ -21,6 +23,7 @@ from seaway.wire.fields import (
     NameOrNone,
     Time,
     moment,
+    moment_or_none,
     no_entries,
     no_pairs,
     seconds,
@@ -130,6 +133,89 @@ class WaitingPage(Shown):
     """Cursor of the next page: send it as `after`; null on the last page."""
 
 
+class ShareOut(Shown):
+    """Share of a queue with its descendants, or of a tenant in a queue. Shares of the pool are between 0 and 1."""
+
+    queue: str
+    tenant: str
+    """Tenant; empty for the whole queue."""
+    depth: int
+    """Number of ancestors of the queue."""
+    weight: int
+    weight_share: float
+    """The weight as a share of the weights of its siblings."""
+    guarantee: float
+    """Guaranteed share of the pool."""
+    used: float
+    """Dominant share of the pool that its jobs hold."""
+    past: float
+    """Dominant share that its jobs held in the past, on average; 0 unless `[control] usage_half_life_s` is set."""
+    beyond: float
+    """Used and past share beyond the guarantee, divided by the weight. The smallest goes first."""
+
+
+class ShareList(Shown):
+    """Shares, in the order of the tree."""
+
+    shares: list[ShareOut]
+
+
+class FactorOut(Shown):
+    """Place of a waiting job's queue among its siblings, of its tenant in the queue, or of the job itself."""
+
+    level: Literal["queue", "tenant", "job"]
+    name: str
+    place: int
+    """Place among the siblings with waiting jobs, from 1."""
+    of: int
+    """Number of siblings with waiting jobs, with itself."""
+    within_guarantee: bool
+    """True if the guarantee has room for the job. Then it goes before all others."""
+    priority: int
+    ageing: float
+    """Points of priority for the time that the job waited."""
+    share: float
+    """Dominant share beyond the guarantee; of a tenant, the whole share."""
+    past: float
+    """The same in the past, on average."""
+    weight: int
+    value: float
+    """Compared value: the shares divided by the weight, or the priority of a job with its ageing."""
+    ahead: list[str]
+    """The first names before it."""
+
+
+class PriorityOut(Shown):
+    """Factors that order a waiting job, from the root of the tree to the job."""
+
+    id: str
+    name: str
+    queue: str
+    tenant: str
+    position: int
+    """Place among the waiting jobs of its queue; in a fair queue, among those of its tenant."""
+    estimated_start: str | None = None
+    factors: list[FactorOut]
+
+
+def share_fields(share: Share) -> dict[str, Any]:
+    """Return the fields of `ShareOut` for a share."""
+    return fields_of(ShareOut, share)
+
+
+def priority_fields(job: JobRecord, factors: Sequence[Factor], estimated_start_ns: int | None) -> dict[str, Any]:
+    """Return the fields of `PriorityOut` for a waiting job."""
+    return {
+        "id": job.id,
+        "name": job.spec.name,
+        "queue": job.spec.queue,
+        "tenant": job.spec.tenant,
+        "position": factors[-1].place,
+        "estimated_start": moment_or_none(estimated_start_ns),
+        "factors": [fields_of(FactorOut, each, ahead=list(each.ahead)) for each in factors],
+    }
+
+
 def use_fields(use: QueueUsage) -> dict[str, Any]:
     """Return the fields of `QueueUsageOut` for the usage of a queue."""
     return fields_of(
@@ -224,6 +310,13 @@ class QueueIn(Incoming):
     """True if its jobs may be displaced, unless a job says otherwise."""
     min_runtime: Time = "0s"
     """Time that a job runs before it may be displaced."""
+    ageing: Time = "0s"
+    """Time of waiting that counts as one point of priority; in the order `shortest` it halves the duration that counts.
+    0 for no ageing."""
+    borrowing_limit: AmountsIn = no_pairs()
+    """Maximum amounts beyond the guarantee, by resource; no limit for others."""
+    lending_limit: AmountsIn = no_pairs()
+    """Amounts of the guarantee that other queues may use while it does not, by resource; all of others."""
 
     def queue(self, name: str) -> Queue:
         """Return the record.
@@ -254,6 +347,9 @@ class QueueIn(Incoming):
             Reclaim(self.reclaim),
             self.preemptible,
             seconds(self.min_runtime),
+            seconds(self.ageing),
+            parse_amounts(self.borrowing_limit, where="borrowing_limit"),
+            parse_amounts(self.lending_limit, where="lending_limit"),
         )
 
 
@@ -280,6 +376,9 @@ class QueueOut(Shown):
     reclaim: ReclaimName = "Guarantee"
     preemptible: bool = True
     min_runtime: str = "0s"
+    ageing: str = "0s"
+    borrowing_limit: AmountsOut = Field(default_factory=dict)
+    lending_limit: AmountsOut = Field(default_factory=dict)
     version: str
     """Version, used as ETag."""
 
@@ -341,6 +440,9 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "reclaim": queue.reclaim.value,
         "preemptible": queue.preemptible,
         "min_runtime": time_text(queue.min_runtime_s),
+        "ageing": time_text(queue.ageing_s),
+        "borrowing_limit": written_amounts(queue.borrowing_limit),
+        "lending_limit": written_amounts(queue.lending_limit),
     }
     return versioned(fields)
 

@@ -126,3 +126,38 @@ async def test_waiting_jobs_are_listed_with_their_expected_start(rig: Rig) -> No
     assert {each["queue"] for each in everything["jobs"]} == {"default", "theirs"}
     assert everything["total"] == len(everything["jobs"]) > theirs["total"] > 0
     assert any(each["estimated_start"] for each in everything["jobs"])
+
+
+async def test_shares_and_the_factors_of_a_waiting_job(rig: Rig) -> None:
+    """Each queue and tenant has its share, and a waiting job the factors of each level. Tenants see their own."""
+    async with rig.client("operator") as client:
+        for name, fields in (
+            ("all", {"limit": {"gpus": 2}}),
+            ("a", {"parent": "all", "weight": 3, "ageing": "1h"}),
+            ("b", {"parent": "all"}),
+        ):
+            assert (await client.put(f"/api/v1/queues/{name}", json=fields)).status_code == 200
+        rig.step()
+        running = (await rig.submit("other", queue="b", resources={"gpus": 1}, tenant="other"))["id"]
+        rig.step(3)
+        await rig.submit("other", queue="b", resources={"gpus": 2}, tenant="other")
+        waiting = (await rig.submit(queue="a", priority=5, resources={"gpus": 2}))["id"]
+        rig.step(3)
+        shares = (await client.get("/api/v1/shares")).json()["shares"]
+        factors = (await client.get(f"/api/v1/jobs/{waiting}/priority")).json()
+        placed = await client.get(f"/api/v1/jobs/{running}/priority")
+    assert (placed.status_code, "does not wait" in placed.json()["detail"]) == (409, True)
+    by_name = {(each["queue"], each["tenant"]): each for each in shares}
+    assert by_name["a", ""]["weight_share"] == 0.75
+    assert by_name["b", ""]["used"] == by_name["b", "other"]["used"] == by_name["all", ""]["used"] > 0
+    assert [(each["level"], each["name"], each["place"], each["of"]) for each in factors["factors"]] == [
+        ("queue", "all", 1, 1),
+        ("queue", "a", 1, 2),
+        ("tenant", "default", 1, 1),
+        ("job", "train", 1, 1),
+    ]
+    assert factors["factors"][-1]["value"] == pytest.approx(5, abs=0.1)
+    async with rig.client("other") as client:
+        theirs = (await client.get("/api/v1/shares")).json()["shares"]
+        assert (await client.get(f"/api/v1/jobs/{waiting}/priority")).status_code == 404
+    assert {each["tenant"] for each in theirs} <= {"", "other"}

@@ -295,13 +295,17 @@ def queue_row(row: Queue) -> Row:
         row.reclaim.value,
         int(row.preemptible),
         row.min_runtime_s,
+        row.ageing_s,
+        amounts_json(row.borrowing_limit),
+        amounts_json(row.lending_limit),
     )
 
 
 def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
     name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
-    parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, min_runtime_s = more
+    parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, *more = more
+    min_runtime_s, ageing_s, borrowing_limit, lending_limit = more
     return Queue(
         name,
         tenant,
@@ -323,4 +327,7 @@ def read_queue(row: Sequence[Any]) -> Queue:
         Reclaim(reclaim),
         bool(preemptible),
         min_runtime_s,
+        ageing_s,
+        read_amounts(borrowing_limit),
+        read_amounts(lending_limit),
     )

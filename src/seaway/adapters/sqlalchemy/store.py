@@ -45,6 +45,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EndedUse,
     EvaluationRecord,
     Event,
     IdempotencyKey,
@@ -130,6 +131,24 @@ class SqlStore:
         held = sorted(state.value for state in AttemptState if state.holds)
         question = select(ATTEMPTS).where(ATTEMPTS.c.state.in_(held))
         return self._stream(codec.read_attempt, question, ATTEMPTS, ["job_id", "number"])
+
+    def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
+        """Return what attempts held that ended at a time or later."""
+        columns = (ATTEMPTS.c.ended_ns, ATTEMPTS.c.job_id, ATTEMPTS.c.number)
+        question = (
+            select(*columns, JOBS.c.queue, JOBS.c.tenant, ATTEMPTS.c.amounts, ATTEMPTS.c.created_ns)
+            .join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+            .where(ATTEMPTS.c.ended_ns >= since_ns)
+            .order_by(*columns)
+            .limit(MAX_ROWS)
+        )
+        page = self._rows(question)
+        while page:
+            for ended_ns, _, _, queue, tenant, amounts, created_ns in page:
+                yield EndedUse(queue, tenant, codec.read_amounts(amounts), created_ns, ended_ns)
+            if len(page) < MAX_ROWS:
+                return
+            page = self._rows(question.where(_after(columns, tuple(page[-1][:3]))))
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return a job's attempts."""

@@ -163,6 +163,7 @@ ATTEMPTS = _table(
     _later_text("amounts"),
     _key("job_id", "number"),
     Index("ix_attempts_state", "state", "job_id", "number"),
+    Index("ix_attempts_ended", "ended_ns", "job_id", "number"),
 )
 
 PENDING_COMMANDS = _table(
@@ -372,5 +373,8 @@ QUEUES = _table(
     _later_word("reclaim", "Guarantee"),
     _later_count("preemptible", "1"),
     _later_count("min_runtime_s"),
+    _later_count("ageing_s"),
+    _later_text("borrowing_limit"),
+    _later_text("lending_limit"),
     _key("name"),
 )

@@ -128,6 +128,9 @@ _QUEUE = {
     "reclaim": "Guarantee",
     "preemptible": True,
     "min_runtime": "10m",
+    "ageing": "1h",
+    "borrowing_limit": {"gpus": 8},
+    "lending_limit": {"gpus": 4},
 }
 _USE = {
     "queue": "batch",

@@ -203,7 +203,7 @@ class Controller:
         self._reload.clear()
         self._inbox.clear()
         self._unsettled.clear()
-        stored = read(self._store)
+        stored = read(self._store, self.live.uses_since_ns())
         with self._telling:
             self.names.reset(stored.queues, stored.pools, stored.tenants)
             self.names.waiting.reset(each for each in stored.records if isinstance(each, JobRecord))

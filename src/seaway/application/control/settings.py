@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seaway.domain.amounts import model_resource, split_amounts
 from seaway.domain.backoff import backoff
+from seaway.domain.errors import RejectedError
+
+MAX_GPU_WEIGHT = 1000
 
 MANY = 100
 """Number of replicas for which a cluster gets another `assume_timeout_s`. Each replica may become several objects."""
@@ -52,6 +57,12 @@ class ControlSettings:
     """Order in which waiting jobs are tried. `fair-share` serves the tree of queues by guarantees, priorities and
     weights, and each queue in its own order. Other packages can add disciplines.
     """
+    usage_half_life_s: float = 0
+    """Time after which past use of a queue or tenant counts half in its share, seconds; 0 to ignore past use. Use hours
+    to weeks.
+    """
+    gpu_weights: str = ""
+    """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others."""
     reservations: bool = True
     """Reservation of capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300
@@ -79,6 +90,26 @@ class ControlSettings:
     """
     path_hold_down_s: float = 30
     """Minimum time that traffic between two gateways stays on a selected path, seconds, unless the path is dead."""
+
+    def weights(self) -> Mapping[str, float]:
+        """Return the weight of GPU models in shares, by the name of their resource.
+
+        Raises
+        ------
+        RejectedError
+            If `gpu_weights` is invalid.
+        """
+        weights, where = {}, "[control] gpu_weights"
+        for model, text in split_amounts(self.gpu_weights, where=where).items():
+            try:
+                weight = float(text)
+            except ValueError:
+                weight = 0.0
+            if not 0 < weight <= MAX_GPU_WEIGHT:
+                why = f"the weight of {model} is {text!r}; use a number above 0 and at most {MAX_GPU_WEIGHT}"
+                raise RejectedError(why, where=where)
+            weights[model_resource(model)] = weight
+        return weights
 
     def confirm_s(self, replicas: int) -> float:
         """Return the seconds that a placement with this number of replicas waits for its confirmation."""

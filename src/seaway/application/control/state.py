@@ -5,6 +5,7 @@ It changes only by stored changes of the loop and of users, in the order of stor
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Cordon, JobRecord, PendingCommand, Verb
+from seaway.application.records import Attempt, Cordon, EndedUse, JobRecord, PendingCommand, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
@@ -32,12 +33,21 @@ from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.queueing.past_use import PastUse
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NO_MODEL = "-"
 """Name of a GPU model that does not exist."""
+
+NS_PER_S = 1_000_000_000
+
+MAX_DECAY_INTERVAL_S = 30.0
+"""Maximum time between two updates of past use, seconds."""
+
+HALF_LIVES = 10
+"""Number of half-lives after which a use is forgotten."""
 
 MIX = 1000
 """Number of past jobs from which policies learn."""
@@ -58,11 +68,17 @@ class Stored:
     pools: Sequence[Pool]
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
+    uses: Sequence[EndedUse]
     records: Sequence[Attempt | PendingCommand | JobRecord]
 
 
-def read(store: Store) -> Stored:
+def read(store: Store, uses_since_ns: int | None = None) -> Stored:
     """Read all records that the loop needs.
+
+    Parameters
+    ----------
+    uses_since_ns
+        Time since which ended uses are read; None for none.
 
     Raises
     ------
@@ -77,7 +93,8 @@ def read(store: Store) -> Stored:
     pending_commands = list(store.pending_commands())  # read after the attempts, so that no pending removal is missed
     removals = [each for each in pending_commands if each.verb is Verb.DELETE]
     others = [each for each in pending_commands if each.verb is not Verb.DELETE]
-    return Stored(queues, pools, tenants, cordons, [*removals, *attempts, *others, *jobs.values()])
+    uses = [] if uses_since_ns is None else list(store.ended_uses(uses_since_ns))
+    return Stored(queues, pools, tenants, cordons, uses, [*removals, *attempts, *others, *jobs.values()])
 
 
 class ControlState:
@@ -151,6 +168,11 @@ class ControlState:
         self.names = Names()
         self.clear()
 
+    def uses_since_ns(self) -> int | None:
+        """Return the time since which ended attempts count in shares; None if none do."""
+        half_life_s = self.settings.usage_half_life_s
+        return self.clock.now_ns() - int(HALF_LIVES * half_life_s * NS_PER_S) if half_life_s else None
+
     @property
     def queues(self) -> dict[str, Queue]:
         """The queues, by name."""
@@ -179,7 +201,11 @@ class ControlState:
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
-        self.tree = QueueTree(self.names.queues.values(), tenants=self.names.tenants.values())
+        self.tree = QueueTree(
+            self.names.queues.values(), tenants=self.names.tenants.values(), gpu_weights=self.settings.weights()
+        )
+        self._past_use = PastUse(self.settings.usage_half_life_s) if self.settings.usage_half_life_s else None
+        self._decayed_s = -math.inf
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -203,6 +229,11 @@ class ControlState:
         self.names.reset(stored.queues, stored.pools, stored.tenants)
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
+        if self._past_use:
+            now_s = self.clock.now_ns() / NS_PER_S
+            for use in stored.uses:
+                began_s, ended_s = use.created_ns / NS_PER_S, use.ended_ns / NS_PER_S
+                self._past_use.add((use.queue, use.tenant), use.amounts, began_s, ended_s, now_s)
 
     # Stored changes.
 
@@ -446,6 +477,21 @@ class ControlState:
             self._capacity_of = self.fleet.make
             self.tree.set_capacities(capacities(self.pools.values(), self.fleet.clusters.values()))
 
+    def decay_usage(self) -> None:
+        """Update the past use in the tree, if it is due."""
+        if self._past_use is None:
+            return
+        now_s, half_life_s = self.clock.now_ns() / NS_PER_S, self.settings.usage_half_life_s
+        if abs(now_s - self._decayed_s) < min(MAX_DECAY_INTERVAL_S, max(1.0, half_life_s / 100)):
+            return
+        if self._decayed_s == -math.inf:
+            for attempt in self.attempts.values():  # running ones, up to now
+                lane = attempt.spec.queue, attempt.spec.tenant
+                self._past_use.add(lane, attempt.amounts, attempt.created_ns / NS_PER_S, now_s, now_s)
+        self._decayed_s = now_s
+        self._past_use.advance(now_s, self.tree.uses())
+        self.tree.set_past(self._past_use.means())
+
     # Queries.
 
     def given_up(self, cluster: str) -> bool:
@@ -493,7 +539,7 @@ def device_of(snapshot: Snapshot, uuid: str) -> Device | None:
 
 def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mapping[str, Amounts]:
     """Return the amounts of the clusters of each pool."""
-    amounts = {live.name: capacity_of(live.cluster.totals) for live in clusters if live.cluster}
+    amounts = {live.name: capacity_of(live.cluster) for live in clusters if live.cluster}
     return {
         pool.name: total_of(each for name, each in amounts.items() if not pool.clusters or name in pool.clusters)
         for pool in pools

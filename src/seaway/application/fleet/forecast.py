@@ -28,7 +28,7 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.tree import Holder, Key, Owner, QueueTree
+from seaway.scheduling.queueing.tree import GpuWeights, Holder, Key, Owner, QueueTree
 
 MAX_PLANNED = 2000
 """Maximum number of jobs with a planned start. Jobs behind them have none."""
@@ -72,7 +72,7 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a plan is made from.
+    """Inputs of a plan.
 
     Attributes
     ----------
@@ -85,6 +85,8 @@ class _State:
     queues: Sequence[Queue]
     tenants: Sequence[Tenant]
     capacities: Mapping[str, Amounts]
+    gpu_weights: GpuWeights
+    past: Mapping[LaneName, Amounts]
     clusters: Sequence[Cluster]
     attempts: Sequence[tuple[Key, _Running]]
     entries: Sequence[Entry]
@@ -158,8 +160,11 @@ class Forecast:
             names = self._controller.names
             queues, tenants = list(names.queues.values()), list(names.tenants.values())
             capacities, discipline = live.tree.capacities, live.waiting.discipline
+            weights, past = live.tree.gpu_weights, live.tree.past
         running = [(key, _running(attempt, by.get(key[0], ""), now_ns)) for key, attempt in attempts]
-        return _State(now_ns, discipline, queues, tenants, capacities, usable, running, entries, reserved_s)
+        return _State(
+            now_ns, discipline, queues, tenants, capacities, weights, past, usable, running, entries, reserved_s
+        )
 
 
 def _running(attempt: Attempt, user: str, now_ns: int) -> _Running:
@@ -337,7 +342,8 @@ def _earliest(plans: Sequence[tuple[FreeOverTime, Int64]], lasts_s: int, after_s
 
 def _planned(state: _State) -> Mapping[str, PlannedStart]:
     """Plan the first waiting jobs in order."""
-    tree = QueueTree(state.queues, state.capacities, state.tenants)
+    tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
+    tree.set_past(state.past)
     plan = _Plan(state, tree)
     for region in {_region_of(each) for each in state.entries}:
         plan.add_region(region)

@@ -13,6 +13,7 @@ from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.search import FleetFilter, Found
+from seaway.application.fleet.shares import Factor, Share, Shares
 from seaway.application.histogram import Timed
 from seaway.application.monitoring.alerts import NetworkFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
@@ -102,6 +103,7 @@ class Overview:
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
         self._queues = QueueViews(controller)
+        self._shares = Shares(controller)
         self._tries = DryRuns(controller)
         self._rules = WaitingRules(controller, self._tries)
 
@@ -215,6 +217,14 @@ class Overview:
     def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
         """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried."""
         return self._queues.waiting(queue, tenant)
+
+    def shares(self, tenant: str = "") -> list[Share]:
+        """Return the shares of queues and their tenants, as `Shares.shares`."""
+        return self._shares.shares(tenant)
+
+    def factors(self, job: JobRecord) -> list[Factor]:
+        """Return the factors that order a waiting job, as `Shares.factors`."""
+        return self._shares.factors(job)
 
     def start_errors(self) -> Timed:
         """Return how far the expected starts of jobs were off, seconds."""

@@ -14,6 +14,7 @@ from seaway.application.records import (
     ClusterName,
     ClusterSample,
     Cordon,
+    EndedUse,
     EvaluationRecord,
     Event,
     IdempotencyKey,
@@ -134,6 +135,9 @@ class Store(Protocol):
 
     def held_attempts(self) -> Iterator[Attempt]:
         """Return all attempts with allocations, by job and number."""
+
+    def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
+        """Return what attempts held that ended at a time or later."""
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job by number."""

@@ -57,6 +57,9 @@ MAX_ROOM = 10_000
 AVOIDED = "avoid_uuids"
 """Field of a demand with the devices to avoid."""
 
+_LIMIT_CODES = {"queue": "queue_limit", "user": "user_quota", "tenant": "tenant_quota", "pool": "lending_limit"}
+"""Code of the reason by a name of what has the limit; the first that applies counts."""
+
 ORDER_CACHE_NS = 2_000_000_000
 """Maximum age of the queue order used for positions, nanoseconds."""
 
@@ -209,7 +212,7 @@ class DryRuns:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
         if hit:
             names = hit.holder.names
-            code = "queue_limit" if "queue" in names else "user_quota" if "user" in names else "tenant_quota"
+            code = next(code for name, code in _LIMIT_CODES.items() if name in names)
             return code, _limit_params(hit), f"waits: {hit.message}"
         said += "".join(f"; {each.message}" for each in exhausted.values())
         if retained:

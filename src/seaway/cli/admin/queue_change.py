@@ -33,6 +33,9 @@ FIELDS = (
     "reclaim",
     "preemptible",
     "min_runtime",
+    "ageing",
+    "borrowing_limit",
+    "lending_limit",
 )
 
 

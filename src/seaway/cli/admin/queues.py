@@ -135,10 +135,33 @@ def set_queue(
         str | None,
         typer.Option(metavar="RESOURCE=AMOUNT,...", help="Maximum amounts; '' for no limit.", rich_help_panel=SHARE),
     ] = None,
+    borrowing_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RESOURCE=AMOUNT,...",
+            help="Maximum amounts beyond its guarantee; '' for no limit.",
+            rich_help_panel=SHARE,
+        ),
+    ] = None,
+    lending_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RESOURCE=AMOUNT,...",
+            help="Amounts of its guarantee that others may use while it does not; '' for all.",
+            rich_help_panel=SHARE,
+        ),
+    ] = None,
     order: Annotated[Order | None, typer.Option(help="Order of its jobs.", rich_help_panel=SHARE)] = None,
     backfill: Annotated[
         Backfill | None,
         typer.Option(help="Jobs that may start before an earlier one that does not fit.", rich_help_panel=SHARE),
+    ] = None,
+    ageing: Annotated[
+        str | None,
+        typer.Option(
+            help="Time of waiting that counts as one point of priority, like 1h; 0s for no ageing.",
+            rich_help_panel=SHARE,
+        ),
     ] = None,
     preemption: Annotated[
         Preemption | None,
@@ -165,6 +188,8 @@ def set_queue(
       [cyan]seaway queues set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
       [cyan]seaway queues set vision --guarantee gpus=16,gpus/A100=8[/cyan]
       [cyan]seaway queues set vision --preemption PreemptLowerPriority --min-runtime 10m[/cyan]
+      [cyan]seaway queues set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
+      [cyan]seaway queues set vision --order priority --ageing 1h[/cyan]
       [cyan]seaway queues set vision --parent '' --guarantee '' --limit ''[/cyan]
       [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
@@ -182,12 +207,17 @@ def set_queue(
         "priority": priority,
         "guarantee": None if guarantee is None else split_amounts(guarantee, where="--guarantee"),
         "limit": None if limit is None else split_amounts(limit, where="--limit"),
+        "borrowing_limit": None
+        if borrowing_limit is None
+        else split_amounts(borrowing_limit, where="--borrowing-limit"),
+        "lending_limit": None if lending_limit is None else split_amounts(lending_limit, where="--lending-limit"),
         "order": order and order.value,
         "backfill": backfill and backfill.value,
         "preemption": preemption and preemption.value,
         "reclaim": reclaim and reclaim.value,
         "preemptible": preemptible,
         "min_runtime": min_runtime,
+        "ageing": ageing,
     }
     with connect(context) as client:
         there, after = change(client, name, given)

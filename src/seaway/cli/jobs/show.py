@@ -97,3 +97,24 @@ def explain(
     with connect(context) as client:
         body = client.body(asked(job))
     show(output, body, lambda wide: picture(body, verbose + wide), lambda: [body["id"]])
+
+
+def priority(context: typer.Context, job: Job, output: OutputOption = Output.TABLE) -> None:
+    """Show what orders a waiting job: each queue on its path, its tenant, and the job itself, with all factors.
+
+    PLACE is the place among the siblings with waiting jobs. A queue or tenant whose guarantee has room goes first, then
+    the higher PRIORITY, then the smaller VALUE: SHARE beyond the guarantee plus PAST share, divided by WEIGHT. Of a
+    job, VALUE is its priority with AGEING, and the larger goes first. AHEAD lists the first ones before it.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway priority train[/cyan]
+      [cyan]seaway priority 6hhgq2g019edv -o json[/cyan]
+    """
+    from seaway.client.calls.queues import priority as asked
+    from seaway.terminal.queues import FACTORS
+    from seaway.terminal.tables import Rows
+
+    with connect(context) as client:
+        body = client.body(asked(job))
+    show(output, body, lambda wide: Rows(FACTORS, body["factors"], wide=wide), lambda: [body["id"]])

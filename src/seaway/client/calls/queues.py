@@ -10,11 +10,13 @@ from seaway.client.calls.tenancy import Seen, put
 
 if TYPE_CHECKING:
     from seaway.wire.queues import (
+        PriorityOut,
         QueueList,
         QueueOut,
         QueueUsageList,
         ShadowList,
         ShadowOut,
+        ShareList,
         WaitingOut,
         WaitingPage,
     )
@@ -25,6 +27,8 @@ QUEUE: Answer[QueueOut] = Model(_WIRE, "QueueOut")
 QUEUES: Answer[QueueList] = Model(_WIRE, "QueueList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
 QUEUE_USES: Answer[QueueUsageList] = Model(_WIRE, "QueueUsageList")
+SHARES: Answer[ShareList] = Model(_WIRE, "ShareList")
+PRIORITY: Answer[PriorityOut] = Model(_WIRE, "PriorityOut")
 WAITING: Answer[WaitingPage] = Model(_WIRE, "WaitingPage")
 
 PAGE = 500
@@ -53,6 +57,9 @@ class QueueFields(TypedDict, total=False):
     reclaim: str
     preemptible: bool
     min_runtime: str
+    ageing: str
+    borrowing_limit: Mapping[str, int | float | str]
+    lending_limit: Mapping[str, int | float | str]
 
 
 def queues() -> Call[QueueList]:
@@ -92,6 +99,16 @@ def waiting(queue: str = "", *, tenant: str = "", after: str = "", limit: int | 
     size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
     query = {"queue": queue or None, "tenant": tenant or None, "after": after or None, "limit": size}
     return Paged(get("/waiting-jobs", WAITING, query), "jobs", limit=limit)
+
+
+def shares() -> Call[ShareList]:
+    """List the shares of queues and of the tenants in them."""
+    return get("/shares", SHARES)
+
+
+def priority(job: str) -> Call[PriorityOut]:
+    """Return the factors that order a waiting job."""
+    return get(f"/jobs/{part(job)}/priority", PRIORITY)
 
 
 def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:

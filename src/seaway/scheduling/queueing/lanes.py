@@ -90,7 +90,7 @@ class LaneOrder:
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
         self._queues_of: defaultdict[str, set[str]] = defaultdict(set)  # by tenant
         self._groups: dict[str, _Group] = {}
-        self._version = -1
+        self._version = (-1, -1)
 
     def __contains__(self, lane: LaneName) -> bool:
         return lane[1] in self._lanes.get(lane[0], ())
@@ -134,8 +134,9 @@ class LaneOrder:
     def _follow(self) -> None:
         """Renew the keys of changed lanes, and all keys after a change of the tree."""
         changed = self.tree.changed
-        if self._version != self.tree.version:
-            self._version = self.tree.version
+        version = self.tree.version, self.tree.past_version
+        if self._version != version:
+            self._version = version
             self._groups.clear()
             changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
         while changed:

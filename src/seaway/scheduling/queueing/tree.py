@@ -7,7 +7,7 @@ depth of the tree and not the number of queues.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,6 +28,11 @@ from seaway.domain.tenancy import Quota, Tenant
 
 Key = tuple[str, int]
 """Job ID and attempt number."""
+
+GpuWeights = Mapping[str, float]
+"""Weight of the GPUs of a model in shares, by the name of its resource; 1 for other models."""
+
+NO_WEIGHTS: GpuWeights = {}
 
 
 class Owner(NamedTuple):
@@ -151,6 +156,8 @@ class TenantNode:
         Its guarantee in the pool of the queue.
     in_pool
         Amounts that its jobs hold in all queues of the pool; only with a guarantee.
+    past
+        Mean amounts that its jobs held in the queue in the past, see `seaway.scheduling.queueing.past_use`.
     """
 
     name: str
@@ -158,6 +165,7 @@ class TenantNode:
     weight: int = 1
     guarantee: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     in_pool: Use = field(default_factory=Use)
+    past: Amounts = field(default_factory=lambda: NO_AMOUNTS)
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether its guarantee has room for a job."""
@@ -184,20 +192,26 @@ class QueueNode(Holder):
         Its guarantee. For resources that it does not name, that is the sum over its children.
     capacity
         Amounts of the clusters of its pool.
+    past
+        Mean amounts that jobs of the queue and its descendants held in the past.
     """
 
-    __slots__ = ("_shares", "capacity", "guarantee", "path", "queue", "tenants")
+    __slots__ = ("_gpu_weights", "_shares", "capacity", "guarantee", "past", "path", "queue", "tenants")
 
-    def __init__(self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts) -> None:
-        super().__init__(queue.name, f"queue {queue.name!r}", queue.limit, queue=queue.name)
+    def __init__(
+        self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: GpuWeights
+    ) -> None:
+        super().__init__(queue.name, f"queue {queue.name!r}", _effective_limit(queue, guarantee), queue=queue.name)
         self.queue = queue
         self.path: tuple[QueueNode, ...] = (self, *(above.path if above else ()))
         self.tenants: dict[str, Use] = {}
         self.guarantee = guarantee
         self.capacity = capacity
+        self.past: dict[str, int] = {}
+        self._gpu_weights = gpu_weights
         named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
-        self._shares = [(name, capacity.get(name) or 1, named.get(name, implied)) for name in RESOURCES]
+        self._shares = [(name, self._weighed(capacity, name) or 1, named.get(name, implied)) for name in RESOURCES]
 
     @property
     def parent(self) -> QueueNode | None:
@@ -207,13 +221,21 @@ class QueueNode(Holder):
     def share_of(self, held: Amounts) -> float:
         """Return the dominant share of amounts: the largest share of the pool's capacity over all resources.
 
-        GPUs of single models are not resources of their own here. Their memory weighs them.
+        GPUs of single models are not resources of their own here. Their memory weighs them, and their weights if some
+        are set.
 
         References
         ----------
         Ghodsi et al., Dominant Resource Fairness, NSDI 2011, section 4.1.
         """
-        return max(held.get(name, 0) / capacity for name, capacity, _ in self._shares)
+        return max(self._weighed(held, name) / capacity for name, capacity, _ in self._shares)
+
+    def _weighed(self, held: Amounts, name: str) -> float:
+        """Return an amount, in which GPUs count with the weight of their model."""
+        amount = held.get(name, 0)
+        if name != GPUS or not self._gpu_weights:
+            return amount
+        return amount + sum((weight - 1) * held.get(model, 0) for model, weight in self._gpu_weights.items())
 
     def share_beyond_guarantee(self, more: Amounts = NO_AMOUNTS) -> float:
         """Return the dominant share of what the queue holds beyond its guarantee.
@@ -229,9 +251,17 @@ class QueueNode(Holder):
         if more:
             held = dict(held)
             add(held, more)
+        return self.beyond_guarantee(held)
+
+    def past_share_beyond_guarantee(self) -> float:
+        """Return the dominant share of what the queue held beyond its guarantee in the past."""
+        return self.beyond_guarantee(self.past) if self.past else 0.0
+
+    def beyond_guarantee(self, held: Amounts) -> float:
+        """Return the dominant share of amounts beyond the guarantee."""
         if not self.guarantee:
             return self.share_of(held)
-        return max(0.0, *(held.get(name, 0) / capacity - share for name, capacity, share in self._shares))
+        return max(0.0, *(self._weighed(held, name) / capacity - share for name, capacity, share in self._shares))
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
@@ -241,6 +271,25 @@ class QueueNode(Holder):
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""
         held = self.use.held
         return max((held.get(name, 0) / most for name, most in self.guarantee.items() if most), default=0.0)
+
+
+def _effective_limit(queue: Queue, guarantee: Amounts) -> Amounts:
+    """Return the limit of a queue, as far as its borrowing limit does not set a lower one."""
+    if not queue.borrowing_limit:
+        return queue.limit
+    borrowing = {name: guarantee.get(name, 0) + amount for name, amount in queue.borrowing_limit.items()}
+    return {name: min(borrowing.get(name, most), most) for name, most in {**borrowing, **queue.limit}.items()}
+
+
+class _Lender(NamedTuple):
+    """Queue that keeps a part of its guarantee for its own jobs."""
+
+    node: QueueNode
+    reserved: Amounts
+
+    def unused(self, resource: str) -> int:
+        """Return how much of a resource it keeps for jobs that it does not have yet."""
+        return max(0, self.reserved.get(resource, 0) - self.node.use.amount(resource))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +304,14 @@ class _Holders:
         Queues and quotas with a limit, from the queue to the root first.
     model_limits
         Those that limit single models.
+    pool
+        The pool beside what queues keep for their own jobs; None if none of them does.
     """
 
     quotas: tuple[Holder, ...]
     limits: tuple[Holder, ...]
     model_limits: tuple[Holder, ...]
+    pool: Holder | None = None
 
 
 class QueueTree:
@@ -272,6 +324,8 @@ class QueueTree:
     ----------
     version
         Counter of changes of queues, tenants and capacities. Nodes of earlier versions are outdated.
+    past_version
+        Counter of changes of the past use.
     changed
         Queues and tenants whose use changed. An empty queue stands for all queues of the tenant. A reader clears it.
     fell
@@ -283,8 +337,11 @@ class QueueTree:
         queues: Iterable[Queue] = (),
         capacities: Mapping[str, Amounts] | None = None,
         tenants: Iterable[Tenant] = (),
+        gpu_weights: GpuWeights = NO_WEIGHTS,
     ) -> None:
         self.version = 0
+        self.past_version = 0
+        self.gpu_weights = gpu_weights
         self.changed: set[tuple[str, str]] = set()
         self.fell: set[str] = set()
         self._queues = {queue.name: queue for queue in queues}
@@ -296,11 +353,15 @@ class QueueTree:
         self._nodes: dict[str, QueueNode] = {}
         self._quotas: dict[str, Holder] = {}
         self._holders: dict[Owner, _Holders] = {}
+        self._lenders: defaultdict[str, list[_Lender]] = defaultdict(list)  # by pool
+        self._pools: dict[str, Holder] = {}  # those with lenders
+        self._past: Mapping[tuple[str, str], Amounts] = {}  # by queue and tenant
         self._built = -1
 
     def copy(self) -> QueueTree:
         """Return a tree with the same queues, quotas and amounts."""
-        twin = QueueTree(self._queues.values(), self._capacities, self._tenants.values())
+        twin = QueueTree(self._queues.values(), self._capacities, self._tenants.values(), self.gpu_weights)
+        twin.set_past(self._past)
         for key, (owner, amounts) in self._held.items():
             twin.hold(key, owner, amounts)
         return twin
@@ -330,7 +391,7 @@ class QueueTree:
         node = self._nodes.get(name)
         if node is None:
             queue = self._queues.get(name) or Queue(name)
-            node = self._nodes[name] = QueueNode(queue, None, NO_AMOUNTS, NO_AMOUNTS)
+            node = self._nodes[name] = QueueNode(queue, None, NO_AMOUNTS, NO_AMOUNTS, NO_WEIGHTS)
             self._sum(node)
         return node
 
@@ -338,13 +399,45 @@ class QueueTree:
         """Return a tenant in a queue."""
         node = self.node(queue)
         use, known = node.tenants.get(tenant) or Use(), self._tenants.get(tenant)
+        past = self._past.get((queue, tenant), NO_AMOUNTS)
         if known is None:
-            return TenantNode(tenant, use)
+            return TenantNode(tenant, use, past=past)
         quota = known.quotas.get(node.queue.pool)
         if quota is None or not quota.guarantee:
-            return TenantNode(tenant, use, known.weight)
+            return TenantNode(tenant, use, known.weight, past=past)
         in_pool = self._quota(known, quota, node.queue.pool).use
-        return TenantNode(tenant, use, known.weight, quota.guarantee, in_pool)
+        return TenantNode(tenant, use, known.weight, quota.guarantee, in_pool, past)
+
+    # Past use.
+
+    @property
+    def past(self) -> Mapping[tuple[str, str], Amounts]:
+        """Mean amounts that the jobs of each queue and tenant held in the past."""
+        return self._past
+
+    def set_past(self, past: Mapping[tuple[str, str], Amounts]) -> None:
+        """Set the mean amounts that the jobs of each queue and tenant held in the past."""
+        self._past = past
+        self.past_version += 1
+        self._build()
+        self._sum_past()
+
+    def past_tenants(self, queue: str) -> Iterator[str]:
+        """Yield the tenants with past use in a queue."""
+        return (tenant for name, tenant in self._past if name == queue)
+
+    def _sum_past(self) -> None:
+        for node in self._nodes.values():
+            node.past = {}
+        for (queue, _), amounts in self._past.items():
+            for node in self.node(queue).path:
+                add(node.past, amounts)
+
+    def uses(self) -> Iterator[tuple[str, str, Amounts]]:
+        """Yield the amounts that the jobs of each queue and tenant hold."""
+        for queue, tenants in self._uses.items():
+            for tenant, use in tenants.items():
+                yield queue, tenant, use.held
 
     def limits_users(self, queue: str, tenant: str) -> bool:
         """Report whether the users of a tenant have limits of their own in the pool of a queue."""
@@ -361,11 +454,15 @@ class QueueTree:
         self._nodes = {}
         self._quotas = {}
         self._holders = {}
+        self._lenders.clear()
+        self._pools = {}
         children = children_of(self._queues.values())
         for root in children.get("", ()):
             self._add(root, None, children)
         for node in self._nodes.values():
             self._sum(node)
+            self._add_lender(node)
+        self._sum_past()
         limited = {tenant.name for tenant in self._tenants.values() if tenant.quotas}
         for keys in self._by_job.values():
             counted: set[Holder] = set()
@@ -380,9 +477,16 @@ class QueueTree:
                     counted.add(each)
         self.fell.update(self._nodes, self._quotas)
 
+    def _add_lender(self, node: QueueNode) -> None:
+        lent = node.queue.lending_limit
+        if lent:
+            kept = {name: node.guarantee[name] - amount for name, amount in lent.items() if name in node.guarantee}
+            self._lenders[node.queue.pool].append(_Lender(node, kept))
+
     def _add(self, queue: Queue, above: QueueNode | None, children: Mapping[str, Sequence[Queue]]) -> None:
         guarantee = subtree_guarantee(queue.name, self._queues, children)
-        node = QueueNode(queue, above, guarantee, self._capacities.get(queue.pool, NO_AMOUNTS))
+        capacity = self._capacities.get(queue.pool, NO_AMOUNTS)
+        node = QueueNode(queue, above, guarantee, capacity, self.gpu_weights)
         self._nodes[queue.name] = node
         if len(node.path) < MAX_DEPTH:
             for child in children.get(queue.name, ()):
@@ -411,7 +515,15 @@ class QueueTree:
                 quotas.append(self._quota(tenant, quota, node.queue.pool, owner.user))
             limits = tuple(each for each in (*node.path, *quotas) if each.limit)
             by_model = tuple(each for each in limits if any(name.startswith(MODEL_PREFIX) for name in each.limit))
-            known = self._holders[owner] = _Holders(tuple(quotas), limits, by_model)
+            pool = self._pool(node.queue.pool) if node.queue.pool in self._lenders else None
+            known = self._holders[owner] = _Holders(tuple(quotas), limits, by_model, pool)
+        return known
+
+    def _pool(self, name: str) -> Holder:
+        """Return a pool with queues that keep a part of their guarantee."""
+        if (known := self._pools.get(name)) is None:
+            label = f"pool {name!r}, beside what queues keep for themselves,"
+            known = self._pools[name] = Holder(f"//{name}", label, {}, pool=name)
         return known
 
     def _quota(self, tenant: Tenant, quota: Quota, pool: str, user: str = "") -> Holder:
@@ -443,7 +555,10 @@ class QueueTree:
     def note_fall(self, owner: Owner) -> None:
         """Record that the use of an owner's queues and quotas fell."""
         self.fell.update(each.key for each in self.node(owner.queue).path)
-        self.fell.update(each.key for each in self._holders_of(owner).quotas)
+        holders = self._holders_of(owner)
+        self.fell.update(each.key for each in holders.quotas)
+        if holders.pool:
+            self.fell.add(holders.pool.key)
 
     def withdraw(self, key: Key) -> Owner | None:
         """Remove the amounts of an attempt that is about to hold others; return its owner, or None without any."""
@@ -521,6 +636,26 @@ class QueueTree:
                 requested = amounts.get(name, 0) if name != JOBS else int(holder not in counted)
                 if requested and holder.use.amount(name) + requested > most:
                     return LimitHit.of(holder, name, requested)
+        return self._hit_of_lenders(owner, amounts)
+
+    def _hit_of_lenders(self, owner: Owner, amounts: Amounts) -> LimitHit | None:
+        """Return the resource of which the pool has too little beside what queues keep for their own jobs."""
+        pool = self._holders_of(owner).pool
+        if pool is None:
+            return None
+        node = self.node(owner.queue)
+        name, capacity, path = node.queue.pool, node.capacity, set(node.path)
+        lenders = [each for each in self._lenders[name] if each.node not in path]
+        outer = {each.node for each in lenders}
+        lenders = [each for each in lenders if outer.isdisjoint(each.node.path[1:])]
+        for resource, requested in amounts.items():
+            kept = sum(each.unused(resource) for each in lenders)
+            if not kept or resource not in capacity:
+                continue
+            roots = (each for each in self._nodes.values() if each.parent is None and each.queue.pool == name)
+            held = sum(each.use.amount(resource) for each in roots)
+            if held + requested > capacity[resource] - kept:
+                return LimitHit(pool, resource, held, capacity[resource] - kept, requested)
         return None
 
     def model_hits(self, owner: Owner, amounts: Amounts, models: Iterable[str] = ()) -> dict[str, LimitHit]:

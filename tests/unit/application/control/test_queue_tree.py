@@ -268,3 +268,75 @@ def test_a_job_beyond_a_limit_is_rejected() -> None:
     with pytest.raises(RejectedError, match="queue 'lab' only divides its share among its children; use 'x' or 'y'"):
         admission.admit(replace(spec(), queue="lab"))
     admission.admit(spec(queue="y", gpus=2))
+
+
+def test_a_borrowing_limit_bounds_what_a_queue_holds_beyond_its_guarantee() -> None:
+    """With a guarantee of one GPU and a borrowing limit of two, a queue never holds more than three."""
+    made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 1000}, borrowing_limit={"gpus": 2000}))
+    jobs = made.plane.submit(*[spec(queue="x") for _ in range(5)])
+    assert sum(running(made, jobs)) == 3
+    waits = jobs[running(made, jobs).index(False)]
+    assert made.job(waits).reason == "queue 'x' holds 3 of its limit of 3 gpus"
+
+
+def test_a_lending_limit_keeps_a_part_of_the_guarantee() -> None:
+    """Of a guarantee of three GPUs, others use one; the queue itself gets its guarantee at once."""
+    made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 3000}, lending_limit={"gpus": 1000}), Queue("y"))
+    others = made.plane.submit(*[spec(queue="y") for _ in range(6)])
+    assert sum(running(made, others)) == 4
+    waits = others[running(made, others).index(False)]
+    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
+    assert reason.code == "lending_limit"
+    assert "pool 'default', beside what queues keep for themselves, holds 4 of its limit of 4 gpus" in reason.message
+    own = made.plane.submit(*[spec(queue="x") for _ in range(2)])
+    assert running(made, own) == [True, True]
+    made.plane.jobs.cancel(others[running(made, others).index(True)], "ada")
+    made.plane.run(5)
+    assert (held(made, "x"), held(made, "y")) == (2000, 4000)  # all that is kept is in use
+
+
+def test_gpus_count_with_the_weight_of_their_model() -> None:
+    """A queue with an A100 of weight 3 waits until the other has as much in L4."""
+    parts = fleet(
+        cluster(node(*[gpu(model="A100") for _ in range(2)]), name="alpha"),
+        cluster(node(*[gpu(model="L4") for _ in range(6)]), name="beta"),
+    )
+    made = with_queues(parts, Queue("x"), Queue("y"), gpu_weights="A100=3")
+    blocker = made.plane.submit(spec(queue="default", gpus=6, models={"L4"}), spec(queue="x", models={"A100"}))
+    made.plane.settle()
+    jobs = made.plane.submit(*[spec(queue=name, models={"L4"}) for name in "xy" for _ in range(6)])
+    made.plane.jobs.cancel(blocker[0], "ada")
+    made.plane.run(5)
+    assert (held(made, "x"), held(made, "y")) == (1000 + 2000, 4000)
+    assert sum(running(made, jobs)) == 6
+
+
+@pytest.mark.parametrize(
+    ("half_life_s", "restart", "expected"),
+    [(0, False, (2000, 2000)), (600, False, (1000, 3000)), (600, True, (1000, 3000))],
+)
+def test_heavy_users_of_the_past_wait_longer(*, half_life_s: float, restart: bool, expected: tuple[int, int]) -> None:
+    """With a half-life, the queue that used all GPUs before gets fewer than the other, also after a restart."""
+    made = with_queues(gpus(4), Queue("x"), Queue("y"), usage_half_life_s=half_life_s)
+    made.plane.submit(*[spec(queue="x", expected_duration_s=600) for _ in range(4)])
+    made.plane.run(610)
+    if restart:
+        made.plane.restart()
+    made.plane.submit(*[spec(queue=name, expected_duration_s=60) for name in "xy" for _ in range(8)])
+    made.plane.settle()
+    assert (held(made, "x"), held(made, "y")) == expected
+    past = {each.queue: each.past for each in made.plane.overview.shares() if not each.tenant}
+    assert past == {"default": 0, "x": pytest.approx(0.5 if half_life_s else 0, abs=0.02), "y": 0}
+
+
+def test_a_waiting_job_gains_priority_with_its_age() -> None:
+    """With a stream of jobs of a higher priority, a job starts once its age makes up for the difference."""
+    made = with_queues(gpus(1), Queue("x", order=Order.PRIORITY, ageing_s=100))
+    made.plane.submit(spec(queue="x", priority=5, expected_duration_s=20))
+    made.plane.settle()
+    old, waited_s = made.plane.submit(spec(queue="x", expected_duration_s=20))[0], 0
+    while made.state(old) in {"pending", "queued"} and waited_s < 1000:
+        made.plane.submit(spec(queue="x", priority=5, expected_duration_s=20))
+        made.plane.run(20)
+        waited_s += 20
+    assert 500 <= waited_s <= 600

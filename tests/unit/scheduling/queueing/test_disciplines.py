@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +136,26 @@ def test_disciplines_of_other_packages_are_found(tmp_path: Path, monkeypatch: py
     assert isinstance(make_queue_discipline("mine"), FairShare)
     with pytest.raises(RejectedError, match="queue discipline 'fair' not found; available: fair-share, mine"):
         make_queue_discipline("fair")
+
+
+@pytest.mark.parametrize(
+    ("order", "fields", "first"),
+    [
+        (Order.PRIORITY, ({"priority": 0}, {"priority": 5}), 0),
+        (Order.PRIORITY, ({"priority": 0}, {"priority": 7}), 1),
+        (Order.SHORTEST, ({"expected_duration_s": 3200}, {"expected_duration_s": 100}), 0),
+        (Order.SHORTEST, ({"expected_duration_s": 12_800}, {"expected_duration_s": 100}), 1),
+        (Order.FIFO, ({"priority": 0}, {"priority": 100}), 0),
+    ],
+)
+def test_a_job_ages_by_a_point_of_priority_or_half_of_its_duration(
+    order: Order, fields: Sequence[dict[str, Any]], first: int
+) -> None:
+    """A job that waited six hours longer, with an ageing of one hour, makes up for less than six points or halvings."""
+    queue, discipline = Queue("q", order=order, ageing_s=3600), FairShare()
+    hour_ns = 3600 * 10**9
+    keys = [
+        discipline.job_key(replace(job(name=str(at)), **each), (400_000 + 6 * at) * hour_ns, queue)
+        for at, each in enumerate(fields)
+    ]
+    assert keys.index(min(keys)) == first

@@ -221,6 +221,7 @@ class Scheduler:
         waiting, settings = self._state.waiting, self._state.settings
         self._warm_up()
         self._state.renew_capacities()
+        self._state.decay_usage()
         began_ns = self._state.clock.monotonic_ns()
         until_ns = began_ns + LONGEST_NS
         tried = 0

@@ -101,6 +101,8 @@ def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
 
 T = TypeVar("T")
 
+AMOUNT_FIELDS = ("guarantee", "limit", "borrowing_limit", "lending_limit")
+
 DEFAULT = "default"
 """Default pool of queues."""
 
@@ -122,10 +124,28 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("parent", words("Part of"), queue.parent if queue else "", {"": words("none"), **parents}),
         Field("guarantee", words("Guarantee"), _joined(queue.guarantee) if queue else "", hint=amounts),
         Field("limit", words("Limit"), _joined(queue.limit) if queue else "", hint=amounts),
+        Field(
+            "borrowing_limit",
+            words("Borrowing limit"),
+            _joined(queue.borrowing_limit) if queue else "",
+            hint=words("At most that much beyond the guarantee."),
+        ),
+        Field(
+            "lending_limit",
+            words("Lending limit"),
+            _joined(queue.lending_limit) if queue else "",
+            hint=words("What others may use of the guarantee. Empty for all."),
+        ),
         Field("weight", words("Weight"), str(queue.weight) if queue else "1"),
         Field("priority", words("Priority among siblings"), str(queue.priority) if queue else "0"),
         Field("order", words("Order"), queue.order if queue else "fair", orders(words)),
         Field("backfill", words("Backfill"), queue.backfill if queue else "easy", backfills(words)),
+        Field(
+            "ageing",
+            words("Ageing"),
+            queue.ageing if queue else "0s",
+            hint=words("Waiting time that counts as one point of priority, like 1h. 0s for none."),
+        ),
         Field(
             "preemption", words("Displaces in the queue"), queue.preemption if queue else "Never", preemptions(words)
         ),
@@ -152,7 +172,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
         lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
         numbers = {each: _number(words, given[each], each) for each in ("weight", "priority")}
-        shares = {each: split_amounts(given[each], where=each) for each in ("guarantee", "limit")}
+        shares = {each: split_amounts(given[each], where=each) for each in AMOUNT_FIELDS}
         return queue_calls.put_queue(name, seen=queue, **{**given, **lists, **numbers, **shares})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
