@@ -7,7 +7,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
-from seaway.domain.job_spec import NO_CLUSTER, JobSpec, Run
+from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, JobSpec, Run
 from seaway.domain.network import NetworkNeed, OnViolation
 from tests.fakes.records import full_spec, spec
 
@@ -65,6 +65,7 @@ IN_PLACE = {
     "restarts",
     "on_violation",
     "data",
+    "preemptible",
 }
 """Anything that changes without starting a job again."""
 
@@ -87,6 +88,8 @@ OTHERS: dict[str, Any] = {
     "restarts": True,
     "on_violation": OnViolation.MOVE,
     "data": DataSource("north", 1),
+    "preemptible": False,
+    "checkpoint": Checkpoint("SIGUSR1", 60),
 }
 
 
