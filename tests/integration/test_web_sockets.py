@@ -21,8 +21,8 @@ UPGRADE = (
     b"GET /lengths HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
-PART = 3 << 20
-WHOLE = PART + (1 << 19)
+PART = 3 << 19
+WHOLE = PART + (1 << 18)
 MOST = MAX_INCOMPLETE_BYTES // PART
 """Number of parts within the limit."""
 
