@@ -252,6 +252,26 @@ class Waits:
     jain_index: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Shares of queues and tenants, and displaced jobs.
+
+    Attributes
+    ----------
+    share_error
+        Mean over time of what tenants hold beyond their weighted max-min shares in the tree of queues, as a share of
+        these, 0 to 1; None without any time.
+    preempted
+        Number of displaced jobs.
+    preempted_gpu_hours
+        GPU hours that displaced jobs ran in vain.
+    """
+
+    share_error: float | None
+    preempted: int
+    preempted_gpu_hours: float
+
+
 def waits_of(jobs: Sequence[Job], starts_s: Int64, makespan_s: int) -> Waits:
     """Return the waiting times of jobs.
 
@@ -328,7 +348,9 @@ class Outcome:
         departures.
     starts_s
         Start of each job in the order of arrival, seconds, shape (J,); -1 for a job that did not start; None without
-        departures.
+        departures. Of a displaced job, the last start.
+    sharing
+        Shares and displaced jobs; None without queues.
     """
 
     policy: str
@@ -340,10 +362,12 @@ class Outcome:
     waits: Waits | None = None
     used: Float64 | None = None
     starts_s: Int64 | None = None
+    sharing: Sharing | None = None
 
     def record(self) -> dict[str, str | int | float | None]:
         """Return all results by name, in the order of display."""
         waits = asdict(self.waits) if self.waits else {}
+        sharing = asdict(self.sharing) if self.sharing else {}
         return {
             "policy": self.policy,
             **asdict(self.counts),
@@ -351,6 +375,7 @@ class Outcome:
             **asdict(self.use),
             **asdict(self.speed),
             **waits,
+            **sharing,
         }
 
 

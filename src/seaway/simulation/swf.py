@@ -24,7 +24,7 @@ from seaway.domain.node import Node
 FIELDS = 18
 """Number of fields of a line."""
 
-NUMBER, SUBMIT, _, RUN, ALLOCATED, _, _, REQUESTED, _, _, _, USER = range(12)
+NUMBER, SUBMIT, _, RUN, ALLOCATED, _, _, REQUESTED, _, _, _, USER, _, _, QUEUE = range(15)
 
 MAX_PROCESSORS = 1_000_000
 MAX_TIME_S = 2**53
@@ -96,7 +96,7 @@ def _processors(lines: Iterable[str], path: Path) -> int:
 
 
 def _entries(lines: Sequence[str], path: Path) -> Iterator[list[int]]:
-    """Yield the fields of each job up to the user."""
+    """Yield the fields of each job up to the queue."""
     seen: set[int] = set()
     for number, line in enumerate(lines, 1):
         text = line.partition(";")[0].split()
@@ -106,7 +106,7 @@ def _entries(lines: Sequence[str], path: Path) -> Iterator[list[int]]:
         if len(text) < FIELDS:
             raise RejectedError(f"has {len(text)} fields, but the format has {FIELDS}", where=where)
         try:
-            entry = [round(float(field)) for field in text[: USER + 1]]
+            entry = [round(float(field)) for field in text[: QUEUE + 1]]
         except (ValueError, OverflowError):
             raise RejectedError("a field is not a number", where=where) from None
         if not 0 <= entry[SUBMIT] <= MAX_TIME_S or entry[RUN] > MAX_TIME_S:
@@ -129,6 +129,7 @@ def _job(entry: Sequence[int]) -> Job | None:
         gang=True,
         single_cluster=True,
         tenant=f"user-{entry[USER]}" if entry[USER] >= 0 else "default",
+        queue=f"queue-{entry[QUEUE]}" if entry[QUEUE] >= 0 else "default",
         arrives_s=entry[SUBMIT],
         expected_duration_s=entry[RUN],
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
-from seaway.domain.queues import Backfill, Order
+from seaway.domain.queues import Backfill, Order, Queue, Reclaim
+from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import PLAN_LINK_MISSED, PLAN_NODE, SLICE_CORE
 from seaway.scheduling.job_queue import JobQueue
@@ -23,6 +24,7 @@ from seaway.simulation.outcome import (
     Curve,
     Outcome,
     Shares,
+    Sharing,
     UseOverTime,
     could_place,
     use,
@@ -33,15 +35,25 @@ from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 from seaway.simulation.waiting.conservative import Planned
 from seaway.simulation.waiting.easy import Ordered
 from seaway.simulation.waiting.greedy import Greedy
+from seaway.simulation.waiting.queued import Queued
 from seaway.simulation.waiting.world import GPU_MILLI, Key, WaitingJobs, World
+
+S_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Discipline:
-    """Order of the waiting jobs of a replay, and the jobs that may overtake."""
+    """Order of the waiting jobs of a replay, and the jobs that may overtake.
+
+    Attributes
+    ----------
+    queues
+        Queues, whose own order and backfill apply instead; none for one queue without limits.
+    """
 
     order: Order = Order.PRIORITY
     backfill: Backfill = Backfill.GREEDY
+    queues: tuple[Queue, ...] = ()
 
 
 def replay_with_departures(
@@ -84,6 +96,8 @@ class _Run:
     def __init__(self, fleet: Fleet, jobs: Sequence[Job], make: PolicyMaker, discipline: Discipline) -> None:
         self._fleet = fleet
         self._snapshot = Snapshot(fleet)
+        if not discipline.queues:
+            jobs = [job if job.queue == DEFAULT else replace(job, queue=DEFAULT) for job in jobs]
         self._queue = JobQueue(self._snapshot, sorted(jobs, key=lambda job: job.arrives_s))
         warm_up(self._snapshot, self._queue, make)
         self._policy = make()
@@ -92,6 +106,7 @@ class _Run:
         self._ends: list[tuple[int, int, Plan]] = []
         self._now_s = 0
         self._starts_s: Int64 = np.full(len(self._queue), -1, np.int64)
+        self._endless: dict[int, Plan] = {}
         self._held: set[int] = set()
         self._astray = 0
         self._held_milli = 0
@@ -101,7 +116,7 @@ class _Run:
         self.arrived = 0
         world = World(self._snapshot, self._queue, self._policy, self._start, self._ends, self._held)
         self._needs = world.needs
-        self.waiting = _waiting_jobs(world, discipline.order, discipline.backfill)
+        self.waiting = _waiting_jobs(world, discipline, self._stop)
 
     def moments(self) -> Iterator[int]:
         """Yield the time of each event until no more jobs arrive or end."""
@@ -115,12 +130,14 @@ class _Run:
         """End jobs that are due."""
         self._pass_time(now_s)
         freed: list[int] = []
+        ended: list[int] = []
         while self._ends and self._ends[0][0] <= now_s:
-            _, _, plan = heappop(self._ends)
+            _, number, plan = heappop(self._ends)
+            ended.append(number)
             freed += plan.decisions[plan.placed, PLAN_NODE].tolist()
             self._release(plan)
         if freed:
-            self.waiting.freed(np.array(freed, np.int64))
+            self.waiting.freed(ended, np.array(freed, np.int64))
 
     def admit_due(self, now_s: int) -> None:
         """Admit jobs that are due."""
@@ -148,7 +165,15 @@ class _Run:
             curve=curve,
             waits=waits_of(self._queue.jobs, self._starts_s, span_s),
             starts_s=self._starts_s,
+            sharing=self._sharing(),
         )
+
+    def _sharing(self) -> Sharing | None:
+        """Return how queues and tenants shared the fleet; None without queues."""
+        waiting = self.waiting
+        if not isinstance(waiting, Queued):
+            return None
+        return Sharing(waiting.share_error(), waiting.preempted, waiting.preempted_gpu_s / S_PER_HOUR)
 
     def _counts(self) -> Counts:
         """Count the jobs by result. A job that waits at the end is refused if it does not fit the empty fleet."""
@@ -184,15 +209,29 @@ class _Run:
         lasts_s = self._queue.jobs[number].expected_duration_s
         if lasts_s is not None:
             heappush(self._ends, (self._now_s + lasts_s, number, plan))
+        else:
+            self._endless[number] = plan
         return plan
+
+    def _stop(self, number: int) -> None:
+        """End a running job before its time. It waits again."""
+        at = next((at for at, (_, each, _) in enumerate(self._ends) if each == number), None)
+        plan = self._endless.pop(number) if at is None else self._ends.pop(at)[2]
+        heapify(self._ends)
+        self._release(plan)
+        self._starts_s[number] = -1
 
     def _release(self, plan: Plan) -> None:
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
 
-def _waiting_jobs(world: World, order: Order, backfill: Backfill) -> WaitingJobs:
+def _waiting_jobs(world: World, discipline: Discipline, stop: Callable[[int], None]) -> WaitingJobs:
     """Create the waiting jobs of a replay, none at first."""
+    order, backfill = discipline.order, discipline.backfill
+    if discipline.queues or order is Order.FAIR:
+        one = Queue(DEFAULT, order=order, backfill=backfill, reclaim=Reclaim.NEVER)
+        return Queued(world, discipline.queues or (one,), stop)
     key = _keys(world, order)
     match backfill:
         case Backfill.GREEDY:

@@ -11,11 +11,15 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.network import PPM, NetworkNeed
+from seaway.domain.tenancy import DEFAULT
 from seaway.simulation.fleet_file import MAX_GPUS, NS_PER_US, read_fleet
 from seaway.simulation.table import CsvRow, Table, read_table, require_unique
 
 MAX_REPLICAS = 10_000
 """Maximum number of replicas of a job in a file."""
+
+BEST_EFFORT = "BE"
+"""Quality of service with the lowest priority."""
 
 JOB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
@@ -38,7 +42,8 @@ def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tupl
 
     - ``gpu_memory_mib``, of each device; without it, a slice has the same share of a device's memory as of its cores;
     - ``gpu_spec``: the allowed models, separated by ``|``; empty for any;
-    - ``replicas``, ``gang`` (true: all replicas or none) and ``priority``;
+    - ``replicas``, ``gang`` (true: all replicas or none), ``priority``, ``tenant`` and ``queue``. Without a priority,
+      that is 1 for a quality of service ``qos`` other than ``BE``, and 0 otherwise;
     - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time``, in seconds. In the second
       form, a job runs from ``scheduled_time`` (by default ``creation_time``) to ``deletion_time``, or without end;
     - ``user_gateway``, ``max_latency_us``, ``max_jitter_us``, ``max_loss`` (0-1) and
@@ -145,7 +150,9 @@ def _job(name: str, demand: Demand, line: CsvRow) -> Job:
         demand,
         replicas=replicas,
         gang=line.flag("gang"),
-        priority=line.whole("priority", 0),
+        priority=line.whole("priority", int(line.text("qos").upper() not in {"", BEST_EFFORT})),
+        tenant=line.text("tenant") or DEFAULT,
+        queue=line.text("queue") or DEFAULT,
         arrives_s=line.whole("arrives_s", line.whole("creation_time", 0)),
         expected_duration_s=_runs_s(line),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -30,6 +30,7 @@ from seaway.wire.fields import (
 )
 from seaway.wire.job_out import JobOut, job_fields
 from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.reading import read_value
 from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 
 Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
@@ -454,3 +455,16 @@ def shadow_fields(result: ShadowResult) -> dict[str, Any]:
         result,
         at=moment(result.at_ns),
     )
+
+
+def read_queue(fields: Mapping[str, Any]) -> Queue:
+    """Return the queue of a mapping with its `name` and the fields of `QueueIn`.
+
+    Raises
+    ------
+    RejectedError
+        If a field is unknown or invalid.
+    """
+    given = {key: value for key, value in fields.items() if value is not None}
+    name = given.pop("name", "")
+    return read_value(QueueIn, given).queue(str(name))

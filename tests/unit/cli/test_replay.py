@@ -108,6 +108,7 @@ def test_a_log_is_replayed_and_its_starts_are_written(
         (["--order", "fifo"], "error: --order: needs --departures or --swf"),
         (["--backfill", "easy"], "error: --backfill: needs --departures or --swf"),
         (["--starts", "starts.csv"], "error: --starts: needs --departures or --swf"),
+        (["--queues", "queues.yaml"], "error: --queues: needs --departures or --swf"),
         (["--swf", "a.swf", "--policy", "fgd,bestfit", "--starts", "s.csv"], "error: --starts: needs a single policy"),
     ],
 )
@@ -115,6 +116,40 @@ def test_options_of_queues_are_checked(capsys: pytest.CaptureFixture[str], argum
     """An option that has no effect is rejected, and the error names what is missing."""
     assert replay(*arguments) == 2
     assert capsys.readouterr().err.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("queues: [{name: default, order: lifo}]", "queues.yaml: order: must be one of"),
+        ("queues: [{name: default, parent: x}]", "queues.yaml: parent: unknown queue 'x'"),
+        ("queues: [{name: x}]", "queues.yaml: has no queue 'default' without children, in which job 1 waits"),
+    ],
+)
+def test_a_file_of_queues_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, line: str
+) -> None:
+    """An invalid tree is reported with its file, before the replay."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.swf").write_text(SWF)
+    Path("queues.yaml").write_text(text)
+    assert replay("--swf", "log.swf", "--queues", "queues.yaml") == 2
+    assert capsys.readouterr().err.startswith(f"error: {line}")
+
+
+def test_a_log_is_replayed_in_queues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Queues of a file apply, in the format of the API and of other schedulers, and their measures are reported."""
+    log, queues = tmp_path / "log.swf", tmp_path / "queues.yaml"
+    log.write_text(SWF)
+    for text in (
+        "queues: [{name: default, order: fifo, limit: {gpus: 3}}]",
+        "{queues: [{name: default, maxCapacity: 3}], fairShare: {enabled: false}}",
+    ):
+        queues.write_text(text)
+        assert replay("--swf", str(log), "--queues", str(queues), "-o", "json") == 0
+        record = json.loads(capsys.readouterr().out)[0]
+        assert (record["placed"], record["refused"], record["failed"], record["preempted"]) == (3, 0, 1, 0)
+        assert record["share_error"] >= 0
 
 
 def test_the_curve_is_written_for_every_policy(files: list[str], tmp_path: Path) -> None:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from seaway.domain import queues as domain
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill
+from seaway.domain.queues import Backfill, Queue
 
 if TYPE_CHECKING:
+    from seaway.domain.cluster import Fleet
     from seaway.domain.job import Job
     from seaway.scheduling.policies.registry import PolicyOptions
     from seaway.simulation.outcome import Outcome
     from seaway.simulation.timeline import Discipline
     from seaway.simulation.trace import Trace
+
+MAX_VALUES = 200_000
+"""Maximum number of values in a document of queues."""
 
 BOUND = "gpu_allocated_bound_pct_at_100"
 """Name of the bound in JSON."""
@@ -39,6 +45,7 @@ class Order(StrEnum):
 
     FIFO = "fifo"
     PRIORITY = "priority"
+    FAIR = "fair"
     SHORTEST = "shortest"
 
 
@@ -148,7 +155,17 @@ def replay(
     order: Annotated[
         Order | None,
         typer.Option(
-            help="Order of waiting jobs: by arrival, by priority and arrival (default), or the shortest first.",
+            help="Order of waiting jobs: by arrival, by priority and arrival (default), the tenant with the least use "
+            "first, or the shortest first.",
+            rich_help_panel=QUEUES,
+        ),
+    ] = None,
+    queues: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tree of queues, YAML: `queues:` with the fields of the API, or a file that "
+            "[bold]seaway queues import[/bold] reads. Jobs of other queues wait in `default`.",
             rich_help_panel=QUEUES,
         ),
     ] = None,
@@ -258,6 +275,12 @@ def replay(
     The log of a batch system with EASY backfill, and the start of each job:
 
     [cyan]seaway replay --swf NASA-iPSC-1993.swf --order fifo --backfill easy --starts starts.csv[/cyan]
+
+    The same with fair shares of its users, or with a tree of queues:
+
+    [cyan]seaway replay --swf NASA-iPSC-1993.swf --order fair[/cyan]
+
+    [cyan]seaway replay --nodes nodes.csv --jobs jobs.csv --departures --queues queues.yaml[/cyan]
     """
     from seaway.cli.learning.compare import compare
     from seaway.cli.tables import show_bound, show_comparison
@@ -270,6 +293,8 @@ def replay(
     departures = departures or swf is not None
     check_offers(offers, departures=departures)
     discipline = discipline_of(order, backfill, departures=departures)
+    if queues and discipline is None:
+        raise RejectedError("needs --departures or --swf: jobs that never end do not wait", where="--queues")
     files = ResultFiles(curve, starts, plot)
     files.check(names, departures=departures)
     check_policies(names, PolicyOptions(level.value, seed, (), plain))
@@ -280,6 +305,10 @@ def replay(
         trace = read_files(nodes, jobs, links, node_order, job_order, mix, processors)
     if departures and jobs:
         check_times(trace.jobs, jobs)
+    if queues and discipline:
+        tree = read_tree(queues, trace.fleet, order, backfill)
+        trace = replace(trace, jobs=in_known_queues(trace.jobs, tree, queues))
+        discipline = replace(discipline, queues=tree)
     options = PolicyOptions(level.value, seed, trace.mix, plain)
     coming = trace.jobs if arrived is None else arrivals_until_requested(trace.fleet, trace.jobs, arrived)
     outcomes = compare(trace.fleet, coming, names, options, departures=discipline, offers=offers)
@@ -291,6 +320,62 @@ def replay(
     if bound and output is Output.TABLE:
         show_bound(most[BOUND])
     files.write(coming, outcomes)
+
+
+def read_tree(file: Path, fleet: Fleet, order: Order | None, backfill: Backfill | None) -> tuple[Queue, ...]:
+    """Read a tree of queues; `order` and `backfill` apply to all of them if they are given.
+
+    Raises
+    ------
+    RejectedError
+        If the file or the tree is invalid.
+    """
+    from seaway.cli.jobs.file import Kind, read_jobs
+    from seaway.domain.queues import check_tree
+    from seaway.domain.tenancy import DEFAULT
+    from seaway.wire.queue_imports.files import read_queues
+    from seaway.wire.queues import read_queue
+
+    documents = [each.fields for each in read_jobs(str(file), Kind("queue", "queues: []", MAX_VALUES))]
+    gpus = sum(each.totals.gpus for each in fleet.clusters)
+    try:
+        if any(is_native(each) for each in documents):
+            found = [read_queue(each) for document in documents for each in document["queues"]]
+        else:
+            found = [read_queue({"name": each.name, **each.fields()}) for each in read_queues(documents, gpus).queues]
+        own: dict[str, Any] = {"order": order and domain.Order(order.value), "backfill": backfill}
+        given = {name: value for name, value in own.items() if value}
+        found = [replace(each, pool=DEFAULT, **given) for each in found]
+        for each in found:
+            check_tree(each, found)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=f"{file}: {error.where}" if error.where else str(file)) from None
+    return tuple(found)
+
+
+def is_native(document: Mapping[str, Any]) -> bool:
+    """Report whether a document has queues with fields of the API, and not of a scheduler-queues file."""
+    rows = document.get("queues")
+    foreign = {"maxCapacity", "guaranteedCapacity", "preemptionPolicy"}
+    if "kind" in document or "fairShare" in document or not isinstance(rows, list) or not rows:
+        return False
+    return all(isinstance(each, dict) and not foreign & each.keys() for each in rows)
+
+
+def in_known_queues(jobs: Sequence[Job], tree: Sequence[Queue], file: Path) -> tuple[Job, ...]:
+    """Return jobs in queues of a tree. Jobs of other queues are in the default queue, which must exist for them."""
+    from seaway.domain.tenancy import DEFAULT
+
+    parents = {each.parent for each in tree}
+    leaves = {each.name for each in tree} - parents
+    moved = [job if job.queue in leaves else replace(job, queue=DEFAULT) for job in jobs]
+    if DEFAULT not in leaves and (lost := [job for job in jobs if job.queue not in leaves]):
+        raise RejectedError(
+            f"has no queue {lost[0].queue!r} without children, in which job {lost[0].name} waits, and no queue "
+            f"{DEFAULT!r}; it has {', '.join(sorted(leaves))}",
+            where=str(file),
+        )
+    return tuple(moved)
 
 
 class ResultFiles(NamedTuple):
@@ -359,11 +444,10 @@ def read_files(
 
 def discipline_of(order: Order | None, backfill: Backfill | None, *, departures: bool) -> Discipline | None:
     """Return how jobs wait; None if they never end."""
-    from seaway.domain import queues
     from seaway.simulation.timeline import Discipline
 
     if departures:
-        return Discipline(queues.Order(order or Order.PRIORITY), backfill or Backfill.GREEDY)
+        return Discipline(domain.Order(order or Order.PRIORITY), backfill or Backfill.GREEDY)
     for option, given in (("--order", order), ("--backfill", backfill)):
         if given:
             raise RejectedError("needs --departures or --swf: jobs that never end do not wait", where=option)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from seaway.scheduling.arrays import Int64
@@ -31,7 +31,7 @@ class Planned:
         self._waiting: dict[int, int] = {}  # numbers with their planned times; -1 for never
         self._arrived: list[int] = []
 
-    def freed(self, nodes: Int64) -> None:
+    def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
         """Take note of nothing: the plan has the ends of jobs."""
 
     def join(self, number: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -94,7 +94,7 @@ class Ordered:
         self._table = _Table(world, key)
         self._reservation = _Reservation(world)
 
-    def freed(self, nodes: Int64) -> None:
+    def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
         """Allow a new try of every kind."""
         self._table.refused[:] = 0
 

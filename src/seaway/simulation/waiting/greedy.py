@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -24,7 +24,7 @@ class Greedy:
     kinds: dict[Kind, list[Key]] = field(default_factory=dict)
     needs: dict[Kind, Int64] = field(default_factory=dict)
 
-    def freed(self, nodes: Int64) -> None:
+    def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
         """Try the queue once from the front, and start the jobs that fit."""
         nodes = np.unique(nodes)
         heads = self._heads(self._may_fit(nodes, list(self.kinds)))

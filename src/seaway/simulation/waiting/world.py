@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -94,8 +94,8 @@ def always(_: Plan) -> bool:
 class WaitingJobs(Protocol):
     """Waiting jobs, and the rule by which they start. Iteration yields their numbers."""
 
-    def freed(self, nodes: Int64) -> None:
-        """Take note that jobs ended on some nodes, shape (X,), possibly repeated."""
+    def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
+        """Take note that jobs ended, and on which nodes, shape (X,), possibly repeated."""
 
     def join(self, number: int) -> None:
         """Add a job that has just arrived."""

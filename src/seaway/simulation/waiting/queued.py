@@ -1,0 +1,370 @@
+"""Waiting jobs in a tree of queues, with shares, limits, backfill and preemption."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, held_amounts, requested_amounts, total_of
+from seaway.domain.device import Device
+from seaway.domain.job import Demand
+from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim, children_of
+from seaway.scheduling.allocations import allocations_of
+from seaway.scheduling.arrays import Int64
+from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime, within
+from seaway.scheduling.queueing.discipline import SortKey
+from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch
+from seaway.scheduling.queueing.registry import FairShare
+from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
+from seaway.simulation.waiting.world import World, always
+
+MAX_TESTED = 500
+"""Maximum number of jobs of a lane that are tried at each moment."""
+
+MAX_SAMPLES = 2000
+"""Approximate number of moments at which shares are compared."""
+
+NS_PER_S = 1_000_000_000
+
+Sharer = TypeVar("Sharer")
+
+
+class Queued:
+    """Waiting jobs in the order of the default queue discipline.
+
+    Reservations of `Backfill.EASY` and `Backfill.CONSERVATIVE` count amounts of the whole fleet. A displaced job starts
+    again from its beginning.
+
+    Parameters
+    ----------
+    queues
+        All queues. Pools are ignored.
+    stop
+        Ends a running job by its number, and releases what it holds.
+
+    Attributes
+    ----------
+    preempted
+        Number of displaced jobs.
+    preempted_gpu_s
+        GPUs times seconds that displaced jobs ran in vain.
+    """
+
+    def __init__(self, world: World, queues: Sequence[Queue], stop: Callable[[int], None]) -> None:
+        self._world = world
+        self._stop = stop
+        self._queues = {queue.name: queue for queue in queues}
+        capacity = total_of(map(capacity_of, world.snapshot.clusters))
+        self._capacity = capacity
+        self._tree = QueueTree(queues, {queue.pool: capacity for queue in queues})
+        self._discipline = FairShare()
+        self._order = LaneOrder(self._tree, self._discipline)
+        self._lanes: defaultdict[LaneName, list[tuple[SortKey, int]]] = defaultdict(list)
+        self._requests: dict[tuple[Demand, int], Amounts] = {}
+        self._running: dict[int, tuple[Plan, Amounts, int]] = {}
+        self._attempts: defaultdict[int, int] = defaultdict(int)
+        self._refused: set[int] = set()  # rows of demands that do not fit now
+        self._fruitless: set[int] = set()  # jobs without victims, until a job starts or ends
+        resource = GPUS if capacity.get(GPUS) else CPU
+        times_s = [job.arrives_s for job in world.queue.jobs]
+        step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
+        requested = lambda number: self._requested(number).get(resource, 0)  # noqa: E731
+        self._errors = _ShareErrors(self._tree, queues, requested, resource, step_s)
+        self.preempted = 0
+        self.preempted_gpu_s = 0.0
+
+    def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
+        """Count jobs that ended, and allow new tries."""
+        for number in numbers:
+            del self._running[number]
+            self._tree.release(self._key(number))
+        self._refused.clear()
+        self._fruitless.clear()
+
+    def join(self, number: int) -> None:
+        """Add a job."""
+        job = self._world.queue.jobs[number]
+        key = self._discipline.job_key(job, job.arrives_s * NS_PER_S, self._queues[job.queue])
+        insort(self._lanes[job.queue, job.tenant], ((*key[:2], number), number))
+
+    def schedule(self, now_s: int) -> None:
+        """Start the jobs that may start now, in order."""
+        moment = _Moment(self._world, self._running, now_s)
+        tested: dict[LaneName, int] = {}
+        for lane, line in self._lanes.items():
+            if line:
+                self._put(lane, 0)
+                tested[lane] = 0
+        while (first := self._order.first()) is not None:
+            line, at = self._lanes[first], tested[first]
+            if self._starts(line[at][1], moment):
+                del line[at]
+            else:
+                at = tested[first] = at + 1
+                if self._queues[first[0]].backfill is Backfill.NONE:
+                    for other in [each for each in tested if each[0] == first[0]]:
+                        self._order.drop(other)
+                    continue
+            if at < min(len(line), MAX_TESTED):
+                self._put(first, at)
+            else:
+                self._order.drop(first)
+        self._errors.record(now_s, self._lanes)
+
+    def _put(self, lane: LaneName, at: int) -> None:
+        key, number = self._lanes[lane][at]
+        self._order.put(lane, FirstJob(key, self._requested(number)))
+
+    def _requested(self, number: int) -> Amounts:
+        job = self._world.queue.jobs[number]
+        key = job.demand, job.replicas
+        if (known := self._requests.get(key)) is None:
+            known = self._requests[key] = requested_amounts(*key)
+        return known
+
+    def _owner(self, number: int) -> Owner:
+        job = self._world.queue.jobs[number]
+        return Owner(job.queue, job.tenant)
+
+    def _key(self, number: int) -> tuple[str, int]:
+        return str(number), self._attempts[number]
+
+    def _starts(self, number: int, moment: _Moment) -> bool:
+        """Start a job if it fits, its limits have room, and it delays no reservation."""
+        need, lasts_s = self._world.needs[number], int(self._world.lasts_s[number])
+        kind = hash(self._world.kind(number))
+        limited = self._tree.hit(self._owner(number), self._requested(number)) is not None
+        plan = None
+        if not limited and kind not in self._refused and within(need, self._world.free()):
+            if not moment.may_start(need, lasts_s):
+                moment.reserve(self._backfill(number), number, self._queue(number))
+                return False
+            plan = self._world.start(number, always)
+            if plan is None:
+                self._refused.add(kind)
+        if plan is None:
+            plan = self._displace(number, moment.now_s)
+        if plan is None:
+            if not limited:
+                moment.reserve(self._backfill(number), number, self._queue(number))
+            return False
+        self._hold(number, plan, moment.now_s)
+        moment.started(need, lasts_s)
+        return True
+
+    def _queue(self, number: int) -> str:
+        return self._world.queue.jobs[number].queue
+
+    def _backfill(self, number: int) -> Backfill:
+        return self._queues[self._queue(number)].backfill
+
+    def _hold(self, number: int, plan: Plan, now_s: int) -> None:
+        devices: Mapping[str, int] = plan.snapshot.device_index
+        found = partial(_device, plan, devices)
+        job = self._world.queue.jobs[number]
+        amounts = held_amounts(job.demand, tuple(plan.placements()), found)
+        self._running[number] = plan, amounts, now_s
+        self._tree.hold(self._key(number), self._owner(number), amounts)
+        self._fruitless.clear()
+
+    def _displace(self, number: int, now_s: int) -> Plan | None:
+        """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
+        queue, policy = self._queues[self._queue(number)], self._world.policy
+        rules = queue.preemption is not Preemption.NEVER or queue.reclaim is not Reclaim.NEVER
+        if not rules or number in self._fruitless or not isinstance(policy, Profile) or not self._running:
+            return None
+        job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
+        within_guarantee = any(node.guarantees(requested) for node in self._tree.node(job.queue).path)
+        if queue.preemption is Preemption.NEVER and queue.reclaim is Reclaim.GUARANTEE and not within_guarantee:
+            return None
+        search = VictimSearch(self._world.snapshot.copy(), self._tree, policy, job, owner, requested)
+        found = search.find(list(self._candidates(now_s)))
+        if found is None:
+            self._fruitless.add(number)
+            return None
+        for victim in found.victims:
+            self._end(int(victim.key[0]), now_s)
+        return self._world.start(number, always)
+
+    def _end(self, number: int, now_s: int) -> None:
+        """End a running job, which waits again with its age."""
+        _, amounts, since_s = self._running.pop(number)
+        self._tree.release(self._key(number))
+        self._attempts[number] += 1
+        self._stop(number)
+        self.preempted += 1
+        self.preempted_gpu_s += amounts.get(GPUS, 0) / 1000 * (now_s - since_s)
+        self._refused.clear()
+        self.join(number)
+
+    def _candidates(self, now_s: int) -> Iterator[Candidate]:
+        for number, (plan, amounts, since_s) in self._running.items():
+            job = self._world.queue.jobs[number]
+            queue = self._queues[job.queue]
+            if not queue.preemptible or now_s - since_s < queue.min_runtime_s:
+                continue
+            (allocation,) = allocations_of(plan)
+            nodes = tuple({int(n) for n in allocation.decisions[:, PLAN_NODE] if n >= 0})
+            lost = self._tree.node(job.queue).share_of(amounts) * (now_s - since_s)
+            yield Candidate(self._key(number), self._owner(number), amounts, allocation, nodes, job.priority, lost)
+
+    def share_error(self) -> float | None:
+        """Return the mean distance of shares from fair shares over time, 0 to 1; None without two sharers."""
+        return self._errors.mean()
+
+    def __iter__(self) -> Iterator[int]:
+        return (number for line in self._lanes.values() for _, number in line)
+
+
+def _device(plan: Plan, devices: Mapping[str, int], uuid: str) -> Device | None:
+    at = devices.get(uuid)
+    return None if at is None else plan.snapshot.devices[at]
+
+
+class _Moment:
+    """Reservations of jobs that do not start at a moment."""
+
+    def __init__(self, world: World, running: Mapping[int, tuple[Plan, Amounts, int]], now_s: int) -> None:
+        self._world = world
+        self._running = running
+        self._free: FreeOverTime | None = None
+        self._reserved: set[str] = set()
+        self.now_s = now_s
+
+    def may_start(self, need: Int64, lasts_s: int) -> bool:
+        """Report whether a job would delay no reservation."""
+        if self._free is None or not lasts_s:
+            return True
+        return self._free.earliest_start(need, lasts_s, self.now_s) == self.now_s
+
+    def started(self, need: Int64, lasts_s: int) -> None:
+        """Count a job that started."""
+        if self._free:
+            self._free.add(self.now_s, lasts_s, -need)
+
+    def reserve(self, backfill: Backfill, number: int, queue: str) -> None:
+        """Reserve the earliest start of a job, of the first in its queue only with EASY backfill."""
+        if backfill in {Backfill.NONE, Backfill.GREEDY} or (backfill is Backfill.EASY and queue in self._reserved):
+            return
+        self._reserved.add(queue)
+        free, need, lasts_s = self._plan(), self._world.needs[number], max(1, int(self._world.lasts_s[number]))
+        starts_s = free.earliest_start(need, lasts_s, self._next_end_s())
+        if starts_s >= 0:
+            free.add(starts_s, lasts_s, -need)
+
+    def _plan(self) -> FreeOverTime:
+        if self._free is None:
+            self._free = FreeOverTime(self._world.free(), self.now_s)
+            for end_s, number, _ in sorted(self._world.ends, key=lambda each: each[:2]):
+                self._free.add(end_s, NEVER_S, self._world.needs[number])
+        return self._free
+
+    def _next_end_s(self) -> int:
+        """Return the time from which the amounts of a job that does not fit now may change."""
+        return max(self.now_s, self._world.ends[0][0]) if self._world.ends else self.now_s + 1
+
+
+# Share errors.
+
+
+class _ShareErrors:
+    """Mean distance of the shares of tenants in their queues from weighted max-min shares.
+
+    The distance at a moment is the sum of what each holds beyond its fair share, divided by what all hold fairly.
+    """
+
+    def __init__(
+        self, tree: QueueTree, queues: Sequence[Queue], requested: Callable[[int], int], resource: str, step_s: int
+    ) -> None:
+        self._tree = tree
+        self._children = children_of(queues)
+        self._requested = requested
+        self._resource = resource
+        self._step_s = step_s
+        self._last: tuple[int, float] | None = None
+        self._total = self._span_s = 0.0
+
+    def record(self, now_s: int, lanes: Mapping[LaneName, Sequence[tuple[SortKey, int]]]) -> None:
+        """Count the distance since the last call, and compute the present one."""
+        if self._last is not None:
+            if now_s < self._last[0] + self._step_s:
+                return
+            self._total += self._last[1] * (now_s - self._last[0])
+            self._span_s += now_s - self._last[0]
+        waiting: defaultdict[LaneName, int] = defaultdict(int)
+        for lane, line in lanes.items():
+            waiting[lane] = sum(self._requested(number) for _, number in line)
+        self._last = now_s, self._distance(waiting)
+
+    def mean(self) -> float | None:
+        """Return the mean distance over time."""
+        return self._total / self._span_s if self._span_s else None
+
+    def _distance(self, waiting: Mapping[LaneName, int]) -> float:
+        held, demands = defaultdict[LaneName, int](int), dict[LaneName, int]()
+        for queue, tenant, amounts in self._tree.uses():
+            held[queue, tenant] = amounts.get(self._resource, 0)
+        for lane in held.keys() | waiting.keys():
+            demands[lane] = held[lane] + waiting.get(lane, 0)
+        fair = fair_amounts(self._tree, self._children, demands, self._resource)
+        total = sum(fair.values())
+        return sum(max(0.0, held[lane] - fair[lane]) for lane in demands) / total if total else 0.0
+
+
+def fair_amounts(
+    tree: QueueTree, children: Mapping[str, Sequence[Queue]], demands: Mapping[LaneName, int], resource: str
+) -> dict[LaneName, float]:
+    """Return the weighted max-min share of a resource of each lane.
+
+    Guarantees go first, then the rest is divided by weight among those that demand more, down to tenants in queues.
+    """
+    by_queue: defaultdict[str, dict[LaneName, int]] = defaultdict(dict)
+    for lane, amount in demands.items():
+        by_queue[lane[0]][lane] = amount
+
+    def demand_of(name: str) -> float:
+        node = tree.node(name)
+        own = sum(by_queue[name].values()) + sum(demand_of(each.name) for each in children.get(name, ()))
+        return min(own, node.limit.get(resource, own))
+
+    fair: dict[LaneName, float] = {}
+
+    def divide(name: str, amount: float) -> None:
+        if name and (lanes := by_queue.get(name)):
+            weights = {lane: float(tree.tenant(*lane).weight) for lane in lanes}
+            fair.update(_filled(amount, lanes, weights, {}))
+        parts: dict[QueueNode, float] = {tree.node(each.name): demand_of(each.name) for each in children.get(name, ())}
+        weights_of = {node: float(node.queue.weight) for node in parts}
+        guarantees = {node: float(node.guarantee.get(resource, 0)) for node in parts}
+        for node, part in _filled(amount, parts, weights_of, guarantees).items():
+            divide(node.queue.name, part)
+
+    roots = children.get("", ())
+    capacity = max((tree.node(each.name).capacity.get(resource, 0) for each in roots), default=0)
+    divide("", capacity)
+    return fair
+
+
+def _filled(
+    amount: float, demands: Mapping[Sharer, float], weights: Mapping[Sharer, float], first: Mapping[Sharer, float]
+) -> dict[Sharer, float]:
+    """Divide an amount: first up to a guarantee, then by weight up to the demands."""
+    got = {each: min(first.get(each, 0.0), demand) for each, demand in demands.items()}
+    left = amount - sum(got.values())
+    open_ = {each for each, demand in demands.items() if demand > got[each] and weights[each] > 0}
+    while left > 1e-9 and open_:
+        total = sum(weights[each] for each in open_)
+        level = min((demands[each] - got[each]) / weights[each] for each in open_)
+        step = min(level, left / total)
+        for each in open_:
+            got[each] += step * weights[each]
+        left -= step * total
+        open_ = {each for each in open_ if demands[each] - got[each] > 1e-9}
+    return got

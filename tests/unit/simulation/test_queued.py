@@ -1,0 +1,120 @@
+"""Replay of jobs in a tree of queues: the same starts as without queues, shares, limits and preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seaway.domain.job import Job
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
+from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.queueing.tree import QueueTree
+from seaway.simulation.outcome import Outcome, Sharing
+from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.waiting.queued import fair_amounts
+from seaway.testing.plugins import fleet, gpu, job, node
+from tests.unit.simulation.test_backfill import Task, logs, replayed
+
+
+def replay(jobs: Sequence[Job], gpus: int, *queues: Queue, order: Order = Order.FAIR) -> Outcome:
+    """Replay jobs on nodes with one GPU each."""
+    discipline = Discipline(order, Backfill.EASY, queues)
+    where = fleet(*[node(gpu()) for _ in range(gpus)])
+    return replay_with_departures(where, jobs, lambda: make_policy("bestfit"), discipline=discipline)
+
+
+def sharing(outcome: Outcome) -> Sharing:
+    """Return the shares of a replay with queues."""
+    assert outcome.sharing is not None
+    return outcome.sharing
+
+
+def stream(name: str, count: int, arrives_s: int = 0, lasts_s: int = 10, **fields: object) -> list[Job]:
+    """Return equal jobs with one GPU each, of a tenant or queue."""
+    given = {"gpus": 1, "arrives_s": arrives_s, "expected_duration_s": lasts_s, **fields}
+    return [job(f"{name}-{at}", **given) for at in range(count)]
+
+
+@given(logs, st.integers(4, 6), st.sampled_from(["fifo", "priority", "shortest"]))
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_one_queue_without_limits_changes_no_start(
+    backfill: str, log: Sequence[Task], processors: int, order: str
+) -> None:
+    """The rules of queues and those for a single line of numbers agree to the second."""
+    jobs = [
+        job(
+            f"job-{at}",
+            gpus=1,
+            replicas=each.size,
+            gang=True,
+            arrives_s=each.submit_s,
+            expected_duration_s=each.lasts_s,
+        )
+        for at, each in enumerate(log)
+    ]
+    queue = Queue("default", order=Order(order), backfill=Backfill(backfill), reclaim=Reclaim.NEVER)
+    outcome = replay(jobs, processors, queue)
+    assert outcome.starts_s is not None
+    assert outcome.starts_s.tolist() == replayed(log, processors, order, backfill)
+
+
+def test_tenants_share_a_fair_queue() -> None:
+    """A tenant that comes later gets its half at once as jobs end; the distance from fair shares is small."""
+    jobs = stream("a", 40, tenant="a") + stream("b", 20, arrives_s=5, tenant="b")
+    fair, fifo = replay(jobs, 4), replay(jobs, 4, Queue("default", order=Order.FIFO))
+    assert (sharing(fair).share_error or 0) < 0.1 < (sharing(fifo).share_error or 0)
+    assert fair.starts_s is not None
+    assert fair.starts_s[40:].max() == 10 * 10
+
+
+def test_a_limit_and_a_guarantee_are_kept() -> None:
+    """A queue never runs more than its limit, and another takes back what it is guaranteed."""
+    queues = Queue("x", limit={"gpus": 3000}), Queue("y", guarantee={"gpus": 2000})
+    jobs = stream("x", 8, queue="x", lasts_s=100) + stream("y", 3, arrives_s=10, queue="y", lasts_s=50)
+    outcome = replay(jobs, 4, *queues)
+    assert outcome.starts_s is not None
+    assert sorted(outcome.starts_s[8:].tolist()) == [10, 10, 60]
+    assert (sharing(outcome).preempted, sharing(outcome).preempted_gpu_hours) == (1, 10 / 3600)
+    assert outcome.counts.placed == 11
+
+
+def test_a_job_of_higher_priority_displaces_others() -> None:
+    """With preemption, an urgent job starts at once, and the displaced one runs from its beginning later."""
+    jobs = [*stream("low", 2, lasts_s=100), *stream("high", 1, arrives_s=30, lasts_s=10, priority=5)]
+    plain = Queue("default", order=Order.PRIORITY)
+    for queue, begun, preempted in (
+        (plain, 100, 0),
+        (replace(plain, preemption=Preemption.PREEMPT_LOWER_PRIORITY), 30, 1),
+    ):
+        outcome = replay(jobs, 2, queue)
+        assert outcome.starts_s is not None
+        assert (outcome.starts_s[2], sharing(outcome).preempted) == (begun, preempted)
+        assert outcome.counts.placed == 3
+        assert sorted(outcome.starts_s[:2].tolist()) == ([0, 40] if preempted else [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("demands", "expected"),
+    [
+        ({"x": 40, "y": 0}, {"x": 32, "y": 0}),
+        ({"x": 10, "y": 8}, {"x": 10, "y": 8}),
+        ({"x": 40, "y": 40}, {"x": 16 + 8 * 2 / 3, "y": 8 + 8 / 3}),
+        ({"x": 40, "y": 40, "z": 40}, {"x": 16 + 8 * 2 / 3, "y": 8 + 8 / 3, "z": 8}),
+    ],
+)
+def test_fair_amounts_are_those_of_the_documentation(demands: Mapping[str, int], expected: Mapping[str, float]) -> None:
+    """Guarantees go first, then the rest is divided by weight, up to the limit of the parent."""
+    queues = [
+        Queue("lab", limit={"gpus": 32}, weight=4),
+        Queue("x", parent="lab", weight=2, guarantee={"gpus": 16}),
+        Queue("y", parent="lab", guarantee={"gpus": 8}),
+        Queue("z"),
+    ]
+    tree = QueueTree(queues, {"default": {"gpus": 40}})
+    lanes = {(name, "default"): amount for name, amount in demands.items()}
+    fair = fair_amounts(tree, children_of(queues), lanes, "gpus")
+    assert {name: fair[name, "default"] for name in demands} == pytest.approx(expected)
