@@ -71,7 +71,7 @@ class Queued:
         self._running: dict[int, tuple[Plan, Amounts, int]] = {}
         self._attempts: defaultdict[int, int] = defaultdict(int)
         self._refused: set[int] = set()  # rows of demands that do not fit now
-        self._fruitless: set[int] = set()  # jobs without victims, until a job starts or ends
+        self._fruitless: set[int] = set()  # kinds that neither fit nor have victims, until a job starts or ends
         resource = GPUS if capacity.get(GPUS) else CPU
         times_s = [job.arrives_s for job in world.queue.jobs]
         step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
@@ -112,6 +112,10 @@ class Queued:
                     for other in [each for each in tested if each[0] == first[0]]:
                         self._order.drop(other)
                     continue
+            if self._queues[first[0]].backfill is Backfill.GREEDY:
+                while at < len(line) and self._kind(line[at][1]) in self._fruitless:
+                    at += 1
+                tested[first] = at
             if at < min(len(line), MAX_TESTED):
                 self._put(first, at)
             else:
@@ -128,6 +132,10 @@ class Queued:
         if (known := self._requests.get(key)) is None:
             known = self._requests[key] = requested_amounts(*key)
         return known
+
+    def _kind(self, number: int) -> int:
+        job = self._world.queue.jobs[number]
+        return hash((self._world.kind(number), job.queue, job.tenant))
 
     def _owner(self, number: int) -> Owner:
         job = self._world.queue.jobs[number]
@@ -152,6 +160,7 @@ class Queued:
         if plan is None:
             plan = self._displace(number, moment.now_s)
         if plan is None:
+            self._fruitless.add(self._kind(number))
             if not limited:
                 moment.reserve(self._backfill(number), number, self._queue(number))
             return False
@@ -178,7 +187,7 @@ class Queued:
         """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
         queue, policy = self._queues[self._queue(number)], self._world.policy
         rules = queue.preemption is not Preemption.NEVER or queue.reclaim is not Reclaim.NEVER
-        if not rules or number in self._fruitless or not isinstance(policy, Profile) or not self._running:
+        if not rules or self._kind(number) in self._fruitless or not isinstance(policy, Profile) or not self._running:
             return None
         job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
         within_guarantee = any(node.guarantees(requested) for node in self._tree.node(job.queue).path)
@@ -187,7 +196,6 @@ class Queued:
         search = VictimSearch(self._world.snapshot.copy(), self._tree, policy, job, owner, requested)
         found = search.find(list(self._candidates(now_s)))
         if found is None:
-            self._fruitless.add(number)
             return None
         for victim in found.victims:
             self._end(int(victim.key[0]), now_s)
@@ -277,7 +285,7 @@ class _Moment:
 class _ShareErrors:
     """Mean distance of the shares of tenants in their queues from weighted max-min shares.
 
-    The distance at a moment is the sum of what each holds beyond its fair share, divided by what all hold fairly.
+    The distance at a moment is the sum of all amounts beyond fair shares, divided by the sum of the fair shares.
     """
 
     def __init__(
