@@ -97,6 +97,14 @@ def test_a_job_of_higher_priority_displaces_others() -> None:
         assert sorted(outcome.starts_s[:2].tolist()) == ([0, 40] if preempted else [0, 0])
 
 
+def test_a_displaced_job_that_goes_first_waits_again() -> None:
+    """In the order of arrival, a displaced job is before the one that displaced it. Both run in the end."""
+    jobs = [*stream("low", 1, lasts_s=100), *stream("high", 1, arrives_s=30, lasts_s=10, priority=5)]
+    outcome = replay(jobs, 1, Queue("default", order=Order.FIFO, preemption=Preemption.PREEMPT_LOWER_PRIORITY))
+    assert outcome.starts_s is not None
+    assert (outcome.starts_s.tolist(), sharing(outcome).preempted) == ([40, 30], 1)
+
+
 @pytest.mark.parametrize(
     ("demands", "expected"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -104,8 +104,9 @@ class Queued:
                 tested[lane] = 0
         while (first := self._order.first()) is not None:
             line, at = self._lanes[first], tested[first]
-            if self._starts(line[at][1], moment):
-                del line[at]
+            entry = line[at]
+            if self._starts(entry[1], moment):
+                del line[bisect_left(line, entry)]  # a displaced job may have joined before it
             else:
                 at = tested[first] = at + 1
                 if self._queues[first[0]].backfill is Backfill.NONE:
