@@ -40,9 +40,9 @@ def starts(jobs: Sequence[Job], where: Fleet, order: str, backfill: str) -> list
     return [int(each) for each in outcome.starts_s]
 
 
-def replayed(log: Sequence[Task], processors: int, order: str, backfill: str) -> list[int]:
-    """Return the start of each job on nodes with one device each."""
-    jobs = [
+def jobs_of(log: Sequence[Task]) -> list[Job]:
+    """Return gangs with one device for each processor of a task."""
+    return [
         job(
             f"job-{at}",
             gpus=1,
@@ -53,7 +53,11 @@ def replayed(log: Sequence[Task], processors: int, order: str, backfill: str) ->
         )
         for at, each in enumerate(log)
     ]
-    return starts(jobs, fleet(*[node(gpu()) for _ in range(processors)]), order, backfill)
+
+
+def replayed(log: Sequence[Task], processors: int, order: str, backfill: str) -> list[int]:
+    """Return the start of each job on nodes with one device each."""
+    return starts(jobs_of(log), fleet(*[node(gpu()) for _ in range(processors)]), order, backfill)
 
 
 class Machine:
