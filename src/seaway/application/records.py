@@ -13,6 +13,8 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 
+NS_PER_S = 1_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
@@ -101,6 +103,14 @@ class Attempt:
         if len(self.placements) == 1:
             return (self.placements[0].cluster,)
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
+
+    def expected_rest_ns(self, now_ns: int) -> int | None:
+        """Return the nanoseconds until its expected end by the wall clock; None without one.
+
+        An attempt that exceeded its expected duration is expected to run for as long again as the excess.
+        """
+        seconds = self.spec.max_duration_s
+        return None if seconds is None else abs(seconds * NS_PER_S - (now_ns - (self.running_ns or now_ns)))
 
 
 @dataclass(frozen=True, slots=True)

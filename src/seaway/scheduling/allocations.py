@@ -61,6 +61,11 @@ class Allocation:
         """True if it holds resources."""
         return bool((self.decisions[:, PLAN_NODE] >= 0).any())
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Numbers of its nodes in the snapshot, each once."""
+        return tuple({int(n) for n in self.decisions[:, PLAN_NODE] if n >= 0})
+
     def copy(self) -> Allocation:
         """Return a copy that can be released on a copy of the snapshot."""
         return Allocation(self.decisions.copy(), self.slices)

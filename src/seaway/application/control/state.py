@@ -27,7 +27,6 @@ from seaway.application.records import Attempt, Cordon, EndedUse, JobRecord, Pen
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
-from seaway.domain.device import Device
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
@@ -529,12 +528,6 @@ def without_models(job: Job, exhausted: Collection[str], snapshot: Snapshot) -> 
     models = {name.casefold() for name in job.demand.devices.models or (each.model for each in snapshot.devices)}
     allowed = frozenset(models.difference(exhausted)) or frozenset({NO_MODEL})
     return replace(job, demand=replace(job.demand, devices=replace(job.demand.devices, models=allowed)))
-
-
-def device_of(snapshot: Snapshot, uuid: str) -> Device | None:
-    """Return a device of the fleet by UUID."""
-    at = snapshot.device_index.get(uuid)
-    return None if at is None else snapshot.devices[at]
 
 
 def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mapping[str, Amounts]:

@@ -94,13 +94,7 @@ class _State:
 
 
 class Forecast:
-    """Expected starts of waiting jobs. Thread-safe; all callers share one plan.
-
-    Attributes
-    ----------
-    error
-        How far the first estimates of started jobs were off, seconds.
-    """
+    """Expected starts of waiting jobs. Thread-safe; all callers share one plan."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -168,14 +162,9 @@ class Forecast:
 
 
 def _running(attempt: Attempt, user: str, now_ns: int) -> _Running:
-    """Return a running attempt. One that exceeded its duration is expected to run for as long again as the excess."""
-    spec = attempt.spec
-    seconds = spec.max_duration_s
-    ends_s = NEVER_S
-    if not attempt.state.live:
-        ends_s = 0
-    elif seconds is not None:
-        ends_s = abs(seconds - (now_ns - (attempt.running_ns or now_ns)) // NS_PER_S)
+    """Return a running attempt."""
+    spec, rest_ns = attempt.spec, attempt.expected_rest_ns(now_ns)
+    ends_s = 0 if not attempt.state.live else NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
     return _Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
 
 
@@ -214,7 +203,7 @@ class _Region:
 
     def has(self, cluster: str, model: str) -> bool:
         """Report whether a job may use a model in a cluster."""
-        return (not self.clusters or cluster in self.clusters) and (not self.models or model in self.models)
+        return _in(cluster, self.clusters) and (not self.models or model in self.models)
 
 
 @dataclass(slots=True)
@@ -229,7 +218,7 @@ class _Plan:
     overlaps: dict[tuple[_Region, _Region], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Sort the running jobs by their end, and count the GPUs of each model in each cluster."""
+        """Count the GPUs of each model in each cluster."""
         milli: defaultdict[tuple[str, str], int] = defaultdict(int)
         for cluster in self.state.clusters:
             for node in cluster.nodes:

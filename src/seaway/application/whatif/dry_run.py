@@ -6,14 +6,13 @@ import threading
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.state import device_of, without_models
+from seaway.application.control.state import without_models
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
@@ -138,11 +137,7 @@ class DryRuns:
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
         with self._controller.lock:
-            hit = (
-                tree.hit(owner, held_amounts(job.demand, placements, partial(device_of, snapshot)))
-                if placements
-                else hit
-            )
+            hit = tree.hit(owner, held_amounts(job.demand, placements, snapshot.device)) if placements else hit
         if exhausted and not placements:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from seaway.application.admission import Admission, shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
-from seaway.application.control.state import device_of, without_models
+from seaway.application.control.state import without_models
 from seaway.application.operations import require_policy
 from seaway.application.records import Attempt
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
@@ -372,7 +371,7 @@ def _place_allowed(  # the two results of `_place`
     for at, job in enumerate(queue.jobs):
         task, rows = by_name[job.name], plan.rows_of(at)
         placements = [plan.placement(int(row)) for row in rows] if fits[at] else []
-        amounts = held_amounts(job.demand, placements, partial(device_of, snapshot))
+        amounts = held_amounts(job.demand, placements, snapshot.device)
         hit = tree.hit(task.owner, amounts, job.name) if placements else None
         if placements and not hit:
             tree.hold(_key(task), task.owner, amounts)

@@ -108,6 +108,14 @@ def cost_of(victims: Iterable[Candidate]) -> Cost:
     return sum(each.lost for each in found), sum(each.priority for each in found), len(found)
 
 
+def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
+    """Report cheaply whether the rules of a queue could let a waiting job of it displace any running job."""
+    rules = queue.queue
+    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
+        return True
+    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantees(requested) for each in queue.path)
+
+
 def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amounts, victim: Candidate) -> bool:
     """Report whether the rules of the queues let a waiting job displace a running one, with the present use.
 

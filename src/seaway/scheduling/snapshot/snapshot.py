@@ -84,6 +84,11 @@ class Snapshot:
             self.device_index[device.uuid] = len(self.devices)
             self.devices.append(device)
 
+    def device(self, uuid: str) -> Device | None:
+        """Return a device of the fleet by UUID; None for an unknown one."""
+        at = self.device_index.get(uuid)
+        return None if at is None else self.devices[at]
+
     def copy(self) -> Snapshot:
         """Return an independent copy of the snapshot.
 

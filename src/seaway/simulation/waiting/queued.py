@@ -5,22 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, held_amounts, requested_amounts, total_of
-from seaway.domain.device import Device
 from seaway.domain.job import Demand
-from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim, children_of
+from seaway.domain.queues import Backfill, Queue, children_of
 from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import Int64
-from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime, within
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
 from seaway.simulation.waiting.world import World, always
@@ -62,7 +59,6 @@ class Queued:
         self._stop = stop
         self._queues = {queue.name: queue for queue in queues}
         capacity = total_of(map(capacity_of, world.snapshot.clusters))
-        self._capacity = capacity
         self._tree = QueueTree(queues, {queue.pool: capacity for queue in queues})
         self._discipline = FairShare()
         self._order = LaneOrder(self._tree, self._discipline)
@@ -96,7 +92,7 @@ class Queued:
 
     def schedule(self, now_s: int) -> None:
         """Start the jobs that may start now, in order."""
-        moment = _Moment(self._world, self._running, now_s)
+        moment = _Moment(self._world, now_s)
         tested: dict[LaneName, int] = {}
         for lane, line in self._lanes.items():
             if line:
@@ -176,23 +172,19 @@ class Queued:
         return self._queues[self._queue(number)].backfill
 
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
-        devices: Mapping[str, int] = plan.snapshot.device_index
-        found = partial(_device, plan, devices)
-        job = self._world.queue.jobs[number]
-        amounts = held_amounts(job.demand, tuple(plan.placements()), found)
+        demand = self._world.queue.jobs[number].demand
+        amounts = held_amounts(demand, plan.placements(), plan.snapshot.device)
         self._running[number] = plan, amounts, now_s
         self._tree.hold(self._key(number), self._owner(number), amounts)
         self._fruitless.clear()
 
     def _displace(self, number: int, now_s: int) -> Plan | None:
         """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
-        queue, policy = self._queues[self._queue(number)], self._world.policy
-        rules = queue.preemption is not Preemption.NEVER or queue.reclaim is not Reclaim.NEVER
-        if not rules or self._kind(number) in self._fruitless or not isinstance(policy, Profile) or not self._running:
+        policy = self._world.policy
+        if self._kind(number) in self._fruitless or not isinstance(policy, Profile) or not self._running:
             return None
         job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
-        within_guarantee = any(node.guarantees(requested) for node in self._tree.node(job.queue).path)
-        if queue.preemption is Preemption.NEVER and queue.reclaim is Reclaim.GUARANTEE and not within_guarantee:
+        if not may_displace_any(self._tree.node(job.queue), requested):
             return None
         search = VictimSearch(self._world.snapshot.copy(), self._tree, policy, job, owner, requested)
         found = search.find(list(self._candidates(now_s)))
@@ -220,9 +212,10 @@ class Queued:
             if not queue.preemptible or now_s - since_s < queue.min_runtime_s:
                 continue
             (allocation,) = allocations_of(plan)
-            nodes = tuple({int(n) for n in allocation.decisions[:, PLAN_NODE] if n >= 0})
             lost = self._tree.node(job.queue).share_of(amounts) * (now_s - since_s)
-            yield Candidate(self._key(number), self._owner(number), amounts, allocation, nodes, job.priority, lost)
+            yield Candidate(
+                self._key(number), self._owner(number), amounts, allocation, allocation.nodes, job.priority, lost
+            )
 
     def share_error(self) -> float | None:
         """Return the mean distance of shares from fair shares over time, 0 to 1; None without two sharers."""
@@ -232,17 +225,11 @@ class Queued:
         return (number for line in self._lanes.values() for _, number in line)
 
 
-def _device(plan: Plan, devices: Mapping[str, int], uuid: str) -> Device | None:
-    at = devices.get(uuid)
-    return None if at is None else plan.snapshot.devices[at]
-
-
 class _Moment:
     """Reservations of jobs that do not start at a moment."""
 
-    def __init__(self, world: World, running: Mapping[int, tuple[Plan, Amounts, int]], now_s: int) -> None:
+    def __init__(self, world: World, now_s: int) -> None:
         self._world = world
-        self._running = running
         self._free: FreeOverTime | None = None
         self._reserved: set[str] = set()
         self.now_s = now_s

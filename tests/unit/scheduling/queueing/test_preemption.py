@@ -13,7 +13,6 @@ from seaway.domain.amounts import requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import allocations_of
-from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
@@ -47,8 +46,7 @@ class World:
         (allocation,) = allocations_of(plan)
         key, owner = (name, 1), Owner(queue, "default")
         lost = self.tree.node(queue).share_of(amounts) * seconds
-        nodes = tuple({int(n) for n in allocation.decisions[:, PLAN_NODE]})
-        self.running[name] = Candidate(key, owner, amounts, allocation, nodes, like.priority, lost)
+        self.running[name] = Candidate(key, owner, amounts, allocation, allocation.nodes, like.priority, lost)
         self.tree.hold(key, owner, amounts)
         return True
 

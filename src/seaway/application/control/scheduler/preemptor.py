@@ -17,12 +17,11 @@ from seaway.application.views import ClusterState
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Preemption, Reclaim
-from seaway.scheduling.columns import PLAN_NODE
+from seaway.domain.queues import Reclaim
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any
 from seaway.scheduling.queueing.tree import Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -83,12 +82,7 @@ class Preemptor:
         """Report cheaply whether a search makes sense."""
         if entry.kind in self._infeasible or self._reservations.of_claim(entry.record.id):
             return False
-        node = self._state.tree.node(entry.queue)
-        if node.queue.preemption is not Preemption.NEVER or node.queue.reclaim is Reclaim.FAIR_SHARE:
-            return True
-        return node.queue.reclaim is Reclaim.GUARANTEE and any(
-            each.guarantees(entry.kind.requested) for each in node.path
-        )
+        return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested)
 
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
@@ -204,10 +198,9 @@ class Preemptor:
             job, booking = live.jobs.get(key[0]), live.fleet.booking(key)
             if job is None or job.attempt != attempt.number or booking is None or not booking.holds_any:
                 continue
-            nodes = tuple({int(n) for n in booking.decisions[:, PLAN_NODE] if n >= 0})
             owner = Owner(spec.queue, spec.tenant, job.submitted_by)
             lost = 0.0 if spec.checkpoint or not attempt.running_ns else node.share_of(attempt.amounts) * ran_s
-            yield Candidate(key, owner, attempt.amounts, booking, nodes, job.spec.priority, lost)
+            yield Candidate(key, owner, attempt.amounts, booking, booking.nodes, job.spec.priority, lost)
 
     # Changes.
 

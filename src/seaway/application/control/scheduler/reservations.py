@@ -253,18 +253,16 @@ class Reservations:
     def _ends(self) -> list[tuple[int, Key]]:
         """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.
 
-        An attempt that exceeded its expected duration is expected to run for as long again as the excess. Jobs without
-        an end are omitted.
+        Jobs without an end are omitted.
         """
         now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
         for key, attempt in self._state.attempts.items():
-            seconds = attempt.spec.max_duration_s
+            rest_ns = attempt.expected_rest_ns(wall_ns)
             if not attempt.state.live:
                 ends.append((now_ns, key))
-            elif seconds is not None:
-                ran_ns = wall_ns - (attempt.running_ns or wall_ns)
-                ends.append((now_ns + abs(seconds * NS_PER_S - ran_ns), key))
+            elif rest_ns is not None:
+                ends.append((now_ns + rest_ns, key))
             elif not attempt.spec.restarts:
                 ends.append((NEVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)

@@ -6,7 +6,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
@@ -17,7 +16,7 @@ from seaway.application.control.scheduler.reservations import Deferral, Reservat
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
-from seaway.application.control.state import ControlState, device_of
+from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import blocked, moved, placed, stepped
 from seaway.domain.amounts import Amounts, held_amounts
@@ -454,9 +453,8 @@ class Scheduler:
             Amounts of each job, the limit that the next job would exceed, and the number of jobs before that job.
         """
         snapshot, tree = self._state.fleet.snapshot, self._state.tree
-        device = partial(device_of, snapshot)
         amounts: list[Amounts] = [
-            held_amounts(entry.job.demand, placed, device) for entry, placed in zip(batch, places, strict=True)
+            held_amounts(entry.job.demand, placed, snapshot.device) for entry, placed in zip(batch, places, strict=True)
         ]
         for at, entry in enumerate(batch[:end]):
             if not places[at]:
