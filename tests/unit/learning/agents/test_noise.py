@@ -1,5 +1,7 @@
 import pytest
 
+pytest.importorskip("torch", reason="needs seaway[learn]")
+
 from seaway.learning.settings import DdpgSettings
 from seaway.learning.training.ddpg import noise_at
 

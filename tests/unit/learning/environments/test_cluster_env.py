@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seaway.domain.errors import RejectedError
-from seaway.learning.environments.cluster_env import Rewards
-from seaway.learning.instances.wide import drawn, kind_of
-from tests.unit.learning.episodes.playing import halves
-
 pytest.importorskip("gymnasium", reason="needs seaway[learn]")
 
 from gymnasium.utils.env_checker import check_env
 
-from seaway.learning.environments.cluster_env import ClusterEnv
+from seaway.domain.errors import RejectedError
+from seaway.learning.environments.cluster_env import ClusterEnv, Rewards
+from seaway.learning.instances.wide import drawn, kind_of
+from tests.unit.learning.episodes.playing import halves
 
 FULL, EMPTY, WAIT = 0, 1, 2
 """Choices of the two clusters of `halves`, once a job was placed in the first; and to wait."""

@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytest.importorskip("gymnasium", reason="needs seaway[learn]")
+
 from seaway.learning.environments.cluster_env import PUBLISHED, Rewards, cluster_scores, expert_choice
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance

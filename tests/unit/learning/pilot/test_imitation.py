@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="needs seaway[learn]")
+pytest.importorskip("ortools", reason="needs seaway[learn]")
+
 from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
 from seaway.learning.packing.search import best_packing
@@ -14,9 +17,6 @@ from seaway.learning.settings import PilotSettings
 from seaway.learning.training.listener import NullListener
 from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network
-
-pytest.importorskip("torch", reason="needs seaway[learn]")
-pytest.importorskip("ortools", reason="needs seaway[learn]")
 
 RULE = 5
 """A figure of nodes, and of jobs, by which the made-up teacher decides."""

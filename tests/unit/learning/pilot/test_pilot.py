@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="needs seaway[learn]")
+
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.wide import drawn
