@@ -257,7 +257,7 @@ def test_a_kind_whose_listing_fails_stops_nothing(
         assert state.problems["failing"] == 1
         assert state.failing_s["apps/v1/StatefulSet"] > 0
         other = deploy(known, "other")
-        assert answer(cluster, other).done
+        wait(lambda: answer(cluster, other).done, "the workload created, once the kind is ignored on each server")
         wait(lambda: phases(cluster) == [WorkloadPhase.RUNNING] * 2, "both jobs running")
         wait(lambda: answer(cluster, removal(other)).done, "the removal done")
         wait(lambda: "Seaway cannot list apps/v1/StatefulSet" in answer(cluster, removal(one)).reason, "the reason")

@@ -78,7 +78,7 @@ def test_all_observe_of_a_change_and_it_is_asked_once_for_all() -> None:
         await soon(lambda: all(each.callback[-1] == "2" for each in people))
         before = len(world.asked)
         await soon(lambda: len(world.asked) >= before + 5)
-        assert set(world.asked) == {"0"}
+        assert set(world.asked[before:]) == {"0"}
         assert all(each.callback == ["1", "2"] for each in people)
         for stop in stops:
             stop()
