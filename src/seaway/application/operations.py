@@ -18,7 +18,7 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import FINAL
-from seaway.domain.queues import Backfill, Queue, check_tree
+from seaway.domain.queues import Queue, check_tree
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
@@ -147,8 +147,6 @@ class Operations:
         StaleError
             If the change is based on another version (`meant`).
         """
-        if queue.backfill is Backfill.CONSERVATIVE:
-            raise RejectedError("conservative is not available yet; use none, easy or greedy", where="backfill")
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name or field == "policy":

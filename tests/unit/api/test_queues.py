@@ -55,7 +55,7 @@ async def test_a_queue_shows_its_tree_as_it_was_set(rig: Rig) -> None:
         ({"guarantee": {"gpus": 4}, "limit": {"gpus": 2}}, "guarantee.gpus", "4 gpus, more than its limit of 2 gpus"),
         ({"weight": -1}, "weight", "at least 0"),
         ({"order": "lifo"}, "order", "must be one of"),
-        ({"backfill": "conservative"}, "backfill", "not available yet"),
+        ({"backfill": "some"}, "backfill", "must be one of"),
         ({"parent": "nowhere"}, "parent", "unknown queue 'nowhere'"),
     ],
 )

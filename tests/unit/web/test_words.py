@@ -13,7 +13,7 @@ import pytest
 from babel.messages.pofile import read_po
 from jinja2 import nodes
 
-from seaway.application.control.scheduler.scheduler import NO_PLACE
+from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.domain.job_state import JobState
 from seaway.scheduling.plugins import rules_of_fit
@@ -50,6 +50,7 @@ CLAUSES = {
     ACCEPTED,
     TAKEN_IN,
     NO_PLACE,
+    DELAYS,
 }
 """Anything that the API says in a clause that is always the same.
 

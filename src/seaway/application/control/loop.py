@@ -15,6 +15,7 @@ from seaway.application.control.observe import Observer
 from seaway.application.control.overload import DatabaseHealth, Overload
 from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
+from seaway.application.control.scheduler.forecast import Forecast
 from seaway.application.control.scheduler.scheduler import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.slo import SloMonitor
@@ -84,6 +85,8 @@ class Controller:
         Periodic health check of the database, without a lock.
     overload
         Detection of overload.
+    forecast
+        Expected starts of waiting jobs.
     names
         Stored queues, pools and tenants, used by admission. They are updated before the storing request returns, even
         if the loop applies them later.
@@ -101,6 +104,7 @@ class Controller:
     ) -> None:
         self._store = store
         self._writer = writer
+        self.names = Names()
         self._topology = Topology(backends, self._with_network)
         self._topology.on_change = self.wake
         self._dispatcher = dispatcher
@@ -114,10 +118,10 @@ class Controller:
         self.housekeeping = Housekeeping(self.live, self.observer)
         self.steering = Steering(self.live, self.scheduler.ready)
         self.slo_violations = SloMonitor(self.live, self.scheduler.ready, self.scheduler.reservations)
+        self.forecast = Forecast(self.live, self.scheduler.reservations, self.names, self.lock)
         self._clock = clock
         self.half_read = False
         self.failures = 0
-        self.names = Names()
         self._telling = threading.Lock()  # keeps stored changes in order
         self._loaded = False
         self._met: tuple[Backend, ...] = ()
@@ -286,6 +290,8 @@ class Controller:
     def _schedule(self) -> bool:
         happened = False
         self.scheduler.begin()
+        if self.scheduler.needs_plan():
+            self.scheduler.use_plan(self.forecast.plan())
         for _ in range(BATCHES):
             with self._yielding_to_submits(), self.lock:
                 decisions = self.scheduler.next()

@@ -390,6 +390,19 @@ class Waiting:
             lane.aside = {}
             self._touched.add(lane.name)
 
+    def try_queue(self, queue: str) -> None:
+        """Allow a new try of the refused kinds of a queue."""
+        for lane in self._lanes[queue].values():
+            self._refused.difference_update(lane.aside)
+            lane.untried += lane.aside.values()
+            heapify(lane.untried)
+            lane.aside = {}
+            self._touched.add(lane.name)
+
+    def passes_over(self, queue: str) -> bool:
+        """Report whether a job of a queue has been set aside, so that others of the queue can pass it."""
+        return any(each.aside or each.limited or each.closed for each in self._lanes.get(queue, {}).values())
+
     def refuse(self, kind: Kind) -> None:
         """Mark a kind as not fitting until the fleet changes."""
         self._refused.add(kind)

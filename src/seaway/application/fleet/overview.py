@@ -228,7 +228,7 @@ class Overview:
 
     def start_errors(self) -> Timed:
         """Return how far the expected starts of jobs were off, seconds."""
-        return self._queues.forecast.error()
+        return self._controller.forecast.error()
 
     # Decisions.
 
@@ -257,7 +257,7 @@ class Overview:
         """Explain the state of a job."""
         attempts = self._store.attempts(job.id) if job.attempt else []
         reason = self._tries.reason(job, attempts[-1] if attempts else None)
-        planned = self._queues.forecast.plan().get(job.id) if reason.position else None
+        planned = self._controller.forecast.plan().get(job.id) if reason.position else None
         return replace(reason, estimated_start_ns=planned.starts_ns) if planned else reason
 
     def workloads(self, job: JobRecord) -> list[Workload]:

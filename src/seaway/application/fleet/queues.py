@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
-from seaway.application.fleet.forecast import Forecast
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import JOBS, Amounts, add
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
@@ -130,7 +129,6 @@ class QueueViews:
     """Views of queues."""
 
     def __init__(self, controller: Controller) -> None:
-        self.forecast = Forecast(controller)
         self._controller = controller
         self._cached: tuple[int, list[QueueUsage]] = (-CACHE_NS, [])
 
@@ -208,7 +206,7 @@ class QueueViews:
 
         Jobs without a planned start follow those that have one.
         """
-        plan = self.forecast.plan()
+        plan = self._controller.forecast.plan()
         with self._controller.lock:
             live = self._controller.live
             orders = {each.record.id: each.order for each in live.waiting.entries()}

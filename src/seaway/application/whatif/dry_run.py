@@ -12,6 +12,7 @@ import numpy as np
 from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
+from seaway.application.control.scheduler.scheduler import DELAYS
 from seaway.application.control.state import without_models
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
@@ -49,6 +50,8 @@ from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 RESERVED = "; but the free resources are reserved for the first job of a queue"
+
+_BUT = {"reserved_for_others": RESERVED, "delays_earlier_jobs": f"; but {DELAYS}"}
 
 MAX_ROOM = 10_000
 """Upper bound of the replica count of a node."""
@@ -198,6 +201,7 @@ class DryRuns:
             entry = self._controller.live.waiting.get(job.id)
             hit = self._controller.live.waiting.limit_of(entry) if entry else None
             exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
+            delays = bool(entry and self._controller.scheduler.delays_others(entry))
             now_ns = self._controller.live.clock.monotonic_ns()
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
@@ -228,9 +232,11 @@ class DryRuns:
             if short
             else "deferred"
             if explanation.deferral_reason
+            else "delays_earlier_jobs"
+            if delays
             else "reserved_for_others"
         )
-        return code, {}, f"waits: {said}{RESERVED if code == 'reserved_for_others' else ''}"
+        return code, {}, f"waits: {said}{_BUT.get(code, '')}"
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.changes import Change
+from seaway.application.control.scheduler.scheduler import DELAYS
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.cluster import Fleet
@@ -192,6 +193,27 @@ def test_backfill_decides_what_passes_a_large_job(backfill: Backfill, small: boo
     assert len(made.plane.controller.scheduler.reservations.made()) == reserved
     other = made.plane.submit(spec(queue="default", time_limit_s=60, expected_duration_s=60))
     assert running(made, other) == [not small], "jobs of other queues may pass"
+
+
+@pytest.mark.parametrize(("backfill", "long"), [(Backfill.EASY, True), (Backfill.CONSERVATIVE, False)])
+def test_conservative_backfill_delays_no_planned_start(backfill: Backfill, long: bool) -> None:
+    """A job that leaves the first job its place, but not the second one, starts only with `easy`."""
+    made = with_queues(gpus(4), Queue("x", order=Order.FIFO, backfill=backfill))
+    made.submit(queue="default", gpus=2, time_limit_s=600)
+    jobs = made.plane.submit(
+        spec(queue="x", gpus=3, expected_duration_s=600),
+        spec(queue="x", gpus=4, expected_duration_s=600),
+        spec(queue="x", expected_duration_s=5000),
+        spec(queue="x", expected_duration_s=60),
+    )
+    made.plane.run(5)
+    assert running(made, jobs) == [False, False, long, True]
+    if not long:
+        assert made.job(jobs[2]).reason == DELAYS
+        reason = DryRuns(made.plane.controller).reason(made.job(jobs[2]), None)
+        assert (reason.code, reason.message) == ("delays_earlier_jobs", f"waits: 1 of 1 nodes fit; but {DELAYS}")
+        made.plane.run(1900)
+        assert running(made, jobs)[2], "its planned start has come"
 
 
 def test_without_backfill_a_batch_ends_at_the_first_job_that_does_not_fit() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
+from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
@@ -53,6 +54,9 @@ FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
 
 NO_PLACE = "no node has room for it now"
 """Reason why most jobs wait."""
+
+DELAYS = "its start now could delay the planned start of an earlier job"
+"""Reason why jobs wait in a queue with conservative backfill."""
 
 DEFAULT_POLICY = "bestfit"
 """Policy of queues that specify none."""
@@ -145,6 +149,7 @@ class Scheduler:
         self.shadows = Shadows(live)
         self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
         self.tally = Tally()
+        self._planned: Mapping[str, PlannedStart] = {}
         self._refusals: Counter[str] = Counter()
 
     def made(self, name: str) -> Profile:
@@ -209,6 +214,30 @@ class Scheduler:
     def begin(self) -> None:
         """Begin a cycle."""
         self.reservations.begin()
+
+    def needs_plan(self) -> bool:
+        """Report whether jobs wait whose start depends on the planned starts of earlier ones."""
+        return any(map(self.is_planned, self._state.queues))
+
+    def is_planned(self, queue: str) -> bool:
+        """Report whether jobs of a queue start in the order of a plan, because an earlier one does not fit."""
+        return self._state.backfill_of(queue) is Backfill.CONSERVATIVE and self._state.waiting.passes_over(queue)
+
+    def use_plan(self, planned: Mapping[str, PlannedStart]) -> None:
+        """Use a plan, and retry the jobs that it concerns if it is a new one."""
+        if planned is not self._planned:
+            self._planned = planned
+            for queue in filter(self.is_planned, self._state.queues):
+                self._state.waiting.try_queue(queue)
+
+    def delays_others(self, entry: Entry) -> bool:
+        """Report whether the start of a job could delay the planned start of an earlier job of its queue."""
+        return self.is_planned(entry.queue) and not self._planned_now(entry)
+
+    def _planned_now(self, entry: Entry) -> bool:
+        planned = self._planned.get(entry.record.id)
+        starts_ns = planned.starts_ns if planned else None
+        return starts_ns is not None and starts_ns <= self._state.clock.now_ns()
 
     def next(self) -> list[Decision]:
         """Decide about one batch of waiting jobs; allocate those that fit, and return the others to the queue.
@@ -350,6 +379,7 @@ class Scheduler:
                 self._state.missing_queue_or_pool(each.record)
                 or (hit.message if hit else "")
                 or self.unready(each.queue)
+                or (DELAYS if self.delays_others(each) else "")
                 or self.deferral.why(each.kind)
                 or NO_PLACE
             )
@@ -465,12 +495,17 @@ class Scheduler:
         return amounts, None, end
 
     def _end_of_strict_order(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int:
-        """Return the number of jobs before the first one that would pass an earlier job of a queue without backfill."""
-        blocked_queues = set()
+        """Return the number of jobs before the first one that would pass an earlier job and may not.
+
+        Without backfill, no job may. With conservative backfill, a job may if its planned start has come.
+        """
+        blocked: dict[str, Backfill] = {}
         for at, entry in enumerate(batch):
-            if not fits[at] and self._state.backfill_of(entry.queue) is Backfill.NONE:
-                blocked_queues.add(entry.queue)
-            elif fits[at] and entry.queue in blocked_queues:
+            if not fits[at]:
+                blocked[entry.queue] = self._state.backfill_of(entry.queue)
+                continue
+            backfill = blocked.get(entry.queue)
+            if backfill is Backfill.NONE or (backfill is Backfill.CONSERVATIVE and not self._planned_now(entry)):
                 return at
         return len(batch)
 
@@ -480,7 +515,7 @@ class Scheduler:
         A cached rejection counts only if it had access to at least as much free capacity as this job, including
         reserved capacity. Jobs whose policy is not ready are tried again when it is.
         """
-        if self.unready(entry.queue):
+        if self.unready(entry.queue) or self.delays_others(entry):
             return True
         sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
         return (

@@ -10,12 +10,15 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
+from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.state import ControlState
+from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
 from seaway.application.records import Attempt
 from seaway.application.views import ClusterState
@@ -33,7 +36,7 @@ from seaway.scheduling.queueing.tree import GpuWeights, Holder, Key, Owner, Queu
 MAX_PLANNED = 2000
 """Maximum number of jobs with a planned start. Jobs behind them have none."""
 
-FRESH_S = 2.0
+FRESH_S = 0.5
 """Minimum age of a plan before it is made again, seconds."""
 
 REST = 20
@@ -94,10 +97,21 @@ class _State:
 
 
 class Forecast:
-    """Expected starts of waiting jobs. Thread-safe; all callers share one plan."""
+    """Expected starts of waiting jobs. Thread-safe; all callers share one plan.
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    Parameters
+    ----------
+    lock
+        Lock of the control-plane state.
+    """
+
+    def __init__(
+        self, live: ControlState, reservations: Reservations, names: Names, lock: AbstractContextManager[None]
+    ) -> None:
+        self._live = live
+        self._reservations = reservations
+        self._names = names
+        self._lock = lock
         self._making = threading.Lock()
         self._until_ns = -1
         self._plan: Mapping[str, PlannedStart] = {}
@@ -106,7 +120,7 @@ class Forecast:
 
     def plan(self) -> Mapping[str, PlannedStart]:
         """Return the planned starts by job ID, in the expected order."""
-        clock = self._controller.live.clock
+        clock = self._live.clock
         with self._making:
             began_ns = clock.monotonic_ns()
             if began_ns >= self._until_ns:
@@ -123,8 +137,8 @@ class Forecast:
 
     def _compare(self) -> None:
         """Count the errors of estimates whose jobs left the queue, and record the first estimates of others."""
-        with self._controller.lock:
-            jobs, attempts = self._controller.live.jobs, self._controller.live.attempts
+        with self._lock:
+            jobs, attempts = self._live.jobs, self._live.attempts
             for job_id in self._first.keys() - self._plan.keys():
                 promised_ns, job = self._first.pop(job_id), jobs.get(job_id)
                 if job and (attempt := attempts.get((job_id, job.attempt))):
@@ -134,8 +148,8 @@ class Forecast:
                 self._first.setdefault(job_id, planned.starts_ns)
 
     def _state(self) -> _State:
-        with self._controller.lock:
-            live, scheduler = self._controller.live, self._controller.scheduler
+        with self._lock:
+            live = self._live
             now_ns, monotonic_ns = live.clock.now_ns(), live.clock.monotonic_ns()
             cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
             usable = [
@@ -148,11 +162,10 @@ class Forecast:
             entries = list(live.waiting.entries())
             reserved_s = {
                 each.entry.record.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
-                for each in scheduler.reservations.made()
+                for each in self._reservations.made()
                 if each.starts_ns is not None
             }
-            names = self._controller.names
-            queues, tenants = list(names.queues.values()), list(names.tenants.values())
+            queues, tenants = list(self._names.queues.values()), list(self._names.tenants.values())
             capacities, discipline = live.tree.capacities, live.waiting.discipline
             weights, past = live.tree.gpu_weights, live.tree.past
         running = [(key, _running(attempt, by.get(key[0], ""), now_ns)) for key, attempt in attempts]
