@@ -211,7 +211,10 @@ def test_conservative_backfill_delays_no_planned_start(backfill: Backfill, long:
     if not long:
         assert made.job(jobs[2]).reason == DELAYS
         reason = DryRuns(made.plane.controller).reason(made.job(jobs[2]), None)
-        assert (reason.code, reason.message) == ("delays_earlier_jobs", f"waits: 1 of 1 nodes fit; but {DELAYS}")
+        assert (reason.code, reason.message) == (
+            "delays_earlier_jobs",
+            f"waits: 1 of 1 nodes fit, best alpha/node-0; but {DELAYS}",
+        )
         made.plane.run(1900)
         assert running(made, jobs)[2], "its planned start has come"
 
