@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
-from seaway.application.records import EndedUse, JobRecord, PendingCommand, Verb
+from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, Verb
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
@@ -217,6 +217,24 @@ def ended_attempts_are_read_from_a_time_on(opening: Opening) -> None:
         assert Counter(map(repr, store.ended_uses(since_ns))) == Counter(map(repr, wanted))
 
 
+def completed_runs_are_read_from_the_latest_job_on(opening: Opening) -> None:
+    """The last attempt of each completed job is returned, newest job first, up to a limit, if it was seen running."""
+    store = led(opening)
+    jobs = [
+        make.job_record(spec=make.spec(name=f"n{at}"), state=state, attempt=2, ended_ns=NOW_NS + at)
+        for at, state in enumerate([JobState.COMPLETED] * (MAX_ROWS + 5) + [JobState.FAILED, JobState.CANCELLED])
+    ]
+    attempts = [make.attempt_of(job, number, running_ns=number) for job in jobs for number in (1, 2)]
+    attempts[1] = replace(attempts[1], running_ns=None)
+    store_all(store, *(Change(insert=[job]) for job in jobs), Change(insert=[*attempts]))
+    wanted = [
+        CompletedRun(job.spec.tenant, job.submitted_by, job.spec.name, 2, NOW_NS + at)
+        for at, job in list(enumerate(jobs))[MAX_ROWS + 4 : 0 : -1]
+    ]
+    for most in (1, MAX_ROWS, MAX_ROWS + 2, 2 * MAX_ROWS):
+        assert store.completed_runs(most) == wanted[:most]
+
+
 def _age(row: PendingCommand) -> tuple[int, str]:
     return row.created_ns, row.job_id
 
@@ -255,6 +273,7 @@ QUESTIONS: tuple[Case, ...] = (
     letters_differ_by_case,
     streams_return_everything_in_order,
     ended_attempts_are_read_from_a_time_on,
+    completed_runs_are_read_from_the_latest_job_on,
     samples_are_read_from_a_moment_on,
 )
 

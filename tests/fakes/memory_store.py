@@ -27,6 +27,7 @@ from seaway.application.records import (
     AuditEntry,
     ClusterName,
     ClusterSample,
+    CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
@@ -202,6 +203,17 @@ class MemoryStore:
         for row in _by_key(self._rows(Attempt)):
             if row.ended_ns is not None and row.ended_ns >= since_ns and (job := self.job(row.job_id)):
                 yield EndedUse(job.spec.queue, job.spec.tenant, row.amounts, row.created_ns, row.ended_ns)
+
+    def completed_runs(self, most: int) -> list[CompletedRun]:
+        """Return the last attempts of the latest completed jobs."""
+        runs = [
+            CompletedRun(job.spec.tenant, job.submitted_by, job.spec.name, attempt.running_ns, job.ended_ns)
+            for job in sorted(self._rows(JobRecord), key=lambda row: row.id, reverse=True)
+            if job.state is JobState.COMPLETED and job.ended_ns is not None
+            for attempt in self.attempts(job.id)
+            if attempt.number == job.attempt and attempt.running_ns is not None
+        ]
+        return runs[:most]
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return a job's attempts."""

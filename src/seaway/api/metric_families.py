@@ -58,11 +58,14 @@ def timed_by(name: str, says: str, label: str, figures: Mapping[str, Timed]) -> 
 
 
 class QueueMetrics(Collector):
-    """Amounts of queues with their descendants and of tenants with a quota, and errors of expected starts."""
+    """Amounts of queues with their descendants and of tenants with a quota, and errors of estimates."""
 
-    def __init__(self, totals: Sequence[QueueTotals], tenants: Sequence[TenantTotals], errors: Timed) -> None:
+    def __init__(
+        self, totals: Sequence[QueueTotals], tenants: Sequence[TenantTotals], starts: Timed, durations: Timed
+    ) -> None:
         self._totals = totals
-        self._errors = errors
+        self._starts = starts
+        self._durations = durations
         self._tenants = [each for each in tenants if each.quota != Quota()]
 
     def collect(self) -> Iterator[Metric]:
@@ -92,7 +95,13 @@ class QueueMetrics(Collector):
             "seaway_start_estimate_error_seconds",
             "Difference between the first expected start of a job and its start, in seconds.",
             "",
-            {"": self._errors},
+            {"": self._starts},
+        )
+        yield timed_by(
+            "seaway_duration_estimate_error_seconds",
+            "Difference between the learned duration of a job at its placement and its run time, in seconds.",
+            "",
+            {"": self._durations},
         )
 
     def _by_resource(self, name: str, says: str, amounts: Callable[[QueueTotals], Amounts]) -> GaugeMetricFamily:

@@ -104,13 +104,25 @@ class Attempt:
             return (self.placements[0].cluster,)
         return tuple(dict.fromkeys(placement.cluster for placement in self.placements))
 
-    def expected_rest_ns(self, now_ns: int) -> int | None:
+    def expected_rest_ns(self, now_ns: int, learned_s: int | None = None) -> int | None:
         """Return the nanoseconds until its expected end by the wall clock; None without one.
 
-        An attempt that exceeded its expected duration is expected to run for as long again as the excess.
+        An attempt that exceeded its expected duration is expected to run for as long again as the excess. A learned
+        duration that it exceeded is doubled until it does not.
+
+        Parameters
+        ----------
+        learned_s
+            Duration of past runs, for an attempt without an expected duration; None if unknown.
         """
+        ran_ns = now_ns - (self.running_ns or now_ns)
         seconds = self.spec.max_duration_s
-        return None if seconds is None else abs(seconds * NS_PER_S - (now_ns - (self.running_ns or now_ns)))
+        if seconds is not None:
+            return abs(seconds * NS_PER_S - ran_ns)
+        if learned_s is None:
+            return None
+        learned_ns = learned_s * NS_PER_S
+        return (learned_ns << max(0, ran_ns // learned_ns).bit_length()) - ran_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +139,23 @@ class EndedUse:
     tenant: str
     amounts: Amounts
     created_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    """Last attempt of a completed job.
+
+    Attributes
+    ----------
+    tenant, user, name
+        Those of its job.
+    """
+
+    tenant: str
+    user: str
+    name: str
+    running_ns: int
     ended_ns: int
 
 

@@ -273,6 +273,8 @@ class Reason:
         Machine-readable kind of the reason, with its names and values.
     estimated_start_ns
         Expected start of a waiting job by the wall clock; None if it is unknown.
+    learned_duration_s, learned_runs
+        Duration of a waiting job that is learned from past runs, and their number; None and 0 if none is.
     """
 
     job: JobRecord
@@ -285,6 +287,8 @@ class Reason:
     code: str = ""
     params: Mapping[str, str | int] = field(default_factory=dict)
     estimated_start_ns: int | None = None
+    learned_duration_s: int | None = None
+    learned_runs: int = 0
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details
-from seaway.terminal.words import NONE, Body, ago, gpus, until
+from seaway.terminal.words import NONE, Body, ago, gpus, learned, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,6 +62,12 @@ COLUMNS = (
     Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=8),
 )
 
+
+def _duration(job: Body) -> str:
+    """Return the expected duration or time limit of a job, or the learned duration with its origin."""
+    return learned(job) or job["spec"].get("expected_duration") or job["spec"].get("time_limit") or NONE
+
+
 WAITING = (
     Column("POSITION", lambda job: str(job["position"]), right=True),
     Column("JOB", lambda job: job["name"]),
@@ -84,6 +90,7 @@ ALL_WAITING = (
     Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
     Column("GPUS", gpus, drop=7),
     Column("WAITS", lambda job: ago(job["submitted_at"]), right=True, drop=5),
+    Column("DURATION", _duration, drop=6),
     Column("STARTS", lambda job: until(job.get("estimated_start")), right=True, drop=8),
     Column("BECAUSE", lambda job: job["message"].removeprefix("waits: "), cut=True),
 )

@@ -9,12 +9,14 @@ from rich.text import Text
 
 from seaway.domain.units import figure_text
 from seaway.terminal.tables import Column, Rows
-from seaway.terminal.words import LAST_TRIED, NOWHERE, Body, until
+from seaway.terminal.words import LAST_TRIED, NOWHERE, Body, learned, until
 
 
 def picture(body: Body, layers: int) -> RenderableType:
     """Return the summary of a reason with a number of layers below it."""
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
+    if duration := learned(body):
+        shown.append(Text(f"  expected duration: {duration}"))
     explanation = body["explanation"]
     if layers:
         shown += _position_lines(body)

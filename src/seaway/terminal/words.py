@@ -66,6 +66,12 @@ def until(text: str | None, now: datetime | None = None) -> str:
     return f"in {seconds(left_s)}" if left_s >= 1 else "now"
 
 
+def learned(body: Body) -> str:
+    """Describe a duration that is learned, such as ``5m, learned from 2 runs``; empty for none."""
+    runs = body.get("learned_runs", 0)
+    return f"{body['learned_duration']}, learned from {runs} run{'s' if runs > 1 else ''}" if runs else ""
+
+
 def lasted(start: str | None, end: str | None, now: datetime | None = None) -> str:
     """Format a duration; without an end, up to the current time."""
     if not start:

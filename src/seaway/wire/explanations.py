@@ -8,6 +8,7 @@ from pydantic import Field
 
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
+from seaway.domain.units import time_text
 from seaway.wire.fields import moment_or_none
 from seaway.wire.fleet import LinkOut, link_fields, price_text
 from seaway.wire.job_out import PlacementOut, placement_fields
@@ -78,6 +79,11 @@ class ReasonOut(Shown):
     """Explanation on the current fleet; null for a finished job."""
     estimated_start: str | None = None
     """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
+    learned_duration: str | None = None
+    """Expected duration of a waiting job, learned from past runs of its name; null if the job sets one, or without such
+    runs."""
+    learned_runs: int = 0
+    """Number of these runs."""
     code: str = ""
     """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
@@ -180,6 +186,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         params=dict(reason.params),
         estimated_start=moment_or_none(reason.estimated_start_ns),
+        learned_duration=None if reason.learned_duration_s is None else time_text(reason.learned_duration_s),
     )
 
 

@@ -114,6 +114,10 @@ class WaitingOut(JobOut):
     """Position among the waiting jobs of the tenant in the queue, from 1."""
     estimated_start: str | None = None
     """Expected start; null if it is unknown. It depends on the expected durations of jobs."""
+    learned_duration: str | None = None
+    """Expected duration, learned from past runs of its name; null if the job sets one, or without such runs."""
+    learned_runs: int = 0
+    """Number of these runs."""
     message: str
     """Reason for the wait, on the current fleet."""
     code: str = ""
@@ -258,11 +262,11 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Return the fields of `WaitingOut` for a waiting job."""
     reported = reason_fields(reason)
     explained = reported["explanation"] or {"nodes": 0, "filtered": []}
-    named = {name: reported[name] for name in ("message", "code", "params", "estimated_start")}
+    names = ("message", "code", "params", "estimated_start", "learned_duration", "learned_runs")
     return {
         **job_fields(place.job),
         "position": place.position,
-        **named,
+        **{name: reported[name] for name in names},
         "nodes_evaluated": explained["nodes"],
         "filtered": explained["filtered"],
     }

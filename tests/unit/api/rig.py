@@ -15,6 +15,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.api.app import make_app
 from seaway.application.access import Bearer
 from seaway.application.control.dispatch import InPlace
+from seaway.application.control.settings import ControlSettings
 from seaway.application.records import Role
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
@@ -73,12 +74,17 @@ def make_rig(
     bearer: Bearer | None = None,
     server: Mapping[str, Any] | None = None,
     policies: PolicySettings | None = None,
+    control: ControlSettings | None = None,
 ) -> Rig:
     """Create a control plane over two small clusters, with the tenants ``default`` and ``other``."""
     clock, store = VirtualClock(), MemoryStore()
     links = [Link("site", "gw-a", 1_000_000, bandwidth_mbps=1000), Link("site", "gw-b", 9_000_000, bandwidth_mbps=1000)]
     world = fleet(small_cluster("a", "gw-a"), small_cluster("b", "gw-b"), links=links)
-    settings = Settings(server=ServerSettings(no_auth=no_auth, **(server or {})), policies=policies or PolicySettings())
+    settings = Settings(
+        server=ServerSettings(no_auth=no_auth, **(server or {})),
+        policies=policies or PolicySettings(),
+        control=control or ControlSettings(),
+    )
     plane = make_plane(
         settings,
         store,

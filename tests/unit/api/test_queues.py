@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.rig import Rig
+from seaway.application.control.settings import ControlSettings
+from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio
 TREE = {
@@ -126,6 +127,26 @@ async def test_waiting_jobs_are_listed_with_their_expected_start(rig: Rig) -> No
     assert {each["queue"] for each in everything["jobs"]} == {"default", "theirs"}
     assert everything["total"] == len(everything["jobs"]) > theirs["total"] > 0
     assert any(each["estimated_start"] for each in everything["jobs"])
+
+
+async def test_learned_durations_are_listed_with_their_runs() -> None:
+    """A waiting job with past runs has a learned duration, and the error of an estimate is a metric."""
+    rig = make_rig(control=ControlSettings(learn_durations=True))
+    for name in ("train-1", "train-2"):
+        await rig.submit(name=name, resources={"gpus": 2}, expected_duration="10m")
+    rig.step(310)
+    for number in range(6):
+        await rig.submit(name=f"train-{number}", resources={"gpus": 2})
+    rig.step(3)
+    async with rig.client("operator") as client:
+        waiting = (await client.get("/api/v1/waiting-jobs")).json()["jobs"][0]
+        explained = (await client.get(f"/api/v1/jobs/{waiting['id']}/explain")).json()
+        metrics = (await client.get("/metrics")).text
+    assert (waiting["learned_runs"], explained["learned_runs"]) == (2, 2)
+    assert waiting["learned_duration"] == explained["learned_duration"]
+    assert waiting["learned_duration"].startswith("10m")
+    assert "seaway_duration_estimate_error_seconds_count 0.0" in metrics
+    rig.plane.stop()
 
 
 async def test_shares_and_the_factors_of_a_waiting_job(rig: Rig) -> None:

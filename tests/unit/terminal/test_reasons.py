@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from seaway.terminal.queues import ALL_WAITING
 from seaway.terminal.reasons import picture
-from seaway.terminal.words import places
+from seaway.terminal.words import Body, places
 from tests.unit.terminal.bodies import job
 
 WHY: dict[str, object] = {
@@ -35,6 +36,28 @@ def test_where_a_job_was_is_not_where_it_is(state: str, where: str, why: str) ->
     with console.capture() as said:
         console.print(picture({"name": "train", "state": state, **WHY}, 1))
     assert said.get().splitlines()[-1].strip() == why
+
+
+@pytest.mark.parametrize(
+    ("fields", "spec", "expected"),
+    [
+        ({}, {}, "–"),
+        ({}, {"time_limit": "1h"}, "1h"),
+        ({}, {"time_limit": "1h", "expected_duration": "10m"}, "10m"),
+        ({"learned_duration": None, "learned_runs": 0}, {}, "–"),
+        ({"learned_duration": "5m", "learned_runs": 1}, {}, "5m, learned from 1 run"),
+        ({"learned_duration": "5m", "learned_runs": 2}, {}, "5m, learned from 2 runs"),
+    ],
+)
+def test_a_learned_duration_is_called_that(fields: Body, spec: Body, expected: str) -> None:
+    """Waiting jobs have a column with their duration. A learned one says so, also in an explanation."""
+    column = next(each for each in ALL_WAITING if each.title == "DURATION")
+    assert column.cell({"spec": spec, **fields}) == expected
+    console = Console(width=100)
+    with console.capture() as said:
+        console.print(picture({"name": "train", "state": "queued", **WHY, **fields}, 0))
+    learned = ["  expected duration: " + expected] if fields.get("learned_runs") else []
+    assert said.get().splitlines() == ["train: so it is", *learned]
 
 
 def test_a_job_that_was_never_placed_is_nowhere() -> None:

@@ -44,6 +44,7 @@ from seaway.application.records import (
     AuditEntry,
     ClusterName,
     ClusterSample,
+    CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
@@ -149,6 +150,24 @@ class SqlStore:
             if len(page) < MAX_ROWS:
                 return
             page = self._rows(question.where(_after(columns, tuple(page[-1][:3]))))
+
+    def completed_runs(self, most: int) -> list[CompletedRun]:
+        """Return the last attempts of the latest completed jobs."""
+        fields = (JOBS.c.tenant, JOBS.c.submitted_by, JOBS.c.name, ATTEMPTS.c.running_ns, JOBS.c.ended_ns)
+        last = and_(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.number == JOBS.c.attempt)
+        question = (
+            select(JOBS.c.id, *fields)
+            .join_from(JOBS, ATTEMPTS, last)
+            .where(JOBS.c.state == JobState.COMPLETED.value, ATTEMPTS.c.running_ns.is_not(None))
+            .order_by(JOBS.c.id.desc())
+        )
+        found: list[CompletedRun] = []
+        page = self._rows(question.limit(min(most, MAX_ROWS)))
+        while page:
+            found += (CompletedRun(*row[1:]) for row in page)
+            rest = min(most - len(found), MAX_ROWS)
+            page = self._rows(question.where(JOBS.c.id < page[-1][0]).limit(rest)) if rest else []
+        return found
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return a job's attempts."""

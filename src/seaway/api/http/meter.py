@@ -270,7 +270,8 @@ class Meter:
         registry.register(LoopMetrics(overview.figures(), audit, listeners, connections, rules))
         registry.register(NetworkMetrics(overview, plane.network.agents))
         if by_queue:
-            registry.register(QueueMetrics(overview.queue_totals(), overview.tenant_totals(), overview.start_errors()))
+            errors = overview.start_errors(), overview.duration_errors()
+            registry.register(QueueMetrics(overview.queue_totals(), overview.tenant_totals(), *errors))
             registry.register(_Trained(overview.policy_counts()))
         return (generate_latest(self._registry) if by_queue else b"") + generate_latest(registry)
 

@@ -207,7 +207,7 @@ class Controller:
         self._reload.clear()
         self._inbox.clear()
         self._unsettled.clear()
-        stored = read(self._store, self.live.uses_since_ns())
+        stored = read(self._store, self.live.uses_since_ns(), runs=self.live.settings.learn_durations)
         with self._telling:
             self.names.reset(stored.queues, stored.pools, stored.tenants)
             self.names.waiting.reset(each for each in stored.records if isinstance(each, JobRecord))

@@ -26,6 +26,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
+from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueTree
 
 SCAN_FACTOR = 8
@@ -76,13 +77,15 @@ class Kind:
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
-    def of(cls, queue: str, user: str, length: int, job: Job) -> Kind:
+    def of(cls, queue: str, user: str, length: Hashable, job: Job) -> Kind:
         """Return the kind of all jobs of a user in one queue with the same request and a similar duration.
 
         Parameters
         ----------
         user
             Empty where users have no limits of their own, so that their jobs are alike.
+        length
+            Value that jobs of similar durations share.
         """
         key = (queue, user, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
@@ -105,12 +108,15 @@ class Entry:
         Kind, shared by jobs that fit in the same places.
     order
         Sort key of the queue discipline.
+    past
+        Past runs from which its duration is learned; None if it is known, or not learned.
     """
 
     record: JobRecord
     job: Job
     kind: Kind
     order: SortKey
+    past: PastRuns | None = None
 
     @property
     def queue(self) -> str:
@@ -128,6 +134,11 @@ class Entry:
         return Owner(self.record.spec.queue, self.record.spec.tenant, self.record.submitted_by)
 
     @property
+    def max_duration_s(self) -> int | None:
+        """Time limit, or expected or learned duration, in seconds; None if all are unknown."""
+        return self.past.expected_s if self.past else self.record.spec.max_duration_s
+
+    @property
     def next_attempt(self) -> Key:
         """Job ID and number of the attempt that it waits for."""
         return self.record.id, self.record.attempt + 1
@@ -141,6 +152,7 @@ def entry(
     refusals: Refusals = NEVER_REFUSED,
     *,
     user: str = "",
+    past: PastRuns | None = None,
 ) -> Entry:
     """Create the entry of a waiting job.
 
@@ -154,16 +166,17 @@ def entry(
         Places that it avoids.
     user
         Its user, if users have limits of their own; empty otherwise.
+    past
+        Past runs from which its duration is learned.
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
-    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
-    return Entry(
-        record, job, Kind.of(spec.queue, user, length, job), discipline.job_key(job, record.submitted_ns, queue)
-    )
+    length = past or (-1 if ends_s is None else ends_s.bit_length())  # short jobs may fit before a reservation begins
+    kind = Kind.of(spec.queue, user, length, job)
+    return Entry(record, job, kind, discipline.job_key(job, record.submitted_ns, queue), past)
 
 
 Ranked = tuple[SortKey, int, Entry]

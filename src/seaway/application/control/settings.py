@@ -61,6 +61,10 @@ class ControlSettings:
     """Time after which past use of a queue or tenant counts half in its share, seconds; 0 to ignore past use. Use hours
     to weeks.
     """
+    learn_durations: bool = False
+    """Expected durations from past runs of the same tenant, user and job name, for jobs with neither an expected
+    duration nor a time limit. They serve reservations, backfill and expected starts, and end no job.
+    """
     gpu_weights: str = ""
     """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others."""
     reservations: bool = True

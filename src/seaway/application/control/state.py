@@ -19,19 +19,22 @@ from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due,
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stages
 from seaway.application.control.tenancy import Names
+from seaway.application.histogram import Timing
 from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Cordon, EndedUse, JobRecord, PendingCommand, Verb
+from seaway.application.records import Attempt, CompletedRun, Cordon, EndedUse, JobRecord, PendingCommand, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.queueing.past_durations import PastDurations, PastRuns
 from seaway.scheduling.queueing.past_use import PastUse
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
@@ -47,6 +50,9 @@ MAX_DECAY_INTERVAL_S = 30.0
 
 HALF_LIVES = 10
 """Number of half-lives after which a use is forgotten."""
+
+MAX_RUNS = 50_000
+"""Number of completed jobs from which durations are learned at a start."""
 
 MIX = 1000
 """Number of past jobs from which policies learn."""
@@ -68,16 +74,19 @@ class Stored:
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
     uses: Sequence[EndedUse]
+    runs: Sequence[CompletedRun]
     records: Sequence[Attempt | PendingCommand | JobRecord]
 
 
-def read(store: Store, uses_since_ns: int | None = None) -> Stored:
+def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) -> Stored:
     """Read all records that the loop needs.
 
     Parameters
     ----------
     uses_since_ns
         Time since which ended uses are read; None for none.
+    runs
+        Whether past runs are read.
 
     Raises
     ------
@@ -93,7 +102,8 @@ def read(store: Store, uses_since_ns: int | None = None) -> Stored:
     removals = [each for each in pending_commands if each.verb is Verb.DELETE]
     others = [each for each in pending_commands if each.verb is not Verb.DELETE]
     uses = [] if uses_since_ns is None else list(store.ended_uses(uses_since_ns))
-    return Stored(queues, pools, tenants, cordons, uses, [*removals, *attempts, *others, *jobs.values()])
+    past_runs = store.completed_runs(MAX_RUNS) if runs else []
+    return Stored(queues, pools, tenants, cordons, uses, past_runs, [*removals, *attempts, *others, *jobs.values()])
 
 
 class ControlState:
@@ -149,6 +159,8 @@ class ControlState:
         Measurements of links by agents.
     stages
         Durations of stages.
+    duration_error
+        Differences between learned durations, as of the start of the attempt, and real ones.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
     """
@@ -160,6 +172,7 @@ class ControlState:
         self.fleet = LiveFleet()
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
+        self.duration_error = Timing()
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
@@ -205,6 +218,8 @@ class ControlState:
         )
         self._past_use = PastUse(self.settings.usage_half_life_s) if self.settings.usage_half_life_s else None
         self._decayed_s = -math.inf
+        self._past_durations = PastDurations()
+        self._learned: dict[Key, tuple[PastRuns, int | None]] = {}  # past runs, and expected seconds at the start
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -228,6 +243,9 @@ class ControlState:
         self.names.reset(stored.queues, stored.pools, stored.tenants)
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
+        for run in sorted(stored.runs, key=lambda run: run.ended_ns):
+            ran_s = (run.ended_ns - run.running_ns) / NS_PER_S
+            self._past_durations.of(run.tenant, run.user, run.name).add(ran_s)
         if self._past_use:
             now_s = self.clock.now_ns() / NS_PER_S
             for use in stored.uses:
@@ -286,6 +304,8 @@ class ControlState:
             if (job.id, number) not in self.done:
                 self.count(self.attempts[job.id, number])
         self.stages.went(before, job)
+        if before and job.state is JobState.COMPLETED is not before.state:
+            self._learn(job)
         self._pause(job)
         if before is None and job.state is JobState.PENDING:
             self.recent.append(job.spec.job(job.id))
@@ -335,6 +355,19 @@ class ControlState:
         job, spec = self.jobs.get(attempt.job_id), attempt.spec
         owner = Owner(spec.queue, spec.tenant, job.submitted_by if job else "")
         self.tree.hold((attempt.job_id, attempt.number), owner, attempt.amounts)
+        if job and (runs := self.past_runs(spec, job.submitted_by)):
+            self._learned[attempt.job_id, attempt.number] = runs, runs.expected_s
+
+    def _learn(self, job: JobRecord) -> None:
+        """Learn from the run of a job that completed, and count the error of its own learned duration."""
+        attempt = self.attempts.get((job.id, job.attempt))
+        if not self.settings.learn_durations or job.ended_ns is None or attempt is None or attempt.running_ns is None:
+            return
+        ran_s = (job.ended_ns - attempt.running_ns) / NS_PER_S
+        _, expected_s = self._learned.get((job.id, job.attempt), (None, None))
+        if expected_s is not None:
+            self.duration_error.note(abs(ran_s - expected_s))
+        self._past_durations.of(job.spec.tenant, job.submitted_by, job.spec.name).add(ran_s)
 
     def _release_removed(self, key: Key) -> None:
         """Release the allocations of an ending attempt in clusters that removed it."""
@@ -368,6 +401,7 @@ class ControlState:
                 del self.by_node[place]
         self.seen.pop(key, None)
         self.made_again.pop(key, None)
+        self._learned.pop(key, None)
         self.done.discard(key)
         self.tree.release(key)
         self.fleet.let_go(key)
@@ -439,7 +473,8 @@ class ControlState:
         name = job.spec.queue
         queue = self.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
-        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals, user=user)
+        past = self.past_runs(job.spec, job.submitted_by)
+        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals, user=user, past=past)
 
     def allowed(self, entry: Entry) -> Job:
         """Return a waiting job without the GPU models that the limits of its queues exclude."""
@@ -504,6 +539,17 @@ class ControlState:
             return live.state is ClusterState.LOST and not self.doubtful
         now_ns = self.clock.monotonic_ns()
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_period_s
+
+    def past_runs(self, spec: JobSpec, user: str) -> PastRuns | None:
+        """Return the past runs from which the duration of a job is learned; None if it is known, or not learned."""
+        if not self.settings.learn_durations or spec.restarts or spec.max_duration_s is not None:
+            return None
+        return self._past_durations.of(spec.tenant, user, spec.name)
+
+    def expected_rest_ns(self, key: Key, now_ns: int) -> int | None:
+        """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown."""
+        runs, _ = self._learned.get(key, (None, None))
+        return self.attempts[key].expected_rest_ns(now_ns, runs.expected_s if runs else None)
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
         """Return a job and its attempt, if the attempt is live and the job's latest; otherwise None."""

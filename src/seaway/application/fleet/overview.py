@@ -230,6 +230,10 @@ class Overview:
         """Return how far the expected starts of jobs were off, seconds."""
         return self._controller.forecast.error()
 
+    def duration_errors(self) -> Timed:
+        """Return how far the learned durations of completed jobs were off, seconds."""
+        return self._live.duration_error.timed()
+
     # Decisions.
 
     def dry_run(self, spec: JobSpec, user: str = "") -> DryRun:
@@ -257,8 +261,17 @@ class Overview:
         """Explain the state of a job."""
         attempts = self._store.attempts(job.id) if job.attempt else []
         reason = self._tries.reason(job, attempts[-1] if attempts else None)
-        planned = self._controller.forecast.plan().get(job.id) if reason.position else None
-        return replace(reason, estimated_start_ns=planned.starts_ns) if planned else reason
+        if not reason.position:
+            return reason
+        planned = self._controller.forecast.plan().get(job.id)
+        with self._controller.lock:
+            past = self._live.past_runs(job.spec, job.submitted_by)
+        return replace(
+            reason,
+            estimated_start_ns=planned.starts_ns if planned else None,
+            learned_duration_s=past.expected_s if past else None,
+            learned_runs=len(past.runs_s) if past else 0,
+        )
 
     def workloads(self, job: JobRecord) -> list[Workload]:
         """Return the workloads of the latest attempt of a job, by cluster; empty before the first report."""

@@ -13,6 +13,7 @@ from seaway.application.records import (
     AuditEntry,
     ClusterName,
     ClusterSample,
+    CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
@@ -138,6 +139,12 @@ class Store(Protocol):
 
     def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
         """Return what attempts held that ended at a time or later."""
+
+    def completed_runs(self, most: int) -> list[CompletedRun]:
+        """Return the last attempts of the `most` latest completed jobs, newest job first.
+
+        Attempts that were not observed running are omitted.
+        """
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Return the attempts of a job by number."""

@@ -157,8 +157,8 @@ class Forecast:
                 for name, each in live.fleet.clusters.items()
                 if each.cluster and each.state is ClusterState.UP and name not in cordoned
             ]
-            attempts = list(live.attempts.items())
-            by = {key[0]: job.submitted_by for key, _ in attempts if (job := live.jobs.get(key[0]))}
+            attempts = [(key, each, live.expected_rest_ns(key, now_ns)) for key, each in live.attempts.items()]
+            by = {key[0]: job.submitted_by for key, *_ in attempts if (job := live.jobs.get(key[0]))}
             entries = list(live.waiting.entries())
             reserved_s = {
                 each.entry.record.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
@@ -168,15 +168,15 @@ class Forecast:
             queues, tenants = list(self._names.queues.values()), list(self._names.tenants.values())
             capacities, discipline = live.tree.capacities, live.waiting.discipline
             weights, past = live.tree.gpu_weights, live.tree.past
-        running = [(key, _running(attempt, by.get(key[0], ""), now_ns)) for key, attempt in attempts]
+        running = [(key, _running(attempt, by.get(key[0], ""), rest_ns)) for key, attempt, rest_ns in attempts]
         return _State(
             now_ns, discipline, queues, tenants, capacities, weights, past, usable, running, entries, reserved_s
         )
 
 
-def _running(attempt: Attempt, user: str, now_ns: int) -> _Running:
-    """Return a running attempt."""
-    spec, rest_ns = attempt.spec, attempt.expected_rest_ns(now_ns)
+def _running(attempt: Attempt, user: str, rest_ns: int | None) -> _Running:
+    """Return a running attempt; `rest_ns` is the time until its expected end, None if unknown."""
+    spec = attempt.spec
     ends_s = 0 if not attempt.state.live else NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
     return _Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
 
@@ -241,7 +241,7 @@ class _Plan:
 
     def start(self, entry: Entry, after_s: int) -> int:
         """Plan a job, and return its start; -1 if it is unknown."""
-        need, lasts_s = entry.kind.requested, entry.record.spec.max_duration_s
+        need, lasts_s = entry.kind.requested, entry.max_duration_s
         lasts = NEVER_S if lasts_s is None else max(1, lasts_s)
         region = _region_of(entry)
         plans = [(self.regions[region], _vector(need, _RESOURCES))]

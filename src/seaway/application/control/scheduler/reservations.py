@@ -154,7 +154,7 @@ class Reservations:
 
     def may_pass(self, entry: Entry) -> bool:
         """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""
-        return self.lets_pass(entry.record.spec.max_duration_s, entry.record.id)
+        return self.lets_pass(entry.max_duration_s, entry.record.id)
 
     def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
         """Report whether a job that ends within some seconds, None if unknown, may use reserved capacity."""
@@ -258,7 +258,7 @@ class Reservations:
         now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
         for key, attempt in self._state.attempts.items():
-            rest_ns = attempt.expected_rest_ns(wall_ns)
+            rest_ns = self._state.expected_rest_ns(key, wall_ns)
             if not attempt.state.live:
                 ends.append((now_ns, key))
             elif rest_ns is not None:

@@ -544,6 +544,7 @@ class Scheduler:
         chose = (
             f"{chose}: {decider.reason}" if decider.reason else "; ".join(filter(None, (chose, plan.messages.get(at))))
         )
+        learned = entry.past.text if entry.past else ""
         number = record.attempt + 1
         attempt = Attempt(
             job_id=record.id,
@@ -554,7 +555,7 @@ class Scheduler:
             placements=placements,
             created_ns=now_ns,
             expires_ns=now_ns + int(self._state.settings.confirm_s(len(placements)) * 1e9),
-            why="; ".join(filter(None, (chose, *self._network(plan, at, clusters)))),
+            why="; ".join(filter(None, (chose, *self._network(plan, at, clusters), learned))),
             amounts=amounts,
         )
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)

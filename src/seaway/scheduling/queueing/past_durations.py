@@ -1,0 +1,68 @@
+"""Expected durations of jobs, learned from past runs of the same tenant, user and job name.
+
+The longer of the last two runs is expected. It serves plans only, and ends no job.
+
+References
+----------
+Tsafrir, Etsion, Feitelson: Backfilling Using System-Generated Predictions Rather than User Runtime Estimates.
+IEEE TPDS 18(6), 2007, doi:10.1109/TPDS.2007.70606.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from seaway.domain.units import time_text
+
+RUNS = 2
+"""Number of past runs that count."""
+
+MAX_NAMES = 100_000
+"""Maximum number of tenants, users and job names. Those whose jobs were not seen for the longest time are dropped."""
+
+_NUMBERS = re.compile(r"(?:-\d+)+$")
+
+
+@dataclass(slots=True, eq=False)
+class PastRuns:
+    """Last completed runs of one tenant, user and job name, seconds."""
+
+    runs_s: tuple[int, ...] = ()
+
+    def add(self, seconds: float) -> None:
+        """Add the latest run."""
+        self.runs_s = (*self.runs_s, max(1, math.ceil(seconds)))[-RUNS:]
+
+    @property
+    def expected_s(self) -> int | None:
+        """Expected duration in seconds; None without a run."""
+        return max(self.runs_s, default=None)
+
+    @property
+    def text(self) -> str:
+        """Expected duration with its origin; empty without a run."""
+        runs = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
+        return f"expected to run for {time_text(max(self.runs_s))}, learned from {runs}" if self.runs_s else ""
+
+
+class PastDurations:
+    """Past runs of all tenants, users and job names.
+
+    Numbers at the end of a name do not count: ``sweep-7`` and ``sweep-8`` are runs of ``sweep``, but ``resnet50`` and
+    ``resnet101`` differ.
+    """
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str, str], PastRuns] = OrderedDict()
+
+    def of(self, tenant: str, user: str, name: str) -> PastRuns:
+        """Return the past runs of a job name. Later runs are added to the same object."""
+        key = tenant, user, _NUMBERS.sub("", name)
+        runs = self._runs.setdefault(key, PastRuns())
+        self._runs.move_to_end(key)
+        if len(self._runs) > MAX_NAMES:
+            self._runs.popitem(last=False)
+        return runs
