@@ -6,7 +6,7 @@ depth of the tree and not the number of queues.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -281,15 +281,52 @@ def _effective_limit(queue: Queue, guarantee: Amounts) -> Amounts:
     return {name: min(borrowing.get(name, most), most) for name, most in {**borrowing, **queue.limit}.items()}
 
 
-class _Lender(NamedTuple):
-    """Queue that keeps a part of its guarantee for its own jobs."""
+class _Pool(Holder):
+    """A pool with lenders.
 
-    node: QueueNode
-    reserved: Amounts
+    Attributes
+    ----------
+    reserved
+        Amounts that its outermost lenders keep for their own jobs now.
+    """
 
-    def unused(self, resource: str) -> int:
-        """Return how much of a resource it keeps for jobs that it does not have yet."""
-        return max(0, self.reserved.get(resource, 0) - self.node.use.amount(resource))
+    __slots__ = ("reserved",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"//{name}", f"pool {name!r}, beside what queues keep for themselves,", {}, pool=name)
+        self.reserved: Counter[str] = Counter()
+
+
+@dataclass(slots=True, eq=False)
+class _Lender:
+    """Queue that keeps a part of its guarantee for its own jobs.
+
+    Attributes
+    ----------
+    above
+        The next lender above it, or the pool.
+    use
+        Amounts that its jobs hold.
+    unlent
+        Amounts that it keeps while its jobs hold nothing.
+    unused
+        Amounts that it keeps now.
+    reserved
+        Amounts that the next lenders below it keep now.
+    """
+
+    above: _Lender | _Pool
+    use: Use
+    unlent: Amounts
+    unused: Counter[str] = field(default_factory=Counter)
+    reserved: Counter[str] = field(default_factory=Counter)
+
+    def update(self) -> None:
+        """Compute what it keeps after a change of its use."""
+        for resource, amount in self.unlent.items():
+            unused = max(0, amount - self.use.amount(resource))
+            self.above.reserved[resource] += unused - self.unused[resource]
+            self.unused[resource] = unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +342,16 @@ class _Holders:
     model_limits
         Those that limit single models.
     pool
-        The pool beside what queues keep for their own jobs; None if none of them does.
+        The pool, if it has lenders.
+    lenders
+        Lenders on the path from the queue to the root.
     """
 
     quotas: tuple[Holder, ...]
     limits: tuple[Holder, ...]
     model_limits: tuple[Holder, ...]
-    pool: Holder | None = None
+    pool: _Pool | None
+    lenders: tuple[_Lender, ...]
 
 
 class QueueTree:
@@ -353,8 +393,8 @@ class QueueTree:
         self._nodes: dict[str, QueueNode] = {}
         self._quotas: dict[str, Holder] = {}
         self._holders: dict[Owner, _Holders] = {}
-        self._lenders: defaultdict[str, list[_Lender]] = defaultdict(list)  # by pool
-        self._pools: dict[str, Holder] = {}  # those with lenders
+        self._lenders: dict[str, _Lender] = {}  # by queue
+        self._pools: dict[str, _Pool] = {}
         self._past: Mapping[tuple[str, str], Amounts] = {}  # by queue and tenant
         self._built = -1
 
@@ -454,14 +494,14 @@ class QueueTree:
         self._nodes = {}
         self._quotas = {}
         self._holders = {}
-        self._lenders.clear()
+        self._lenders = {}
         self._pools = {}
         children = children_of(self._queues.values())
         for root in children.get("", ()):
             self._add(root, None, children)
         for node in self._nodes.values():
             self._sum(node)
-            self._add_lender(node)
+        self._add_lenders()
         self._sum_past()
         limited = {tenant.name for tenant in self._tenants.values() if tenant.quotas}
         for keys in self._by_job.values():
@@ -477,11 +517,18 @@ class QueueTree:
                     counted.add(each)
         self.fell.update(self._nodes, self._quotas)
 
-    def _add_lender(self, node: QueueNode) -> None:
-        lent = node.queue.lending_limit
-        if lent:
-            kept = {name: node.guarantee[name] - amount for name, amount in lent.items() if name in node.guarantee}
-            self._lenders[node.queue.pool].append(_Lender(node, kept))
+    def _add_lenders(self) -> None:
+        """Create the lenders, parents first, and their pools."""
+        for name, node in self._nodes.items():
+            if lent := node.queue.lending_limit:
+                unlent = {each: node.guarantee[each] - lent[each] for each in lent if each in node.guarantee}
+                pool = self._pools.setdefault(node.queue.pool, _Pool(node.queue.pool))
+                above = (self._lenders[each.key] for each in node.path[1:] if each.key in self._lenders)
+                lender = self._lenders[name] = _Lender(next(above, pool), node.use, unlent)
+                lender.update()
+        for name, _, held in self.uses() if self._pools else ():  # also of queues that no longer exist
+            if total := self._pools.get((self._queues.get(name) or Queue(name)).pool):
+                add(total.use.held, held)
 
     def _add(self, queue: Queue, above: QueueNode | None, children: Mapping[str, Sequence[Queue]]) -> None:
         guarantee = subtree_guarantee(queue.name, self._queues, children)
@@ -515,15 +562,9 @@ class QueueTree:
                 quotas.append(self._quota(tenant, quota, node.queue.pool, owner.user))
             limits = tuple(each for each in (*node.path, *quotas) if each.limit)
             by_model = tuple(each for each in limits if any(name.startswith(MODEL_PREFIX) for name in each.limit))
-            pool = self._pool(node.queue.pool) if node.queue.pool in self._lenders else None
-            known = self._holders[owner] = _Holders(tuple(quotas), limits, by_model, pool)
-        return known
-
-    def _pool(self, name: str) -> Holder:
-        """Return a pool with queues that keep a part of their guarantee."""
-        if (known := self._pools.get(name)) is None:
-            label = f"pool {name!r}, beside what queues keep for themselves,"
-            known = self._pools[name] = Holder(f"//{name}", label, {}, pool=name)
+            lenders = tuple(self._lenders[each.key] for each in node.path if each.key in self._lenders)
+            pool = self._pools.get(node.queue.pool)
+            known = self._holders[owner] = _Holders(tuple(quotas), limits, by_model, pool, lenders)
         return known
 
     def _quota(self, tenant: Tenant, quota: Quota, pool: str, user: str = "") -> Holder:
@@ -585,11 +626,15 @@ class QueueTree:
         use.change(amounts, times, 0 if (queue, tenant) in lanes else times)
         if not use.attempts:
             del node.tenants[tenant]
-        quotas = self._holders_of(owner).quotas
-        for holder in (*node.path, *quotas):
+        holders = self._holders_of(owner)
+        for holder in (*node.path, *holders.quotas):
             holder.use.change(amounts, times, 0 if holder in counted else times)
+        if holders.pool:
+            add(holders.pool.use.held, amounts, times)
+        for lender in holders.lenders:
+            lender.update()
         self.changed.add((queue, tenant))
-        if quotas:
+        if holders.quotas:
             self.changed.add(("", tenant))  # its guarantee covers all queues of the pool
 
     def _counting(self, attempts: Iterable[Key]) -> set[Holder]:
@@ -640,22 +685,15 @@ class QueueTree:
 
     def _hit_of_lenders(self, owner: Owner, amounts: Amounts) -> LimitHit | None:
         """Return the resource of which the pool has too little beside what queues keep for their own jobs."""
-        pool = self._holders_of(owner).pool
+        holders = self._holders_of(owner)
+        pool, capacity = holders.pool, self.node(owner.queue).capacity
         if pool is None:
             return None
-        node = self.node(owner.queue)
-        name, capacity, path = node.queue.pool, node.capacity, set(node.path)
-        lenders = [each for each in self._lenders[name] if each.node not in path]
-        outer = {each.node for each in lenders}
-        lenders = [each for each in lenders if outer.isdisjoint(each.node.path[1:])]
         for resource, requested in amounts.items():
-            kept = sum(each.unused(resource) for each in lenders)
-            if not kept or resource not in capacity:
-                continue
-            roots = (each for each in self._nodes.values() if each.parent is None and each.queue.pool == name)
-            held = sum(each.use.amount(resource) for each in roots)
-            if held + requested > capacity[resource] - kept:
-                return LimitHit(pool, resource, held, capacity[resource] - kept, requested)
+            inside = sum(each.reserved[resource] - each.unused[resource] for each in holders.lenders)
+            reserved, held = pool.reserved[resource] + inside, pool.use.amount(resource)
+            if reserved and resource in capacity and held + requested > capacity[resource] - reserved:
+                return LimitHit(pool, resource, held, capacity[resource] - reserved, requested)
         return None
 
     def model_hits(self, owner: Owner, amounts: Amounts, models: Iterable[str] = ()) -> dict[str, LimitHit]:

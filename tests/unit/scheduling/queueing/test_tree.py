@@ -168,3 +168,64 @@ def test_sums_equal_what_attempts_hold(seed: int) -> None:
         tree.release(key)
     assert all(not tree.use(name).held and not tree.use(name).jobs for name in names)
     assert not tree.copy().use("removed").attempts
+
+
+def lending_tree(random: Random) -> list[Queue]:
+    """Create a tree of three levels, in which some queues keep a part of their guarantee."""
+    queues = []
+    for name in ("a", "b", "c"):
+        for path in (name, *(f"{name}-{child}" for child in "xy"), *(f"{name}-{two}" for two in ("x-1", "x-2", "y-1"))):
+            guaranteed = random.randrange(1, 40)
+            lent = {"gpus": random.randrange(guaranteed + 1)} if random.random() < 0.5 else {}
+            parent = path.rpartition("-")[0]
+            queues.append(Queue(path, parent=parent, guarantee={"gpus": guaranteed}, lending_limit=lent))
+    return queues
+
+
+def unlent(queues: Sequence[Queue], used: Mapping[str, int], own: str) -> int:
+    """Return what all lenders outside a queue's path keep, each in the slow and obvious way.
+
+    What a lender keeps covers what lenders below it keep, except on the path.
+    """
+    by_name = {each.name: each for each in queues}
+
+    def above(name: str) -> list[str]:
+        parent = by_name[name].parent if name in by_name else ""
+        return [parent, *above(parent)] if parent else []
+
+    lenders = [each for each in queues if each.lending_limit and each.name not in {own, *above(own)}]
+    names = {each.name for each in lenders}
+    outermost = [each for each in lenders if names.isdisjoint(above(each.name))]
+    return sum(
+        max(0, each.guarantee["gpus"] - each.lending_limit["gpus"] - used.get(each.name, 0)) for each in outermost
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_lenders_keep_equals_the_sum_over_all_of_them(seed: int) -> None:
+    """After any changes of attempts and queues, a job has room beside what the lenders of its pool keep."""
+    random = Random(seed)
+    queues = lending_tree(random)
+    tree, total = QueueTree(queues, {"default": {"gpus": 150}}), 150
+    names, held = [*(each.name for each in queues), "removed"], dict[tuple[str, int], tuple[str, int]]()
+    for at in range(200):
+        if held and random.random() < 0.4:
+            gone = random.choice(list(held))
+            del held[gone]
+            tree.release(gone)
+        else:
+            key = (f"job-{at % 50}", at)
+            held[key] = random.choice(names), random.randrange(1, 9)
+            tree.hold(key, Owner(held[key][0], "t"), {"gpus": held[key][1]})
+        if random.random() < 0.1:
+            queues = lending_tree(random)
+            tree.set_queues(queues, [])
+        used = {name: sum(n for queue, n in held.values() if (queue + "-").startswith(name + "-")) for name in names}
+        everything = sum(amount for _, amount in held.values())
+        for name in names[:-1]:  # a removed queue has no pool whose capacity is known
+            kept = unlent(queues, used, name)
+            free = total - kept - everything
+            assert tree.hit(Owner(name, "t"), {"gpus": max(0, free)}) is None or free < 0
+            hit = tree.hit(Owner(name, "t"), {"gpus": max(0, free) + 1})
+            assert (hit is None) == (not kept)
+            assert hit is None or (hit.held, hit.limit) == (everything, total - kept)
