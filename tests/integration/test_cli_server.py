@@ -304,6 +304,51 @@ def test_what_if_changes_nothing(cli: Cli, job: str) -> None:
     assert cli("whatif", "--add-nodes", "a").code == 2
 
 
+def test_whatif_tries_queues_and_quotas(cli: Cli, tmp_path: Path) -> None:
+    """Options and files change queues and tenants on the copy only, and the table has the waits of both sides."""
+    assert cli("queues", "set", "vision", "--limit", "gpus=1,cpu=64").code == 0
+    for at in range(3):
+        fields = ("--queue", "vision", "--gpus", "1", "--expected-duration", "30m")
+        assert cli("submit", "--name", f"train-{at}", *fields, "--detach").code == 0
+    cli.step(3)
+    ran = cli("whatif", "--queue", "vision", "--set", "limit.gpus=2", "--set", "weight=2")
+    assert ran.code == 0, ran.err
+    for text in ("MEAN WAIT", "44m58s → 14m59s", "GPU SHARE", "TENANT", "would start"):
+        assert text in ran.out, ran.out
+    by_option = cli("whatif", "--queue", "vision", "--set", "limit=gpus=2,cpu=64", "-o", "json").body["waits"]
+    assert (
+        by_option["queues"]
+        == cli("whatif", "--queue", "vision", "--set", "limit.gpus=2", "-o", "json").body["waits"]["queues"]
+    )
+    file = tmp_path / "queues.yaml"
+    exported = yaml.safe_load(cli("queues", "-o", "yaml").out)
+    exported["queues"] = [{**each, "limit": {"gpus": 2, "cpu": 64}} for each in exported["queues"]]
+    file.write_text(yaml.safe_dump(exported))
+    assert cli("whatif", "-f", str(file), "-o", "json").body["waits"]["queues"] == by_option["queues"]
+    tenant = cli("whatif", "--tenant", "default", "--set", "weight=2", "--set", "limit.jobs=9", "-o", "json")
+    assert tenant.body["waits"]["earlier"] == 0
+    move = ("--queue", "new", "--move", "vision/default=new", "--remove-queue", "vision", "--window", "2h")
+    moved = cli("whatif", *move, "-o", "json").body["waits"]
+    assert (moved["window"], moved["earlier"]) == ("2h", 2)
+    assert cli("queues", "show", "vision", "-o", "json").body["limit"] == {"cpu": 64, "gpus": 1}
+    for arguments, said in (
+        (("--set", "weight=2"), "--set: needs --queue or --tenant"),
+        (("--queue", "vision"), "--set: name what changes in queue 'vision'"),
+        (("--queue", "vision", "--set", "weight"), "use FIELD=VALUE"),
+        (("--queue", "vision", "--set", "weight=-1"), "--set weight: must be at least 0"),
+        (("--queue", "vision", "--set", "weights=2"), "did you mean 'weight'"),
+        (("--queue", "vision", "--tenant", "default", "--set", "weight=2"), "change both with -f FILE"),
+        (("--move", "vision"), "use QUEUE=QUEUE or QUEUE/TENANT=QUEUE"),
+        (("--remove-queue", "vision"), "move them to another queue"),
+        (("--drain", "a", "--window", "0"), "window: must be at least 1s"),
+    ):
+        ran = cli("whatif", *arguments)
+        assert ran.code == 2, arguments
+        assert said in ran.err, arguments
+    file.write_text("queues: []\nquotas: []\n")
+    assert "unknown part 'quotas'" in cli("whatif", "-f", str(file)).err
+
+
 def test_unreachable_server_exits_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the URL."""
     monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)

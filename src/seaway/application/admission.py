@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from seaway.application.control.loop import Controller
+from seaway.application.control.tenancy import Names
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.domain.amounts import (
     GPUS,
@@ -100,7 +101,9 @@ class Admission:
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
 
-    def admit(self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None) -> None:
+    def admit(
+        self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None, names: Names | None = None
+    ) -> None:
         """Check a job, and raise all its errors together; may take long.
 
         Parameters
@@ -109,6 +112,8 @@ class Admission:
             Tenant of the caller, which restricts the names in messages to visible objects; empty for no restriction.
         before
             Current spec of a job that is being changed. Its existing errors are ignored.
+        names
+            Queues, pools and tenants; by default the present ones.
 
         Raises
         ------
@@ -119,12 +124,13 @@ class Admission:
         """
         self._require_started()
         self._look()
-        problems = self._unknown_names(spec, seen_by)
+        names = names or self._controller.names
+        problems = self._unknown_names(spec, names, seen_by)
         if before is not None:
-            known = {(each.where, each.message) for each in self._unknown_names(before, seen_by)}
+            known = {(each.where, each.message) for each in self._unknown_names(before, names, seen_by)}
             problems = [each for each in problems if (each.where, each.message) not in known]
         if not problems and (before is None or _requirements(spec) != _requirements(before)):
-            problems = _rejected(self._never_fits(spec))
+            problems = _rejected(self._never_fits(spec, names.clusters_of(spec.queue)))
         _require_none(problems)
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
@@ -139,10 +145,11 @@ class Admission:
         self._require_started()
         if self._make != self._controller.live.fleet.make:
             return False
-        verdict = None
-        problems = self._unknown_names(spec, seen_by)
+        verdict, names = None, self._controller.names
+        problems = self._unknown_names(spec, names, seen_by)
         if not problems:
-            verdict = "" if self._empty is None else self._verdicts.get(self._key(spec))
+            key = _key(spec, names.clusters_of(spec.queue))
+            verdict = "" if self._empty is None else self._verdicts.get(key)
             if verdict is None:
                 return False
             problems = _rejected(verdict)
@@ -153,8 +160,7 @@ class Admission:
         if not self._controller.names.tenants:
             raise UnavailableError("the control plane is starting", retry_after_s=1)
 
-    def _unknown_names(self, spec: JobSpec, seen_by: str) -> list[RejectedError]:
-        names = self._controller.names
+    def _unknown_names(self, spec: JobSpec, names: Names, seen_by: str) -> list[RejectedError]:
         problems = []
         if spec.tenant not in names.tenants:
             problems.append(_unknown("tenant", spec.tenant, [] if seen_by else list(names.tenants)))
@@ -175,7 +181,7 @@ class Admission:
             problems.append(RejectedError(said, where="queue"))
         else:
             problems += queue.forbidden(spec.demand.nodes)
-            problems += self._beyond_limits(spec)
+            problems += self._beyond_limits(spec, names)
         templates = self._templates.purposes()
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))
@@ -192,11 +198,11 @@ class Admission:
             ]
         return problems
 
-    def _beyond_limits(self, spec: JobSpec) -> Iterator[RejectedError]:
+    def _beyond_limits(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
         requested = {**requested_amounts(spec.demand, spec.replicas), JOBS: 1}
         models = {model_resource(model) for model in spec.demand.devices.models}
-        for where, label, key, limit in self._limits(spec):
+        for where, label, key, limit in _limits(spec, names):
             beyond = exceeded(requested, limit)
             if models and all(requested.get(GPUS, 0) > limit.get(model, LARGEST) for model in models):
                 beyond = sorted({*beyond, min(models)})
@@ -208,21 +214,6 @@ class Admission:
                 if use:
                     said += f", of which {figure_text(name, max(0, most - use.amount(name)))} is left"
                 yield RejectedError(said, where=where)
-
-    def _limits(self, spec: JobSpec) -> Iterator[tuple[str, str, str, Amounts]]:
-        """Yield the limits of a job: the field of its error, the name and key of what has the limit, and the amounts.
-
-        The key is that of the tree, and empty for a limit of each user.
-        """
-        names = self._controller.names
-        for queue in path_of(spec.queue, names.queues):
-            yield "queue", f"queue {queue.name!r}", queue.name, queue.limit
-        pool = names.queues[spec.queue].pool
-        quota = names.tenants[spec.tenant].quotas.get(pool) if spec.tenant in names.tenants else None
-        if quota:
-            label, key = f"tenant {spec.tenant!r} in pool {pool!r}", quota_key(pool, spec.tenant)
-            yield "tenant", label, key, quota.limit
-            yield "tenant", f"each user of {label}", "", quota.user_limit
 
     def _look(self) -> None:
         """Update the cached data if the fleet changed."""
@@ -238,25 +229,19 @@ class Admission:
             self._verdicts.clear()
             self._make = fleet.make
 
-    def _never_fits(self, spec: JobSpec) -> str:
+    def _never_fits(self, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Return why no cluster could ever run a job; empty if one could, or before a cluster has reported."""
         if self._empty is None:
             return ""
-        key = self._key(spec)
+        key = _key(spec, clusters)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            clusters = self._controller.names.clusters_of(spec.queue)
             with self._lock:
                 verdict = self._infeasibility(self._empty, spec, clusters)
                 if len(self._verdicts) >= MAX_CACHED:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
         return verdict
-
-    def _key(self, spec: JobSpec) -> Hashable:
-        """Return the cache key: the properties of a job that determine the result."""
-        clusters = self._controller.names.clusters_of(spec.queue)
-        return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
     def _infeasibility(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Return why the empty fleet, restricted to the pool, cannot run a job, with a feasible change."""
@@ -290,6 +275,26 @@ class Admission:
         if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
             said += ", or without between_replicas"
         return said
+
+
+def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, str, str, Amounts]]:
+    """Yield the limits of a job: the field of its error, the name and key of what has the limit, and the amounts.
+
+    The key is that of the tree, and empty for a limit of each user.
+    """
+    for queue in path_of(spec.queue, names.queues):
+        yield "queue", f"queue {queue.name!r}", queue.name, queue.limit
+    pool = names.queues[spec.queue].pool
+    quota = names.tenants[spec.tenant].quotas.get(pool) if spec.tenant in names.tenants else None
+    if quota:
+        label, key = f"tenant {spec.tenant!r} in pool {pool!r}", quota_key(pool, spec.tenant)
+        yield "tenant", label, key, quota.limit
+        yield "tenant", f"each user of {label}", "", quota.user_limit
+
+
+def _key(spec: JobSpec, clusters: frozenset[str]) -> Hashable:
+    """Return the cache key: the properties of a job and the clusters of its pool, which determine the result."""
+    return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
 
 
 def _requirements(spec: JobSpec) -> Hashable:

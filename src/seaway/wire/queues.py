@@ -323,6 +323,28 @@ class QueueIn(Incoming):
     lending_limit: AmountsIn = no_pairs()
     """Amounts of the guarantee that other queues may use while it does not, by resource; all of others."""
 
+    def values(self) -> dict[str, Any]:
+        """Return the values of all fields, by their names in `Queue`.
+
+        Raises
+        ------
+        RejectedError
+            If an amount or its resource is invalid.
+        """
+        amounts = ("guarantee", "limit", "borrowing_limit", "lending_limit")
+        return {
+            **{name: getattr(self, name) for name in type(self).model_fields if name in Queue.__dataclass_fields__},
+            **{name: parse_amounts(getattr(self, name), where=name) for name in amounts},
+            "allowed_taints": tuple(sorted({*self.allowed_taints})),
+            "allowed_node_labels": tuple(sorted({*self.allowed_node_labels})),
+            "order": Order(self.order),
+            "backfill": Backfill(self.backfill),
+            "preemption": Preemption(self.preemption),
+            "reclaim": Reclaim(self.reclaim),
+            "min_runtime_s": seconds(self.min_runtime),
+            "ageing_s": seconds(self.ageing),
+        }
+
     def queue(self, name: str) -> Queue:
         """Return the record.
 
@@ -331,31 +353,24 @@ class QueueIn(Incoming):
         RejectedError
             If an amount or its resource is invalid, or the guarantee exceeds the limit.
         """
-        return Queue(
-            name,
-            self.tenant,
-            self.pool,
-            self.policy,
-            self.shadow,
-            self.open,
-            self.description,
-            tuple(sorted({*self.allowed_taints})),
-            tuple(sorted({*self.allowed_node_labels})),
-            self.parent,
-            self.weight,
-            self.priority,
-            parse_amounts(self.guarantee, where="guarantee"),
-            parse_amounts(self.limit, where="limit"),
-            Order(self.order),
-            Backfill(self.backfill),
-            Preemption(self.preemption),
-            Reclaim(self.reclaim),
-            self.preemptible,
-            seconds(self.min_runtime),
-            seconds(self.ageing),
-            parse_amounts(self.borrowing_limit, where="borrowing_limit"),
-            parse_amounts(self.lending_limit, where="lending_limit"),
-        )
+        return Queue(**{**self.values(), "name": name})
+
+
+class QueueChangeIn(QueueIn):
+    """A new queue, or the changed fields of a queue. Omitted fields keep their value."""
+
+    name: Name
+
+    def change(self) -> tuple[str, dict[str, Any]]:
+        """Return the name and the values of the given fields, by their names in `Queue`.
+
+        Raises
+        ------
+        RejectedError
+            If an amount or its resource is invalid.
+        """
+        given = {f"{name}_s" if name in {"min_runtime", "ageing"} else name for name in self.model_fields_set}
+        return self.name, {name: value for name, value in self.values().items() if name in given - {"name"}}
 
 
 class QueueOut(Shown):

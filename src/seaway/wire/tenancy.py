@@ -46,8 +46,8 @@ class QuotaIn(Incoming):
     user_max_waiting: NumberOfJobs = None
     """Maximum number of waiting jobs of each user; null for no maximum."""
 
-    def quota(self, pool: str) -> Quota:
-        """Return the record.
+    def values(self, pool: str) -> dict[str, Any]:
+        """Return the values of all fields, by their names in `Quota`.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class QuotaIn(Incoming):
             name: parse_amounts(getattr(self, name), where=f"quotas.{pool}.{name}")
             for name in ("guarantee", "limit", "user_limit")
         }
-        return Quota(**amounts, max_waiting=self.max_waiting, user_max_waiting=self.user_max_waiting)
+        return {**amounts, "max_waiting": self.max_waiting, "user_max_waiting": self.user_max_waiting}
 
 
 class TenantIn(Incoming):
@@ -78,8 +78,28 @@ class TenantIn(Incoming):
         RejectedError
             If an amount is invalid, or a guarantee exceeds its limit.
         """
-        quotas = {pool: quota.quota(pool) for pool, quota in self.quotas.items()}
+        quotas = {pool: Quota(**quota.values(pool)) for pool, quota in self.quotas.items()}
         return Tenant(name, self.description, self.weight, quotas)
+
+
+class TenantChangeIn(TenantIn):
+    """A new tenant, or the changed fields of a tenant and of its quotas. Omitted fields keep their value."""
+
+    name: Name
+
+    def change(self) -> tuple[str, dict[str, Any]]:
+        """Return the name and the values of the given fields; `quotas` has those of each given quota, by pool.
+
+        Raises
+        ------
+        RejectedError
+            If an amount or its resource is invalid.
+        """
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set - {"name", "quotas"}}
+        for pool, quota in self.quotas.items():
+            given = {name: value for name, value in quota.values(pool).items() if name in quota.model_fields_set}
+            fields.setdefault("quotas", {})[pool] = given
+        return self.name, fields
 
 
 class PoolIn(Incoming):

@@ -4,19 +4,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from seaway.application.whatif.clusters import ClusterSums
+from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
+from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
 from seaway.application.whatif.whatif import Consequences, Move, NewNodes, Question, Sums
-from seaway.wire.fields import NameOrNone, Reference, several
+from seaway.domain.errors import RejectedError
+from seaway.domain.units import time_text
+from seaway.wire.fields import Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
-from seaway.wire.message import Incoming, Shown
+from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.queues import QueueChangeIn
+from seaway.wire.tenancy import TenantChangeIn
 
 MAX_JOBS = 100
 MAX_PLACES = 100
+MAX_CHANGES = 1000
+"""Maximum number of changed queues, and of changed tenants."""
 
 
 class NewNodesIn(Incoming):
@@ -28,6 +37,16 @@ class NewNodesIn(Incoming):
     count: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
+class MoveJobsIn(Incoming):
+    """Jobs that count as if they had been submitted to another queue."""
+
+    queue: Name
+    to: Name
+    tenant: NameOrNone = ""
+    """Tenant of the jobs; empty for all."""
+
+
+Changes = Field(max_length=MAX_CHANGES)
 Places = Annotated[list[Reference], Field(max_length=MAX_PLACES), BeforeValidator(several)]
 Additions = Annotated[list[NewNodesIn], Field(max_length=MAX_PLACES)]
 
@@ -45,9 +64,28 @@ class QuestionIn(Incoming):
     """True if the policies of the queues place all live jobs again."""
     jobs: Annotated[list[JobIn], Field(max_length=MAX_JOBS)] = []
     """Jobs to submit."""
+    queues: Annotated[list[QueueChangeIn], Changes] = []
+    """Queues to create or to change. Omitted fields keep their value."""
+    tenants: Annotated[list[TenantChangeIn], Changes] = []
+    """Tenants to create or to change, with their quotas. Omitted fields keep their value."""
+    remove_queues: Annotated[list[Name], Changes, BeforeValidator(several)] = []
+    """Queues to remove. Their jobs must move to another queue."""
+    move_jobs: Annotated[list[MoveJobsIn], Changes] = []
+    """Running and waiting jobs that count in another queue. The first entry that applies to a job counts."""
+    window: Time = "1h"
+    """Time from now that `gpu_share` covers."""
 
     def question(self, tenant: str) -> Question:
-        """Return the question of a user of `tenant`."""
+        """Return the question of a user of `tenant`.
+
+        Raises
+        ------
+        RejectedError
+            If an amount is invalid, or the window is empty.
+        """
+        window_s = seconds(self.window)
+        if not window_s:
+            raise RejectedError("must be at least 1s", where="window")
         added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
         return Question(
             tuple(self.drain),
@@ -55,7 +93,22 @@ class QuestionIn(Incoming):
             self.policy,
             tuple(job.spec(tenant) for job in self.jobs),
             self.replay,
+            QueueChanges(
+                _changes("queues", self.queues),
+                _changes("tenants", self.tenants),
+                tuple(self.remove_queues),
+                tuple(MovedJobs(each.queue, each.to, each.tenant) for each in self.move_jobs),
+            ),
+            window_s,
         )
+
+
+def _changes(key: str, changes: Sequence[QueueChangeIn | TenantChangeIn]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    found = []
+    for at, each in enumerate(changes):
+        with errors_at(f"{key}.{at}"):
+            found.append(each.change())
+    return tuple(found)
 
 
 class WhatIfIn(Incoming):
@@ -105,6 +158,69 @@ class MoveOut(Shown):
     """Reason why the job would wait; empty if it would not, or if the reason is not computed."""
     asked: bool = False
     """True if the job is part of the question and was never submitted."""
+    estimated_start: str | None = None
+    """Expected start of a waiting job after the change; null if it is unknown."""
+
+
+class WaitsOut(Shown):
+    """Waiting jobs of a queue with its descendants or of a tenant, and the share of GPUs.
+
+    The expected starts are as in `GET /waiting-jobs`. Waits are seconds from now.
+    """
+
+    waiting: int
+    """Number of waiting jobs."""
+    unknown: int
+    """Number of waiting jobs without a known start."""
+    mean_s: float | None
+    """Mean wait of the jobs with a known start before and after; null without any."""
+    p50_s: float | None
+    """Median wait; null if it is unknown. Jobs without a known start wait longest."""
+    p95_s: float | None
+    """95th percentile of the wait, as `p50_s`."""
+    gpu_share: float
+    """Mean share of the fleet's GPUs that its running and waiting jobs hold within the window, 0 to 1."""
+
+
+class WaitChangeOut(Shown):
+    """Waits of a queue or a tenant before and after the change."""
+
+    name: str
+    depth: int
+    """Number of ancestors of a queue; 0 for a tenant."""
+    before: WaitsOut
+    after: WaitsOut
+
+
+class ShiftOut(Shown):
+    """Waiting job whose expected start changes."""
+
+    id: str
+    name: str
+    queue: str
+    """Its queue after the change."""
+    tenant: str
+    before: str | None
+    """Expected start before the change; null if it is unknown."""
+    after: str | None
+
+
+class WaitChangesOut(Shown):
+    """Waits until the expected starts, before and after the change."""
+
+    window: str
+    """Time from now that `gpu_share` covers."""
+    queues: list[WaitChangeOut]
+    """Queues with jobs, in the order of the tree."""
+    tenants: list[WaitChangeOut]
+    """Tenants with jobs."""
+    earlier: int
+    """Number of waiting jobs that are expected to start earlier."""
+    later: int
+    """Number of waiting jobs that are expected to start later."""
+    earlier_jobs: list[ShiftOut]
+    """Up to 20 of them, the largest change first."""
+    later_jobs: list[ShiftOut]
 
 
 class WhatIfOut(Shown):
@@ -123,6 +239,8 @@ class WhatIfOut(Shown):
     """Running jobs that would have to wait."""
     waiting: list[MoveOut]
     """Waiting or submitted jobs that would wait."""
+    waits: WaitChangesOut | None = None
+    """Waits by queue and tenant; null from an older server."""
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
@@ -139,6 +257,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "started": [_move(each) for each in answer.started],
         "stopped": [_move(each) for each in answer.stopped],
         "waiting": [_move(each) for each in answer.waiting],
+        "waits": _waits(answer.waits),
     }
 
 
@@ -168,4 +287,33 @@ def _move(move: Move) -> dict[str, Any]:
         "after": list(move.after),
         "reason": move.why,
         "asked": move.asked,
+        "estimated_start": moment_or_none(move.starts_ns),
+    }
+
+
+def _waits(waits: WaitChanges) -> dict[str, Any]:
+    return {
+        "window": time_text(waits.window_s),
+        "queues": [_wait_change(each) for each in waits.queues],
+        "tenants": [_wait_change(each) for each in waits.tenants],
+        "earlier": waits.earlier,
+        "later": waits.later,
+        "earlier_jobs": [_shift(each) for each in waits.earlier_jobs],
+        "later_jobs": [_shift(each) for each in waits.later_jobs],
+    }
+
+
+def _wait_change(change: WaitChange) -> dict[str, Any]:
+    before, after = (fields_of(WaitsOut, side) for side in (change.before, change.after))
+    return {"name": change.name, "depth": change.depth, "before": before, "after": after}
+
+
+def _shift(shift: Shift) -> dict[str, Any]:
+    return {
+        "id": shift.job_id,
+        "name": shift.job,
+        "queue": shift.queue,
+        "tenant": shift.tenant,
+        "before": moment_or_none(shift.before_ns),
+        "after": moment_or_none(shift.after_ns),
     }

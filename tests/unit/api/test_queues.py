@@ -182,3 +182,55 @@ async def test_shares_and_the_factors_of_a_waiting_job(rig: Rig) -> None:
         theirs = (await client.get("/api/v1/shares")).json()["shares"]
         assert (await client.get(f"/api/v1/jobs/{waiting}/priority")).status_code == 404
     assert {each["tenant"] for each in theirs} <= {"", "other"}
+
+
+async def test_a_question_tries_changes_of_queues_and_tenants(rig: Rig) -> None:
+    """Changed fields are merged with the stored ones, and the answer has waits and starts before and after."""
+    async with rig.client("operator") as client:
+        for name, fields in (("all", {}), ("a", {"parent": "all", "limit": {"gpus": 2}, "order": "fifo"})):
+            assert (await client.put(f"/api/v1/queues/{name}", json=fields)).status_code == 200
+        rig.step()
+        for _ in range(3):
+            await rig.submit(queue="a", resources={"gpus": 2}, expected_duration="10m")
+        rig.step(2)
+        change = {"name": "a", "limit": {"gpus": 4}, "ageing": "1h"}
+        tenant = {"name": "default", "weight": 2, "quotas": {"default": {"max_waiting": 9}}}
+        question = {"queues": [change], "tenants": [tenant], "window": "20m"}
+        answer = (await client.post("/api/v1/whatif", json={"question": question})).json()
+        stored = (await client.get("/api/v1/queues/a")).json()
+    waits = answer["waits"]
+    rows = {each["name"]: each for each in waits["queues"]}
+    assert [each["depth"] for each in (rows["all"], rows["a"])] == [0, 1]
+    assert (rows["a"]["before"]["waiting"], rows["a"]["before"]["unknown"]) == (2, 0)
+    assert rows["a"]["before"]["mean_s"] == pytest.approx(900, abs=10)
+    assert rows["a"]["after"]["mean_s"] == pytest.approx(300, abs=10)
+    assert rows["a"]["before"]["gpu_share"] == pytest.approx(2 / 8, abs=0.01)
+    assert rows["a"]["after"]["gpu_share"] == pytest.approx(3 / 8, abs=0.01)
+    assert [waits[key] for key in ("window", "earlier", "later")] == ["20m", 2, 0]
+    assert waits["tenants"][0]["after"] == rows["all"]["after"]
+    first = waits["earlier_jobs"][0]
+    assert first["before"] > first["after"]
+    assert len(answer["started"]) == 1
+    assert (stored["limit"], stored["order"]) == ({"gpus": 2}, "fifo")
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "says"),
+    [
+        ({"queues": [{"weight": 2}]}, "question.queues[0].name", "is missing"),
+        ({"queues": [{"name": "a", "weights": 2}]}, "question.queues[0].weights", "did you mean 'weight'"),
+        ({"queues": [{"name": "a", "limit": {"gpu": 2}}]}, "queues.0.limit.gpu", "unknown resource"),
+        ({"tenants": [{"name": "default", "quotas": {"gold": {}}}]}, "tenants.0.quotas.gold", "unknown pool 'gold'"),
+        ({"remove_queues": "default"}, "remove_queues.0", "cannot be removed"),
+        ({"move_jobs": [{"queue": "default"}]}, "question.move_jobs[0].to", "is missing"),
+        ({"drain": "a", "window": 0}, "window", "must be at least 1s"),
+    ],
+)
+async def test_a_question_with_a_wrong_change_names_its_field(
+    rig: Rig, question: dict[str, Any], field: str, says: str
+) -> None:
+    """The error of a change is that of the queue or tenant, at its place in the question."""
+    async with rig.client("operator") as client:
+        answer = await client.post("/api/v1/whatif", json={"question": question})
+    assert answer.status_code == 422, answer.text
+    assert (answer.json()["errors"][0]["field"], says in answer.text) == (field, True)

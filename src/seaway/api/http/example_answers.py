@@ -161,6 +161,7 @@ _TOKEN = {
     "expires_at": "2027-02-19T10:00:00.000000Z",
     "revoked_at": None,
 }
+_WAITS = {"waiting": 3, "unknown": 1, "mean_s": 1800.0, "p50_s": 1500.0, "p95_s": None, "gpu_share": 0.25}
 _SUMS = {"placed": 12, "waiting": 3, "allocation_percent": 61.5, "fragmentation": 2.5}
 _CLUSTER_SUMS = {
     "nodes": 3,
@@ -335,5 +336,16 @@ ANSWERS: dict[str, Any] = {
         "started": [],
         "stopped": [],
         "waiting": [],
+        "waits": {
+            "window": "1h",
+            "queues": [{"name": "batch", "depth": 0, "before": _WAITS, "after": {**_WAITS, "mean_s": 1260.0}}],
+            "tenants": [{"name": "vision", "depth": 0, "before": _WAITS, "after": {**_WAITS, "mean_s": 1260.0}}],
+            "earlier": 2,
+            "later": 0,
+            "earlier_jobs": [
+                {"id": _ID, "name": "train", "queue": "batch", "tenant": "vision", "before": None, "after": _AT}
+            ],
+            "later_jobs": [],
+        },
     },
 }

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from seaway.application.admission import Admission, shortage
+from seaway.application.admission import Admission
+from seaway.application.control import pending
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
-from seaway.application.control.state import without_models
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.scheduler.forecast import PlanState, Running, in_order, running
+from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
-from seaway.application.records import Attempt
+from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
-from seaway.domain.amounts import held_amounts, requested_amounts
+from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
+from seaway.application.whatif.queues import QueueChanges
+from seaway.application.whatif.waits import Side, WaitChanges, compare
+from seaway.domain.amounts import Amounts, capacity_of, total_of
+from seaway.domain.cluster import Cluster
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
-from seaway.domain.placement import Placement
+from seaway.domain.queues import Queue
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
-from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, summary
-from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.backfill import NEVER_S
+from seaway.scheduling.queueing.lanes import LaneName
+from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.outcome import use, used_shares
 
-ASKED = "asked-"
-"""Prefix of job names in a question. Job IDs have no hyphen."""
-
 TOO_LARGE = "resources"
 """Field of the admission error for a job that exceeds the fleet."""
-
-MAX_EXPLAINED = 20
-"""Maximum number of explained kinds of waiting jobs."""
-
-MAX_TOGETHER = 256
-"""Maximum number of jobs that are decided before the limits of their queues are checked again."""
 
 MAX_NODES = 1000
 """Maximum number of nodes that a question can add."""
@@ -71,6 +69,10 @@ class Question:
         Jobs to submit.
     replan
         Whether the policies of the queues place all live jobs again.
+    changes
+        Changes of queues and tenants.
+    window_s
+        Time from now that shares of GPUs cover, seconds.
     """
 
     drain: tuple[str, ...] = ()
@@ -78,6 +80,8 @@ class Question:
     policy: str = ""
     jobs: tuple[JobSpec, ...] = ()
     replan: bool = False
+    changes: QueueChanges = field(default_factory=QueueChanges)
+    window_s: int = 3600
 
     @property
     def everything(self) -> bool:
@@ -113,6 +117,8 @@ class Move:
     ----------
     why
         Reason why the job would wait; empty if it would not, or if the limit of explained kinds is reached.
+    starts_ns
+        Expected start of a waiting job after the change, by the wall clock; None if it is unknown.
     """
 
     job_id: str
@@ -120,6 +126,7 @@ class Move:
     before: tuple[str, ...]
     after: tuple[str, ...]
     why: str = ""
+    starts_ns: int | None = None
 
     @property
     def asked(self) -> bool:
@@ -145,6 +152,8 @@ class Consequences:
         The answer in one sentence.
     clusters
         Totals of each cluster, before and after.
+    waits
+        Waits of jobs until their expected starts, before and after.
     """
 
     before: Sums
@@ -154,19 +163,28 @@ class Consequences:
     stopped: tuple[Move, ...]
     waiting: tuple[Move, ...]
     message: str
-    clusters: tuple[ClusterChange, ...] = ()
+    clusters: tuple[ClusterChange, ...]
+    waits: WaitChanges
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    job: Job
-    name: str
-    owner: Owner
-    before: tuple[str, ...]
+class _Copy:
+    """Copy of the live state.
 
-    @property
-    def queue(self) -> str:
-        return self.owner.queue
+    Attributes
+    ----------
+    held
+        Live attempts with their allocations.
+    jobs
+        Their jobs, by ID, each with the past runs from which its duration is learned.
+    """
+
+    snapshot: Snapshot
+    tree: QueueTree
+    state: PlanState
+    held: Sequence[tuple[Attempt, Allocation]]
+    jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
+    refusals: Mapping[str, Refusals]
 
 
 class WhatIf:
@@ -195,85 +213,200 @@ class WhatIf:
             While the state is being reloaded, or a policy is being compiled.
         """
         question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
-        self._check(question)
         with self._controller.lock:
             self._controller.require_read()
+        present = self._controller.names
+        names = question.changes.applied(present) if question.changes else present
+        self._check(question, names)
+        copy = self._copy()
+        snapshot, changes = copy.snapshot, question.changes
+        lanes = [each.lane for each in copy.state.entries]
+        lanes += [(attempt.spec.queue, attempt.spec.tenant) for attempt, *_ in copy.state.attempts]
+        changes.require_leaves(present, names, lanes)
+        before = _sums(snapshot, len(copy.held), len(copy.state.entries))
+        clusters = sums_of(snapshot, [where(attempt.placements) for attempt, _ in copy.held])
+        added = _add(snapshot, question.add_nodes)
+        drained = _close(snapshot, question.drain)
+        state = _changed(copy.state, changes, names, drained, added)
+        tree = copy.tree
+        tree.set_queues(state.queues, state.tenants)
+        tree.set_capacities(state.capacities)
+        _move_use(tree, copy.state, changes)
+        make = _Entries(names, tree, state, copy.refusals)
+        entries = [make.again(each, changes) for each in state.entries] if changes else list(state.entries)
+        asked = [make.asked(at, spec) for at, spec in enumerate(question.jobs)]
+        leaving = _leaving(question, drained, copy.held)
+        for attempt, booking in leaving:
+            booking.release(snapshot)
+            tree.release((attempt.job_id, attempt.number))
+        left = {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt, _ in leaving}
+        tasks = [_task(left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving]
+        tasks += map(_task, in_order(state.discipline, tree.copy(), [*entries, *asked]))
+        policies = {name: self._policy(question.policy, name, names) for name in {task.queue for task in tasks}}
+        placer = Placer(snapshot, policies, tree)
+        placer.place(tasks)
+        stopped = [each for job_id, each in left.items() if job_id not in placer.placed]
+        state = replace(state, entries=[*stopped, *entries, *asked])
+        after = Side(state, _still_running(state, left, placer.placed, changes))
+        waits = compare(Side(copy.state, running(copy.state)), after, question.window_s)
+        stayed = [where(attempt.placements) for attempt, _ in copy.held if attempt.job_id not in left]
+        places = [each.where for each in placer.placed.values()]
+        return _consequences(
+            _moves(tasks, placer, waits),
+            (before, _sums(snapshot, len(stayed) + len(places), len(tasks) - len(places))),
+            _changes(clusters, sums_of(snapshot, [*stayed, *places])),
+            waits,
+        )
+
+    def _copy(self) -> _Copy:
+        """Copy the live state, without reservations."""
+        with self._controller.lock:
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
             snapshot.unshare_demands()  # the loop continues to write into its own
             self._controller.scheduler.reservations.lift_from(snapshot)
-            queues = {each.queue for each in live.waiting.entries()} | {spec.queue for spec in question.jobs}
-            queues |= {attempt.spec.queue for attempt in live.attempts.values()}
-            policies = {queue: self._policy(question.policy, queue) for queue in queues}
             held = [
                 (attempt, booking.copy())
                 for key, attempt in live.attempts.items()
                 if attempt.state.live and (booking := live.fleet.booking(key))
             ]
-            submitters = {attempt.job_id: live.jobs[attempt.job_id].submitted_by for attempt, _ in held}
-            waiting = sorted(live.waiting.entries(), key=lambda entry: entry.order)
-            pools = {queue: live.clusters_of(queue) for queue in queues}
-            tree = live.tree.copy()
-        before = _sums(snapshot, len(held), len(waiting))
-        clusters = sums_of(snapshot, [_where(attempt.placements) for attempt, _ in held])
-        _add(snapshot, question.add_nodes)
-        leaving = self._leaving(snapshot, question, held)
-        for attempt, _ in leaving:
-            tree.release((attempt.job_id, attempt.number))
-        tasks = [
-            _task(attempt, pools[attempt.spec.queue], submitters.get(attempt.job_id, "")) for attempt, _ in leaving
-        ]
-        tasks += [_Task(each.job, each.record.spec.name, each.owner, ()) for each in waiting]
-        for at, spec in enumerate(question.jobs):
-            owner = Owner(spec.queue, spec.tenant)
-            tasks.append(_Task(spec.job(f"{ASKED}{at}", pools[spec.queue]), spec.name, owner, ()))
-        after, limited = _place(snapshot, tasks, policies, tree)
-        why = _reasons(snapshot, [task for task in tasks if task.job.name not in after], policies) | limited
-        left = {attempt.job_id for attempt, _ in leaving}
-        stayed = [_where(attempt.placements) for attempt, _ in held if attempt.job_id not in left]
-        changes = _changes(clusters, sums_of(snapshot, [*stayed, *after.values()]))
-        answer = _consequences(snapshot, before, len(held) - len(leaving), tasks, after, why, waiting)
-        return replace(answer, clusters=changes)
+            records = [live.jobs[attempt.job_id] for attempt, _ in held]
+            jobs = {each.id: (each, live.past_runs(each.spec, each.submitted_by)) for each in records}
+            state = self._controller.forecast.state()
+            return _Copy(snapshot, live.tree.copy(), state, held, jobs, dict(live.refusals))
 
-    def _check(self, question: Question) -> None:
+    def _check(self, question: Question, names: Names) -> None:
         """Reject invalid questions, and compile policies without holding the lock."""
         if question.policy:
             require_policy(self._controller.scheduler, question.policy, "policy")
         for at, spec in enumerate(question.jobs):
-            self._check_job(at, spec, grows=bool(question.add_nodes))
-        scheduler = self._controller.scheduler
-        with self._controller.lock:
-            queues = [*self._controller.live.queues]
-        wanted = [question.policy] if question.policy else [scheduler.policy_of(queue) for queue in queues]
-        scheduler.readiness.require(*wanted)
+            self._check_job(at, spec, names, grows=bool(question.add_nodes))
+        for at, (name, fields) in enumerate(question.changes.queues):
+            if "policy" in fields:
+                require_policy(self._controller.scheduler, names.queues[name].policy, f"queues.{at}.policy")
+        wanted = {question.policy} if question.policy else {queue.policy for queue in names.queues.values()}
+        self._controller.scheduler.readiness.require(*sorted(wanted))
 
-    def _check_job(self, at: int, spec: JobSpec, *, grows: bool) -> None:
+    def _check_job(self, at: int, spec: JobSpec, names: Names, *, grows: bool) -> None:
         """Reject a job as a submit does, unless it is only too large and the question adds nodes."""
         try:
-            self._admission.admit(spec)
+            self._admission.admit(spec, names=names)
         except RejectedError as error:
             if grows and error.where == TOO_LARGE and not error.also:
                 return
             parts = [RejectedError(each.message, where=f"jobs.{at}.{each.where}") for each in (error, *error.also)]
             raise RejectedError(parts[0].message, where=parts[0].where, also=tuple(parts[1:])) from None
 
-    def _policy(self, wanted: str, queue: str) -> Profile:
+    def _policy(self, wanted: str, queue: str, names: Names) -> Profile:
+        known = names.queues.get(queue)
         scheduler = self._controller.scheduler
-        return scheduler.policy(wanted) if wanted else scheduler.profile(queue)
+        return scheduler.policy(wanted or (known.policy if known else scheduler.policy_of(queue)))
 
-    def _leaving(
-        self, snapshot: Snapshot, question: Question, held: Sequence[tuple[Attempt, Allocation]]
-    ) -> list[tuple[Attempt, Allocation]]:
-        """Close drained nodes on the copy, and release the jobs to place again, oldest first."""
-        drained = _close(snapshot, question.drain)
-        leaving = [
-            (attempt, booking)
-            for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
-            if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
-        ]
-        for _, booking in leaving:
-            booking.release(snapshot)
-        return leaving
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Queue entries of jobs with the changed queues."""
+
+    names: Names
+    tree: QueueTree
+    state: PlanState
+    refusals: Mapping[str, Refusals]
+
+    def of(self, record: JobRecord, past: PastRuns | None = None) -> Entry:
+        """Return the entry of a job."""
+        spec = record.spec
+        queue = self.names.queues.get(spec.queue) or Queue(spec.queue)
+        refusals = self.refusals.get(record.id, NEVER_REFUSED)
+        user = record.submitted_by if self.tree.limits_users(spec.queue, spec.tenant) else ""
+        clusters = self.names.clusters_of(spec.queue)
+        return pending.entry(record, queue, clusters, self.state.discipline, refusals, user=user, past=past)
+
+    def moved(self, record: JobRecord, past: PastRuns | None, changes: QueueChanges) -> Entry:
+        """Return the entry of a job in the queue in which it would be."""
+        queue = changes.queue_of(record.spec.queue, record.spec.tenant)
+        return self.of(record if queue == record.spec.queue else _in_queue(record, queue), past)
+
+    def again(self, entry: Entry, changes: QueueChanges) -> Entry:
+        """Return the entry of a waiting job again, if its queue or tenant changes."""
+        changed = {name for name, _ in (*changes.queues, *changes.tenants)}
+        same = changed.isdisjoint(entry.lane) and changes.queue_of(*entry.lane) == entry.queue
+        return entry if same else self.moved(entry.record, entry.past, changes)
+
+    def asked(self, at: int, spec: JobSpec) -> Entry:
+        """Return the entry of a job of the question."""
+        now_ns = self.state.now_ns + at  # in the order of the question
+        return self.of(JobRecord(f"{ASKED}{at}", spec, JobState.PENDING, now_ns, now_ns, ""))
+
+
+def _in_queue(record: JobRecord, queue: str) -> JobRecord:
+    return replace(record, spec=replace(record.spec, queue=queue))
+
+
+def _task(entry: Entry, before: tuple[str, ...] = ()) -> Task:
+    return Task(entry.job, entry.record.spec.name, entry.owner, before)
+
+
+def _leaving(
+    question: Question, drained: Collection[tuple[str, str]], held: Sequence[tuple[Attempt, Allocation]]
+) -> list[tuple[Attempt, Allocation]]:
+    """Return the jobs to place again, oldest first."""
+    return [
+        (attempt, booking)
+        for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
+        if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
+    ]
+
+
+def _changed(
+    state: PlanState,
+    changes: QueueChanges,
+    names: Names,
+    drained: Collection[tuple[str, str]],
+    added: Sequence[tuple[str, Node]],
+) -> PlanState:
+    """Return the inputs of a plan with changed queues, tenants and nodes."""
+    past: dict[LaneName, Amounts] = {}
+    for (queue, tenant), amounts in state.past.items():
+        lane = changes.queue_of(queue, tenant), tenant
+        past[lane] = total_of([past.get(lane, {}), amounts])
+    clusters, capacities = list(state.clusters), dict(state.capacities)
+    if drained or added:
+        clusters = [_with_nodes(each, drained, added) for each in clusters]
+        new = [Cluster(cluster, (node,)) for cluster, node in added]
+        for pool in names.pools.values():
+            more = [capacity_of(each) for each in new if not pool.clusters or each.name in pool.clusters]
+            capacities[pool.name] = total_of([capacities.get(pool.name, {}), *more])
+    queues, tenants = list(names.queues.values()), list(names.tenants.values())
+    return replace(state, queues=queues, tenants=tenants, past=past, clusters=clusters, capacities=capacities)
+
+
+def _with_nodes(cluster: Cluster, drained: Collection[tuple[str, str]], added: Sequence[tuple[str, Node]]) -> Cluster:
+    left = [node for node in cluster.nodes if (cluster.name, node.name) not in drained]
+    return replace(cluster, nodes=(*left, *(node for name, node in added if name == cluster.name)))
+
+
+def _move_use(tree: QueueTree, state: PlanState, changes: QueueChanges) -> None:
+    """Count what running jobs hold in the queues in which they would be."""
+    for attempt, user, _ in state.attempts if changes.moved else ():
+        spec, key = attempt.spec, (attempt.job_id, attempt.number)
+        queue = changes.queue_of(spec.queue, spec.tenant)
+        if queue != spec.queue and tree.withdraw(key):
+            tree.hold(key, Owner(queue, spec.tenant, user), attempt.amounts)
+
+
+def _still_running(
+    state: PlanState, left: Mapping[str, Entry], placed: Mapping[str, Placed], changes: QueueChanges
+) -> list[tuple[Key, Running]]:
+    """Return what runs after a change. A job that moves to other nodes starts again there."""
+    found = []
+    for key, each in running(state):
+        owner = each.owner._replace(queue=changes.queue_of(*each.owner[:2]))
+        if key[0] not in left:
+            found.append((key, replace(each, owner=owner)))
+        elif key[0] in placed:
+            lasts_s, now = left[key[0]].max_duration_s, placed[key[0]]
+            found.append((key, Running(owner, now.amounts, now.clusters, NEVER_S if lasts_s is None else lasts_s)))
+    return found
 
 
 def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
@@ -291,19 +424,25 @@ def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
     return drained
 
 
-def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> None:
+def _add(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> list[tuple[str, Node]]:
+    """Add nodes, and return them with their clusters."""
+    added: list[tuple[str, Node]] = []
     for each in wanted:
         index = snapshot.node_index.get((each.cluster, each.like))
         if index is None:
             raise RejectedError(f"node {each.cluster}/{each.like} not found", where="add_nodes")
         if not 1 <= each.count <= MAX_NODES:
             raise RejectedError(f"count is {each.count}, but must be 1 to {MAX_NODES}", where="add_nodes")
-        for number in range(each.count):
-            put_node(snapshot, each.cluster, _like(snapshot.nodes[index], f"new-{each.like}-{number}"))
+        first = sum(cluster == each.cluster for cluster, _ in added)
+        for number in range(first, first + each.count):
+            node = _like(snapshot.nodes[index], each.cluster, f"new-{each.like}-{number}")
+            put_node(snapshot, each.cluster, node)
+            added.append((each.cluster, node))
+    return added
 
 
-def _like(node: Node, name: str) -> Node:
-    devices = tuple(_fresh(device, name) for device in node.devices)
+def _like(node: Node, cluster: str, name: str) -> Node:
+    devices = tuple(_fresh(device, f"{cluster}/{name}") for device in node.devices)
     return replace(node, name=name, devices=devices, ready=True, reason="")
 
 
@@ -311,131 +450,34 @@ def _fresh(device: Device, node: str) -> Device:
     return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")
 
 
-def _task(attempt: Attempt, clusters: frozenset[str], user: str) -> _Task:
-    spec = attempt.spec
-    owner = Owner(spec.queue, spec.tenant, user)
-    return _Task(spec.job(attempt.job_id, clusters), spec.name, owner, _where(attempt.placements))
-
-
-def _place(
-    snapshot: Snapshot, tasks: Sequence[_Task], policies: dict[str, Profile], tree: QueueTree
-) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Place jobs in order, each with the policy of its queue, as far as the limits of queues allow.
-
-    Returns
-    -------
-    tuple
-        Locations of the jobs that fit, and the limit of each job that has no room under one.
-    """
-    went: dict[str, tuple[str, ...]] = {}
-    limited: dict[str, str] = {}
-    first = 0
-    while first < len(tasks):
-        end = first
-        while end < min(len(tasks), first + MAX_TOGETHER) and (
-            policies[tasks[end].queue] is policies[tasks[first].queue]
-        ):
-            end += 1
-        allowed = []
-        for task in tasks[first:end]:
-            requested = requested_amounts(task.job.demand, task.job.replicas)
-            if hit := tree.hit(task.owner, requested, task.job.name):
-                limited[task.job.name] = hit.message
-            else:
-                tree.hold(_key(task), task.owner, requested)
-                allowed.append(task)
-        if allowed:
-            _place_allowed(snapshot, allowed, policies[tasks[first].queue], tree, went, limited)
-        first = end
-    return went, limited
-
-
-def _place_allowed(  # the two results of `_place`
-    snapshot: Snapshot,
-    tasks: Sequence[_Task],
-    profile: Profile,
-    tree: QueueTree,
-    went: dict[str, tuple[str, ...]],
-    limited: dict[str, str],
-) -> None:
-    """Place jobs whose least amounts have room, and release those that do not fit or exceed a limit after all."""
+def _moves(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[Move]:
+    why, moves = placer.reasons(tasks), []
     for task in tasks:
-        tree.release(_key(task))
-    jobs = []
-    for task in tasks:
-        requested = requested_amounts(task.job.demand, task.job.replicas)
-        jobs.append(without_models(task.job, tree.model_hits(task.owner, requested), snapshot))
-    queue = JobQueue(snapshot, jobs)
-    plan = decide(snapshot, queue, profile, dry_run=True)
-    fits, by_name = plan.jobs_placed, {task.job.name: task for task in tasks}
-    for at, job in enumerate(queue.jobs):
-        task, rows = by_name[job.name], plan.rows_of(at)
-        placements = [plan.placement(int(row)) for row in rows] if fits[at] else []
-        amounts = held_amounts(job.demand, placements, snapshot.device)
-        hit = tree.hit(task.owner, amounts, job.name) if placements else None
-        if placements and not hit:
-            tree.hold(_key(task), task.owner, amounts)
-            went[job.name] = _where(placements)
-            continue
-        snapshot.release(plan.decisions, plan.slices, rows)
-        if hit:
-            limited[job.name] = hit.message
+        name = task.job.name
+        after = placed.where if (placed := placer.placed.get(name)) else ()
+        moves.append(Move(name, task.name, task.before, after, why.get(name, ""), waits.starts_ns.get(name)))
+    return moves
 
 
-def _key(task: _Task) -> Key:
-    return task.job.name, 0
-
-
-def _reasons(snapshot: Snapshot, left: Sequence[_Task], policies: dict[str, Profile]) -> dict[str, str]:
-    """Return why jobs would wait, by name, for a limited number of kinds; jobs of the question are first."""
-    known: dict[Hashable, str] = {}
-    why = {}
-    for task in sorted(left, key=lambda task: not task.job.name.startswith(ASKED)):
-        job, profile = task.job, policies[task.queue]
-        kind = (job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data, profile)
-        if kind not in known and len(known) < MAX_EXPLAINED:
-            said = summary(explain(snapshot, job, profile))
-            known[kind] = "; ".join(each for each in (said, shortage(snapshot, job, profile)) if each)
-        why[job.name] = known.get(kind, "")
-    return why
-
-
-def _consequences(  # the two sides of a comparison
-    snapshot: Snapshot,
-    before: Sums,
-    stayed: int,
-    tasks: Sequence[_Task],
-    after: dict[str, tuple[str, ...]],
-    why: dict[str, str],
-    waiting: Sequence[Entry],
+def _consequences(
+    moves: Sequence[Move], sums: tuple[Sums, Sums], clusters: tuple[ClusterChange, ...], waits: WaitChanges
 ) -> Consequences:
-    moves = [
-        Move(task.job.name, task.name, task.before, after.get(task.job.name, ()), why.get(task.job.name, ""))
-        for task in tasks
-    ]
-    sums = _sums(snapshot, stayed + len(after), len(tasks) - len(after))
     moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
     started = tuple(each for each in moves if not each.before and each.after)
     stopped = tuple(each for each in moves if each.before and not each.after)
     left = tuple(each for each in moves if not each.before and not each.after)
     parts = [
         f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
-        f"{len(started)} of {len(waiting) + _asked(tasks)} waiting jobs would start",
+        f"{len(started)} of {len(started) + len(left)} waiting jobs would start",
         f"{len(stopped)} running jobs would have to wait",
     ]
-    return Consequences(before, sums, moved, started, stopped, left, ", ".join(parts))
+    if waits.earlier or waits.later:
+        parts.append(f"{waits.earlier} waiting jobs are expected to start earlier, {waits.later} later")
+    return Consequences(*sums, moved, started, stopped, left, ", ".join(parts), clusters, waits)
 
 
 def _changes(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:
     return tuple(ClusterChange(name, sums, after[name]) for name, sums in before.items())
-
-
-def _asked(tasks: Sequence[_Task]) -> int:
-    return sum(task.job.name.startswith(ASKED) for task in tasks)
-
-
-def _where(placements: Iterable[Placement]) -> tuple[str, ...]:
-    return tuple(f"{each.cluster}/{each.node}" for each in placements)
 
 
 def _sums(snapshot: Snapshot, placed: int, waiting: int) -> Sums:

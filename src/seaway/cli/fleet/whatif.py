@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,12 +12,18 @@ from seaway.cli.arguments import split_place
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
+from seaway.domain.tenancy import DEFAULT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST = 20
 """Maximum number of jobs, except in wide output."""
+
+MOST_SHIFTS = 5
+"""Maximum number of jobs that start earlier, and of those that start later, except in wide output."""
+
+SHARING = "Queues and quotas"
 
 
 def whatif(
@@ -40,44 +47,132 @@ def whatif(
         str | None, typer.Option(help="Place all jobs again with this policy.", autocompletion=arguments.policies)
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Submit the jobs of this file; - reads standard input.")
+        str | None,
+        typer.Option(
+            "--file",
+            "-f",
+            help="Submit the jobs of this file, and apply its [bold]queues:[/bold] and [bold]tenants:[/bold]; "
+            "- reads standard input.",
+        ),
     ] = None,
     replay: Annotated[
         bool, typer.Option("--replay", help="Place all jobs again with the policies of their queues.")
     ] = False,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Change this queue as --set says, or add it. Repeatable.",
+            autocompletion=arguments.queues,
+            rich_help_panel=SHARING,
+        ),
+    ] = None,
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Change this tenant as --set says, or add it. Repeatable.", rich_help_panel=SHARING
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help="Field of [bold]seaway queues set[/bold] or [bold]seaway tenants set[/bold], like weight=2, "
+            "limit.gpus=16 or backfill=none. Repeatable.",
+            rich_help_panel=SHARING,
+        ),
+    ] = None,
+    pool: Annotated[str, typer.Option(help="Pool of the quota that --set changes.", rich_help_panel=SHARING)] = DEFAULT,
+    remove_queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Remove this queue. Repeatable.",
+            autocompletion=arguments.queues,
+            rich_help_panel=SHARING,
+        ),
+    ] = None,
+    move_jobs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--move",
+            metavar="QUEUE[/TENANT]=QUEUE",
+            help="Count the jobs of a queue, or of a tenant in it, in another queue. Repeatable.",
+            rich_help_panel=SHARING,
+        ),
+    ] = None,
+    window: Annotated[
+        str, typer.Option(metavar="TIME", help="Time from now that GPU SHARE covers.", rich_help_panel=SHARING)
+    ] = "1h",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the effect of a change on a copy of the current fleet and its queues. Nothing changes.
 
-    All options apply together. Requires the operator role.
+    All options apply together. Waits are those until the expected starts. Requires the operator role.
 
     [bold]Examples[/bold]
 
       [cyan]seaway whatif --drain berlin/node-7[/cyan]
       [cyan]seaway whatif --add-nodes berlin/node-1 --count 4 -f sweep.yaml[/cyan]
       [cyan]seaway whatif --policy fgd[/cyan]
+      [cyan]seaway whatif --tenant vision --set weight=2[/cyan]
+      [cyan]seaway whatif --queue vision --set guarantee.gpus=16 --set limit.gpus=32[/cyan]
+      [cyan]seaway whatif --queue urgent --set priority=10 --move default/vision=urgent[/cyan]
+      [cyan]seaway whatif -f queues.yaml --window 1d[/cyan]
     """
+    from seaway.cli.fleet import whatif_changes as changes
     from seaway.client.calls.service import whatif as call
 
+    if settings and not (queue or tenant):
+        raise RejectedError("needs --queue or --tenant", where="--set")
+    if settings and queue and tenant:
+        raise RejectedError("applies to queues or to tenants; change both with -f FILE", where="--set")
+    from_file = _documents(file) if file else {}
     question: Body = {
         "drain": drain or [],
         "add_nodes": [_addition(each, count) for each in add_nodes or []],
         "policy": policy or "",
         "replay": replay,
-        "jobs": _jobs(file) if file else [],
+        "jobs": from_file.pop("jobs", []),
     }
-    question = {name: value for name, value in question.items() if value}
-    if not question:
-        raise RejectedError("choose at least one of --drain, --add-nodes, --policy, -f and --replay; see --help")
+    places = any(question.values())
     with connect(context) as client, console(err=True).status("evaluating on a copy of the fleet"):
-        body = client.body(call(question))
-    show(output, body, lambda wide: _picture(body, wide=wide), lambda: (each["id"] for each in body["moved"]))
+        question |= {
+            "queues": [changes.queue_change(client, each, settings or []) for each in queue or []],
+            "tenants": [changes.tenant_change(client, each, settings or [], pool) for each in tenant or []],
+            "remove_queues": remove_queue or [],
+            "move_jobs": list(map(changes.move, move_jobs or [])),
+        }
+        for key, rows in from_file.items():
+            question[key] = [*question.get(key, []), *rows]
+        question = {name: value for name, value in question.items() if value}
+        if not question:
+            raise RejectedError(
+                "choose at least one of --drain, --add-nodes, --policy, -f, --replay, --queue, --tenant, "
+                "--remove-queue and --move; see --help"
+            )
+        try:
+            body = client.body(call({**question, "window": window}))
+        except RejectedError as error:
+            raise (changes.at_option(error) if settings else error) from None
+    show(
+        output,
+        body,
+        lambda wide: _picture(body, wide=wide, waiting=places),
+        lambda: (each["id"] for each in body["moved"]),
+    )
 
 
-def _jobs(file: str) -> list[Body]:
+def _documents(file: str) -> Body:
+    """Return the parts of a question in a file."""
+    from seaway.cli.fleet.whatif_changes import KEYS, split_documents
     from seaway.cli.jobs.file import read_jobs
 
-    return [each.fields for each in read_jobs(file)]
+    found = split_documents(each.fields for each in read_jobs(file))
+    for key in found.keys() - {*KEYS, "jobs"}:
+        raise RejectedError(f"unknown part {key!r}; use {', '.join(KEYS)}, or the fields of a job", where=file)
+    return found
 
 
 def _addition(place: str, count: int) -> Body:
@@ -87,11 +182,19 @@ def _addition(place: str, count: int) -> Body:
     return {"cluster": cluster, "like": node, "count": count}
 
 
-def _picture(body: Body, *, wide: bool) -> RenderableType:
+def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
+    """Return the answer.
+
+    Parameters
+    ----------
+    waiting
+        Whether to list jobs that would still wait.
+    """
     from rich.console import Group
     from rich.text import Text
 
     from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import until
 
     figures = [
         {"name": name.replace("_", " "), "before": body["before"].get(name), "after": after}
@@ -103,7 +206,10 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
         Column("AFTER", lambda each: _figure(each["after"]), right=True),
     )
     parts: list[RenderableType] = [Text(body["message"], "bold"), Rows(columns, figures)]
-    moves = [{"what": what, **job} for what in ("moved", "started", "stopped", "waiting") for job in body.get(what, [])]
+    if waits := body.get("waits"):
+        parts += _waits(waits, wide=wide)
+    kinds = ("moved", "started", "stopped", *(["waiting"] if waiting else []))
+    moves = [{"what": what, **job} for what in kinds for job in body.get(what, [])]
     if moves:
         shown = moves if wide else moves[:MOST]
         move_columns = (
@@ -112,12 +218,55 @@ def _picture(body: Body, *, wide: bool) -> RenderableType:
             Column("WOULD BE", lambda each: each["what"]),
             Column("FROM", lambda each: _places(each["before"]), cut=True),
             Column("TO", lambda each: _places(each["after"]), cut=True),
+            Column("STARTS", lambda each: until(each.get("estimated_start")), wide=True),
             Column("REASON", lambda each: each.get("reason") or "", wide=True),
         )
         parts += ["", Rows(move_columns, shown, wide=wide)]
         if len(shown) < len(moves):
             parts.append(f"[dim]and {len(moves) - len(shown)} more: -o wide[/dim]")
     return Group(*parts)
+
+
+def _waits(waits: Body, *, wide: bool) -> list[RenderableType]:
+    """Return tables of the waits of queues and tenants, and of the jobs whose start changes most."""
+    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import NONE, seconds, until
+
+    def wait(value: float | None) -> str:
+        return NONE if value is None else seconds(value)
+
+    def both(key: str, text: Callable[[Any], str]) -> Callable[[Body], str]:
+        return lambda row: _from_to(text(row["before"][key]), text(row["after"][key]))
+
+    columns = (
+        Column("WAITING", both("waiting", str), right=True),
+        Column("MEAN WAIT", both("mean_s", wait), right=True),
+        Column("P50", both("p50_s", wait), right=True, drop=2),
+        Column("P95", both("p95_s", wait), right=True, drop=1),
+        Column("START UNKNOWN", both("unknown", str), right=True, drop=3),
+        Column("GPU SHARE", both("gpu_share", lambda share: f"{100 * share:.1f}%"), right=True),
+    )
+    queue = Column("QUEUE", lambda row: f"{'  ' * row['depth']}{row['name']}")
+    tenant = Column("TENANT", lambda row: row["name"])
+    shift_columns = (
+        Column("JOB", lambda job: job["name"]),
+        Column("ID", lambda job: job["id"], wide=True),
+        Column("QUEUE", lambda job: job["queue"]),
+        Column("TENANT", lambda job: job["tenant"], drop=1),
+        Column("STARTS", lambda job: _from_to(until(job["before"]), until(job["after"]))),
+    )
+    most = None if wide else MOST_SHIFTS
+    shifts = [*waits["earlier_jobs"][:most], *waits["later_jobs"][:most]]
+    tables = ((waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns)), (shifts, shift_columns))
+    found: list[RenderableType] = []
+    for rows, shown in tables:
+        if rows:
+            found += ["", Rows(shown, rows, wide=wide)]
+    return found
+
+
+def _from_to(before: str, after: str) -> str:
+    return after if before == after else f"{before} → {after}"
 
 
 def _figure(value: float | None) -> str:

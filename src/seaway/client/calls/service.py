@@ -41,7 +41,9 @@ def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
     question
         Changes that apply together: ``drain`` (clusters, or ``cluster/node``), ``add_nodes`` (each with ``cluster``,
         ``like``, ``count``), ``policy`` (schedules everything again), ``replay`` (schedules everything again) and
-        ``jobs`` (additional jobs).
+        ``jobs`` (additional jobs). Changes of queues: ``queues`` and ``tenants`` (each with ``name`` and the changed
+        fields), ``remove_queues``, and ``move_jobs`` (each with ``queue``, ``to`` and ``tenant``). ``window`` is the
+        time that shares of GPUs cover.
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
 

@@ -64,7 +64,7 @@ class PlannedStart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class Running:
     """Attempt that holds amounts until its expected end, seconds from now; `NEVER_S` if that is unknown."""
 
     owner: Owner
@@ -74,11 +74,18 @@ class _Running:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class PlanState:
     """Inputs of a plan.
 
     Attributes
     ----------
+    clusters
+        Clusters that accept new work.
+    attempts
+        Attempts that have not ended, each with the user of its job and the nanoseconds until its expected end; None if
+        that is unknown.
+    entries
+        Waiting jobs.
     reserved_s
         Start of each reservation by job ID, seconds from now.
     """
@@ -91,7 +98,7 @@ class _State:
     gpu_weights: GpuWeights
     past: Mapping[LaneName, Amounts]
     clusters: Sequence[Cluster]
-    attempts: Sequence[tuple[Key, _Running]]
+    attempts: Sequence[tuple[Attempt, str, int | None]]
     entries: Sequence[Entry]
     reserved_s: Mapping[str, int]
 
@@ -124,7 +131,9 @@ class Forecast:
         with self._making:
             began_ns = clock.monotonic_ns()
             if began_ns >= self._until_ns:
-                self._plan = _planned(self._state())
+                with self._lock:
+                    state = self.state()
+                self._plan = planned(state, running(state))
                 self._compare()
                 took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
                 self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
@@ -147,38 +156,48 @@ class Forecast:
             if planned.starts_ns is not None:
                 self._first.setdefault(job_id, planned.starts_ns)
 
-    def _state(self) -> _State:
-        with self._lock:
-            live = self._live
-            now_ns, monotonic_ns = live.clock.now_ns(), live.clock.monotonic_ns()
-            cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
-            usable = [
-                each.cluster
-                for name, each in live.fleet.clusters.items()
-                if each.cluster and each.state is ClusterState.UP and name not in cordoned
-            ]
-            attempts = [(key, each, live.expected_rest_ns(key, now_ns)) for key, each in live.attempts.items()]
-            by = {key[0]: job.submitted_by for key, *_ in attempts if (job := live.jobs.get(key[0]))}
-            entries = list(live.waiting.entries())
-            reserved_s = {
+    def state(self) -> PlanState:
+        """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
+        live = self._live
+        now_ns, monotonic_ns = live.clock.now_ns(), live.clock.monotonic_ns()
+        cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
+        usable = [
+            each.cluster
+            for name, each in live.fleet.clusters.items()
+            if each.cluster and each.state is ClusterState.UP and name not in cordoned
+        ]
+        jobs = live.jobs
+        return PlanState(
+            now_ns,
+            live.waiting.discipline,
+            list(self._names.queues.values()),
+            list(self._names.tenants.values()),
+            live.tree.capacities,
+            live.tree.gpu_weights,
+            live.tree.past,
+            usable,
+            [
+                (attempt, job.submitted_by if (job := jobs.get(key[0])) else "", live.expected_rest_ns(key, now_ns))
+                for key, attempt in live.attempts.items()
+            ],
+            list(live.waiting.entries()),
+            {
                 each.entry.record.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
                 for each in self._reservations.made()
                 if each.starts_ns is not None
-            }
-            queues, tenants = list(self._names.queues.values()), list(self._names.tenants.values())
-            capacities, discipline = live.tree.capacities, live.waiting.discipline
-            weights, past = live.tree.gpu_weights, live.tree.past
-        running = [(key, _running(attempt, by.get(key[0], ""), rest_ns)) for key, attempt, rest_ns in attempts]
-        return _State(
-            now_ns, discipline, queues, tenants, capacities, weights, past, usable, running, entries, reserved_s
+            },
         )
 
 
-def _running(attempt: Attempt, user: str, rest_ns: int | None) -> _Running:
-    """Return a running attempt; `rest_ns` is the time until its expected end, None if unknown."""
+def running(state: PlanState) -> list[tuple[Key, Running]]:
+    """Return the attempts of a state with their expected ends."""
+    return [((each.job_id, each.number), _running(each, user, rest_ns)) for each, user, rest_ns in state.attempts]
+
+
+def _running(attempt: Attempt, user: str, rest_ns: int | None) -> Running:
     spec = attempt.spec
     ends_s = 0 if not attempt.state.live else NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
-    return _Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
+    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
 
 
 # Order.
@@ -223,7 +242,8 @@ class _Region:
 class _Plan:
     """Free amounts over time of each region and each limit, in seconds from now."""
 
-    state: _State
+    state: PlanState
+    attempts: Sequence[tuple[Key, Running]]
     tree: QueueTree
     milli: Mapping[tuple[str, str], int] = field(init=False)
     regions: dict[_Region, FreeOverTime] = field(default_factory=dict)
@@ -268,7 +288,7 @@ class _Plan:
             CPU: sum(each.cpu_milli for each in totals),
             MEMORY: sum(each.memory_mib for each in totals),
         }
-        used = ((each.ends_s, _part(each, region)) for _, each in self.state.attempts)
+        used = ((each.ends_s, _part(each, region)) for _, each in self.attempts)
         self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
 
     def _overlap(self, region: _Region, other: _Region) -> float:
@@ -288,7 +308,7 @@ class _Plan:
             names = sorted(holder.limit)
             used = (
                 (each.ends_s, _vector({**each.amounts, JOBS: 1}, names))
-                for _, each in self.state.attempts
+                for _, each in self.attempts
                 if holder in self.tree.limits_of(each.owner)
             )
             plan = self.limits[holder.key] = _free_over_time(_vector(holder.limit, names), used)
@@ -299,7 +319,7 @@ def _region_of(entry: Entry) -> _Region:
     return _Region(entry.job.demand.nodes.clusters, entry.kind.models)
 
 
-def _part(running: _Running, region: _Region) -> Int64:
+def _part(running: Running, region: _Region) -> Int64:
     """Return what a running job holds in a region."""
     inside = sum(_in(each, region.clusters) for each in running.clusters) / (len(running.clusters) or 1)
     if region.models and inside:
@@ -342,20 +362,30 @@ def _earliest(plans: Sequence[tuple[FreeOverTime, Int64]], lasts_s: int, after_s
     return starts_s
 
 
-def _planned(state: _State) -> Mapping[str, PlannedStart]:
-    """Plan the first waiting jobs in order."""
+def planned(
+    state: PlanState, attempts: Sequence[tuple[Key, Running]], most: int = MAX_PLANNED
+) -> Mapping[str, PlannedStart]:
+    """Plan the first waiting jobs in order.
+
+    Parameters
+    ----------
+    attempts
+        Running attempts, see `running`.
+    most
+        Maximum number of planned jobs.
+    """
     tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
     tree.set_past(state.past)
-    plan = _Plan(state, tree)
+    plan = _Plan(state, attempts, tree)
     for region in {_region_of(each) for each in state.entries}:
         plan.add_region(region)
-    for key, running in state.attempts:
-        tree.hold(key, running.owner, running.amounts)
+    for key, each in attempts:
+        tree.hold(key, each.owner, each.amounts)
     found: dict[str, PlannedStart] = {}
     strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
     latest_s: dict[str, int] = {}
     for rank, entry in enumerate(in_order(state.discipline, tree, state.entries)):
-        if rank >= MAX_PLANNED:
+        if rank >= most:
             break
         after_s = latest_s.get(entry.queue, 0)
         starts_s = plan.start(entry, after_s) if after_s >= 0 else -1

@@ -1,0 +1,278 @@
+"""Waits of jobs until their expected starts, before and after a change."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from seaway.application.control.pending import Entry
+from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
+from seaway.domain.amounts import GPUS
+from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.queues import Queue, children_of, path_of
+from seaway.scheduling.queueing.backfill import NEVER_S
+from seaway.scheduling.queueing.tree import Key
+
+MAX_PLANNED = 10_000
+"""Maximum number of jobs with a planned start on each side."""
+
+MAX_SHIFTS = 20
+"""Maximum number of jobs that start earlier, and of those that start later, in an answer."""
+
+UNKNOWN_S = math.inf
+"""Wait of a job without a known start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Waiting jobs of a queue with its descendants or of a tenant, and what they and the running jobs get.
+
+    Attributes
+    ----------
+    waiting, unknown
+        Number of waiting jobs, and of those without a known start.
+    mean_s
+        Mean wait from now to the expected start, of jobs with a known start on both sides; None without any.
+    p50_s, p95_s
+        Percentiles of the wait. Jobs without a known start wait longest. None if the wait at that rank is unknown.
+    gpu_share
+        Mean share of the fleet's GPUs within the window, 0 to 1.
+    """
+
+    waiting: int = 0
+    unknown: int = 0
+    mean_s: float | None = None
+    p50_s: float | None = None
+    p95_s: float | None = None
+    gpu_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChange:
+    """Waits of a queue or a tenant before and after a change.
+
+    Attributes
+    ----------
+    depth
+        Number of ancestors of a queue; 0 for a tenant.
+    """
+
+    name: str
+    depth: int
+    before: Waits
+    after: Waits
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Waiting job whose expected start changes.
+
+    Attributes
+    ----------
+    queue
+        Its queue after the change.
+    before_ns, after_ns
+        Expected start by the wall clock; None if it is unknown.
+    """
+
+    job_id: str
+    job: str
+    queue: str
+    tenant: str
+    before_ns: int | None
+    after_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChanges:
+    """Waits before and after a change.
+
+    Attributes
+    ----------
+    window_s
+        Time from now that shares of GPUs cover, seconds.
+    queues
+        Queues in the order of the tree after the change, then removed ones, without those that have no jobs.
+    tenants
+        Tenants by name, without those that have no jobs.
+    earlier, later
+        Number of waiting jobs that start earlier or later.
+    earlier_jobs, later_jobs
+        Those whose start changes most, the largest change first.
+    starts_ns
+        Expected start of each waiting job after the change, by job ID, as far as it is known.
+    """
+
+    window_s: int
+    queues: tuple[WaitChange, ...]
+    tenants: tuple[WaitChange, ...]
+    earlier: int
+    later: int
+    earlier_jobs: tuple[Shift, ...]
+    later_jobs: tuple[Shift, ...]
+    starts_ns: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a comparison: the state with its running jobs, and the planned waits.
+
+    Attributes
+    ----------
+    waits_s
+        Wait of each waiting job by ID; `UNKNOWN_S` without a known start.
+    """
+
+    state: PlanState
+    running: Sequence[tuple[Key, Running]]
+    waits_s: Mapping[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Plan the starts."""
+        plan = planned(self.state, self.running, MAX_PLANNED)
+        starts = {each.record.id: plan.get(each.record.id) for each in self.state.entries}
+        self.waits_s = {
+            job_id: UNKNOWN_S
+            if start is None or start.starts_ns is None
+            else (start.starts_ns - self.state.now_ns) / NS_PER_S
+            for job_id, start in starts.items()
+        }
+
+    def start_ns(self, job_id: str) -> int | None:
+        """Return the expected start of a waiting job by the wall clock; None if it is unknown."""
+        wait_s = self.waits_s[job_id]
+        return None if wait_s == UNKNOWN_S else self.state.now_ns + int(wait_s * NS_PER_S)
+
+    def queues(self) -> Mapping[str, Queue]:
+        """Return the queues by name."""
+        return {each.name: each for each in self.state.queues}
+
+    def gpu_uses(self, window_s: int) -> Iterator[tuple[str, str, float]]:
+        """Yield what jobs get within a window: queue, tenant, and the share of the fleet's GPUs."""
+        gpus = sum(each.totals.gpus for each in self.state.clusters) * WHOLE_DEVICE_MILLI * window_s or 1
+        for _, each in self.running:
+            within_s = min(each.ends_s, window_s)
+            yield each.owner.queue, each.owner.tenant, each.amounts.get(GPUS, 0) * within_s / gpus
+        for entry in self.state.entries:
+            wait_s, lasts_s = self.waits_s[entry.record.id], entry.max_duration_s
+            ends_s = min(wait_s + (NEVER_S if lasts_s is None else lasts_s), window_s)
+            milli = entry.kind.requested.get(GPUS, 0)
+            yield entry.queue, entry.record.spec.tenant, milli * max(0.0, ends_s - wait_s) / gpus
+
+
+def compare(before: Side, after: Side, window_s: int) -> WaitChanges:
+    """Compare the waits of two sides.
+
+    Parameters
+    ----------
+    window_s
+        Time from now that shares of GPUs cover, seconds.
+    """
+    both = {
+        job_id
+        for job_id, wait_s in after.waits_s.items()
+        if max(wait_s, before.waits_s.get(job_id, UNKNOWN_S)) != UNKNOWN_S
+    }
+    sides = [_Groups(side, both, window_s) for side in (before, after)]
+    queues = tuple(_rows([each.queues for each in sides], _in_tree(before, after)))
+    names = sorted({*sides[0].tenants, *sides[1].tenants})
+    tenants = tuple(_rows([each.tenants for each in sides], [(name, 0) for name in names]))
+    earlier, later = _shifts(before, after)
+    starts = {job_id: start for job_id in after.waits_s if (start := after.start_ns(job_id)) is not None}
+    return WaitChanges(
+        window_s,
+        queues,
+        tenants,
+        len(earlier),
+        len(later),
+        tuple(earlier[:MAX_SHIFTS]),
+        tuple(later[:MAX_SHIFTS]),
+        starts,
+    )
+
+
+class _Groups:
+    """Waits of one side by queue with its descendants, and by tenant."""
+
+    def __init__(self, side: Side, both: set[str], window_s: int) -> None:
+        self._queues = side.queues()
+        lines: defaultdict[tuple[bool, str], list[Entry]] = defaultdict(list)
+        shares: defaultdict[tuple[bool, str], float] = defaultdict(float)
+        for entry in side.state.entries:
+            for key in self._keys(*entry.lane):
+                lines[key].append(entry)
+        for queue, tenant, share in side.gpu_uses(window_s):
+            for key in self._keys(queue, tenant):
+                shares[key] += share
+        found = {key: _waits(side, lines.get(key, ()), both, shares.get(key, 0.0)) for key in lines.keys() | shares}
+        self.queues = {name: waits for (of_queue, name), waits in found.items() if of_queue}
+        self.tenants = {name: waits for (of_queue, name), waits in found.items() if not of_queue}
+
+    def _keys(self, queue: str, tenant: str) -> Iterator[tuple[bool, str]]:
+        """Yield the keys of a job: its queues up to the root, and its tenant."""
+        yield False, tenant
+        if queue not in self._queues:
+            yield True, queue
+        for each in path_of(queue, self._queues):
+            yield True, each.name
+
+
+def _waits(side: Side, entries: Sequence[Entry], both: set[str], share: float) -> Waits:
+    waits = sorted(side.waits_s[each.record.id] for each in entries)
+    known = [side.waits_s[each.record.id] for each in entries if each.record.id in both]
+    return Waits(
+        len(waits),
+        sum(each == UNKNOWN_S for each in waits),
+        sum(known) / len(known) if known else None,
+        _percentile(waits, 0.5),
+        _percentile(waits, 0.95),
+        share,
+    )
+
+
+def _percentile(waits: Sequence[float], share: float) -> float | None:
+    """Return the value at a rank of sorted waits; None without one, or if it is unknown."""
+    wait_s = waits[math.ceil(share * len(waits)) - 1] if waits else UNKNOWN_S
+    return None if wait_s == UNKNOWN_S else wait_s
+
+
+def _in_tree(before: Side, after: Side) -> Iterator[tuple[str, int]]:
+    """Yield the queues in the order of the tree after the change, with their depth, then all others."""
+    children, queues = children_of(after.state.queues), after.queues()
+
+    def below(parent: str, depth: int) -> Iterator[tuple[str, int]]:
+        for each in children.get(parent, ()):
+            yield each.name, depth
+            yield from below(each.name, depth + 1)
+
+    yield from below("", 0)
+    others = {
+        name for side in (before, after) for name in (*side.queues(), *(each.queue for each in side.state.entries))
+    }
+    yield from ((name, 0) for name in sorted(others - queues.keys()))
+
+
+def _rows(sides: Sequence[Mapping[str, Waits]], order: Iterable[tuple[str, int]]) -> Iterator[WaitChange]:
+    before, after = sides
+    for name, depth in order:
+        if name in before or name in after:
+            yield WaitChange(name, depth, before.get(name, Waits()), after.get(name, Waits()))
+
+
+def _shifts(before: Side, after: Side) -> tuple[list[Shift], list[Shift]]:
+    """Return the jobs that start earlier, and those that start later; the largest change first."""
+    changes = []
+    for entry in after.state.entries:
+        job_id, spec = entry.record.id, entry.record.spec
+        if job_id not in before.waits_s:
+            continue
+        was_s, is_s = before.waits_s[job_id], after.waits_s[job_id]
+        if was_s != is_s:
+            shift = Shift(job_id, spec.name, spec.queue, spec.tenant, before.start_ns(job_id), after.start_ns(job_id))
+            changes.append((is_s - was_s, shift))
+    changes.sort(key=lambda each: each[0])
+    earlier = [shift for change_s, shift in changes if change_s < 0]
+    later = [shift for change_s, shift in reversed(changes) if change_s > 0]
+    return earlier, later

@@ -1,0 +1,269 @@
+"""What-if questions about queues and tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seaway.application.whatif.place import OVERTAKES
+from seaway.application.whatif.queues import MovedJobs, QueueChanges
+from seaway.application.whatif.waits import WaitChange, WaitChanges
+from seaway.application.whatif.whatif import NewNodes, Question
+from seaway.domain.errors import RejectedError
+from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.tenancy import Tenant
+from seaway.scheduling.plugins.priority_sort import PrioritySort
+from seaway.scheduling.policies.registry import make_profile
+from seaway.scheduling.profile import Profile, WeightedPlugin
+from tests.unit.application.scene import Scene, scene, spec
+from tests.unit.application.test_forecast import NS, starts_s
+from tests.unit.application.test_whatif import what_if
+
+LASTS_S = 100
+
+
+def busy(queues: tuple[Queue, ...] = (), tenants: tuple[Tenant, ...] = ()) -> Scene:
+    """Make a fleet of four GPUs, all of which one job holds for a while."""
+    made = scene()
+    for tenant in tenants:
+        made.plane.operations.put_tenant(tenant, "ada")
+    for queue in queues:
+        made.plane.operations.put_queue(queue, "ada")
+    made.submit(name="first", gpus=2, replicas=2, gang=True, expected_duration_s=LASTS_S)
+    made.plane.run(3)
+    return made
+
+
+def submit(made: Scene, name: str, **fields: Any) -> str:  # noqa: ANN401  # as `spec` takes them
+    """Submit a job that needs all GPUs."""
+    whole = {"gpus": 2, "replicas": 2, "gang": True, "expected_duration_s": LASTS_S}
+    return made.submit(name=name, **{**whole, **fields})
+
+
+def ask(made: Scene, *, window_s: int = 3600, **changes: Any) -> WaitChanges:  # noqa: ANN401  # of `QueueChanges`
+    """Return the waits before and after changes of queues and tenants."""
+    return what_if(made).ask(Question(changes=QueueChanges(**changes), window_s=window_s)).waits
+
+
+def of(rows: tuple[WaitChange, ...], name: str) -> WaitChange:
+    """Return the row of a name."""
+    return next(each for each in rows if each.name == name)
+
+
+def two_tenants() -> Scene:
+    """Make a fleet on which two tenants wait with three jobs each."""
+    made = busy(tenants=(Tenant("x"), Tenant("y")))
+    for at in range(3):
+        for tenant in ("y", "x"):
+            submit(made, f"{tenant}{at}", tenant=tenant)
+    return made
+
+
+def test_a_larger_share_shortens_the_waits_of_a_tenant() -> None:
+    """With twice the weight, two jobs of a tenant start for one of the other, and shares of GPUs follow."""
+    made = two_tenants()
+    waits = ask(made, tenants=(("x", {"weight": 2}),), window_s=5 * LASTS_S)
+    x, y = of(waits.tenants, "x"), of(waits.tenants, "y")
+    assert (x.before.waiting, x.after.waiting, x.before.unknown, x.after.unknown) == (3, 3, 0, 0)
+    assert x.before.mean_s is not None
+    assert x.after.mean_s is not None
+    assert y.before.mean_s is not None
+    assert y.after.mean_s is not None
+    assert x.after.mean_s < x.before.mean_s
+    assert y.after.mean_s - y.before.mean_s == pytest.approx(x.before.mean_s - x.after.mean_s)
+    assert x.after.gpu_share > x.before.gpu_share
+    for side in ("before", "after"):
+        assert sum(getattr(each, side).gpu_share for each in waits.tenants) == pytest.approx(1)
+    assert (waits.earlier, waits.later) == (1, 1)
+    assert {each.tenant for each in waits.earlier_jobs} == {"x"}
+    assert {each.tenant for each in waits.later_jobs} == {"y"}
+    assert made.plane.controller.live.tree.tenant("default", "x").weight == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tenants": (("x", {"weight": 3}),)},
+        {"tenants": (("y", {"quotas": {"default": {"limit": {"jobs": 1}}}}),)},
+        {"tenants": (("x", {"quotas": {"default": {"guarantee": {"gpus": 4000}}}}),)},
+        {"queues": (("default", {"order": Order.SHORTEST}),)},
+        {"queues": (("default", {"order": Order.FIFO, "backfill": Backfill.NONE}),)},
+        {"queues": (("default", {"limit": {"gpus": 2000}}),)},
+    ],
+)
+def test_an_answer_is_what_the_change_has_as_consequence(change: dict[str, Any]) -> None:
+    """The starts of an answer are those that are expected after an operator stores the change."""
+    made = two_tenants()
+    submit(made, "short", tenant="y", gpus=1, replicas=1, expected_duration_s=10)
+    waits, now_ns = ask(made, **change), made.clock.now_ns()
+    names = {each.record.id: each.record.spec.name for each in made.plane.controller.live.waiting.entries()}
+    after = QueueChanges(**change).applied(made.plane.controller.names)
+    for name, _ in change.get("tenants", ()):
+        made.plane.operations.put_tenant(after.tenants[name], "ada")
+    for name, _ in change.get("queues", ()):
+        made.plane.operations.put_queue(after.queues[name], "ada")
+    made.plane.controller.live.apply([])
+    made.plane.settle()
+    made.clock.advance_s(60)  # until the plan is made again
+    expected = {name: at + 60 for name, at in starts_s(made).items() if at is not None}
+    answered = {names[job_id]: (at - now_ns) / NS for job_id, at in waits.starts_ns.items()}
+    assert answered.keys() == expected.keys()
+    for name, at in answered.items():
+        assert at == pytest.approx(expected[name], abs=3), name
+
+
+def test_jobs_that_move_to_a_new_queue_get_its_share() -> None:
+    """A queue with a guarantee can be added, with jobs as if they had been submitted to it."""
+    made = busy(tenants=(Tenant("x"),))
+    for name in ("a", "b", "c"):
+        submit(made, name)
+    late = submit(made, "late", tenant="x", priority=-9)
+    made.plane.operations.put_queue(Queue("default", order=Order.FIFO), "ada")
+    moved = (MovedJobs("default", "urgent", "x"),)
+    waits = ask(made, queues=(("urgent", {"guarantee": {"gpus": 4000}}),), moved=moved)
+    assert [(each.job_id, each.queue) for each in waits.earlier_jobs] == [(late, "urgent")]
+    assert of(waits.queues, "urgent").after.waiting == 1
+    assert of(waits.queues, "urgent").before.waiting == 0
+    assert of(waits.queues, "default").after.waiting == 3
+    assert waits.later == 3
+
+
+def test_a_queue_is_removed_once_its_jobs_move() -> None:
+    """Unfinished jobs are never left without a queue, nor in one that gets children."""
+    made = busy((Queue("old"), Queue("new")))
+    submit(made, "a", queue="old")
+    with pytest.raises(RejectedError, match="queue 'old' is removed, and has 1 unfinished job; move") as error:
+        ask(made, removed=("old",))
+    assert error.value.where == "move_jobs"
+    waits = ask(made, removed=("old",), moved=(MovedJobs("old", "new"),))
+    rows = {each.name: (each.before.waiting, each.after.waiting) for each in waits.queues}
+    assert rows == {"default": (0, 0), "new": (0, 1), "old": (1, 0)}
+    with pytest.raises(RejectedError, match="queue 'old' has children then, and has 1 unfinished job"):
+        ask(made, queues=(("child", {"parent": "old"}),))
+
+
+def test_a_larger_limit_starts_jobs_at_once() -> None:
+    """A job behind a limit would start where the limit allows it, and the answer names its place."""
+    made = scene()
+    made.plane.operations.put_queue(Queue("q", limit={"gpus": 1000}), "ada")
+    made.submit(queue="q", expected_duration_s=LASTS_S)
+    job_id = made.submit(queue="q", expected_duration_s=LASTS_S)
+    assert not what_if(made).ask(Question(changes=QueueChanges(tenants=(("default", {"weight": 3}),)))).started
+    question = Question(changes=QueueChanges(queues=(("q", {"limit": {"gpus": 2000}}),)))
+    answer = what_if(made).ask(question)
+    assert [each.job_id for each in answer.started] == [job_id]
+    row = of(answer.waits.queues, "q")
+    assert row.before.mean_s == pytest.approx(LASTS_S, abs=3)
+    assert row.after.mean_s == 0
+    assert answer.message.endswith("1 waiting jobs are expected to start earlier, 0 later")
+
+
+def test_parents_count_the_jobs_of_their_children() -> None:
+    """The row of a queue has all jobs below it, and rows are in the order of the tree."""
+    made = busy((Queue("all"), Queue("a", parent="all"), Queue("b", parent="all")))
+    submit(made, "one", queue="a")
+    submit(made, "two", queue="b")
+    waits = ask(made, queues=(("b", {"weight": 5}),))
+    assert [(each.name, each.depth, each.after.waiting) for each in waits.queues] == [
+        ("all", 0, 2),
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("default", 0, 0),
+    ]
+
+
+def test_starts_behind_unknown_ends_are_the_longest_waits() -> None:
+    """A mean covers jobs with a known start on both sides; a percentile is unknown where the start is."""
+    made = scene()
+    made.submit(gpus=2, expected_duration_s=LASTS_S)
+    made.submit(gpus=2, expected_duration_s=LASTS_S)
+    made.plane.run(3)
+    made.submit(name="known", gpus=2, expected_duration_s=None)
+    made.submit(name="behind", gpus=2, replicas=2, gang=True)
+    row = of(ask(made, tenants=(("default", {"weight": 2}),)).tenants, "default").after
+    assert (row.waiting, row.unknown, row.p95_s) == (2, 1, None)
+    assert row.mean_s == row.p50_s == pytest.approx(LASTS_S, abs=5)
+
+
+def test_fewer_nodes_delay_and_more_nodes_advance_starts() -> None:
+    """Waits are compared for every question, also for one about nodes or further jobs."""
+    made = two_tenants()
+    waits = what_if(made).ask(Question(drain=("beta",), jobs=(spec(name="more", gpus=2, expected_duration_s=5),))).waits
+    assert (waits.earlier, waits.later) == (0, 6)
+    assert {each.after_ns for each in waits.later_jobs} == {None}, "gangs of four GPUs have no place any more"
+    nodes = (NewNodes("alpha", "node-0", 1), NewNodes("alpha", "node-0", 1), NewNodes("beta", "node-0", 2))
+    waits = what_if(made).ask(Question(add_nodes=nodes)).waits
+    assert (waits.earlier, waits.later) == (6, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "says"),
+    [
+        ({"queues": (("q", {"parent": "nowhere"}),)}, "queues.0.parent", "unknown queue 'nowhere'"),
+        ({"queues": (("a", {"parent": "b"}), ("b", {"parent": "a"}))}, "queues.0.parent", "a cycle"),
+        ({"queues": (("q", {"pool": "gold"}),)}, "queues.0.pool", "unknown pool 'gold'; available: default"),
+        ({"queues": (("q", {"tenant": "missing"}),)}, "queues.0.tenant", "unknown tenant 'missing'"),
+        ({"queues": (("q", {"policy": "nix"}),)}, "queues.0.policy", "nix"),
+        ({"queues": (("q", {"weight": -1}),)}, "queues.0.weight", "must be between 0"),
+        ({"queues": (("Q", {}),)}, "queues.0.name", "queue 'Q': use"),
+        ({"tenants": (("default", {"weight": -1}),)}, "tenants.0.weight", "must be between 0"),
+        ({"tenants": (("t", {"quotas": {"gold": {}}}),)}, "tenants.0.quotas.gold", "unknown pool 'gold'"),
+        ({"removed": ("nowhere",)}, "remove_queues.0", "unknown queue 'nowhere'"),
+        ({"removed": ("default",)}, "remove_queues.0", "cannot be removed"),
+        ({"removed": ("all",)}, "remove_queues.0", "has the child 'leaf'"),
+        ({"removed": ("leaf",), "queues": (("leaf", {}),)}, "queues.0.name", "changed and removed"),
+        ({"moved": (MovedJobs("nowhere", "leaf"),)}, "move_jobs.0.queue", "unknown queue 'nowhere'"),
+        ({"moved": (MovedJobs("default", "leaf", "x"),)}, "move_jobs.0.tenant", "unknown tenant 'x'"),
+        ({"moved": (MovedJobs("default", "nowhere"),)}, "move_jobs.0.to", "unknown queue 'nowhere'"),
+        ({"moved": (MovedJobs("default", "all"),)}, "move_jobs.0.to", "only divides its share"),
+        ({"moved": (MovedJobs("default", "own"),)}, "move_jobs.0.to", "accepts only jobs of tenant 't'"),
+    ],
+)
+def test_changes_are_checked_as_if_they_were_stored(changes: dict[str, Any], field: str, says: str) -> None:
+    """The error of a change names its field in the question."""
+    made = scene()
+    made.plane.operations.put_tenant(Tenant("t"), "ada")
+    for queue in (Queue("all"), Queue("leaf", parent="all"), Queue("own", tenant="t")):
+        made.plane.operations.put_queue(queue, "ada")
+    with pytest.raises(RejectedError, match=says) as error:
+        ask(made, **changes)
+    assert error.value.where == field
+
+
+def test_jobs_of_a_question_can_be_in_a_queue_of_the_question() -> None:
+    """A queue and its first jobs are tried together, also with a limit that rejects a job."""
+    made = scene()
+    changes = QueueChanges(queues=(("new", {"limit": {"gpus": 1000}}),))
+    answer = what_if(made).ask(Question(changes=changes, jobs=(spec(queue="new"), spec(queue="new"))))
+    assert (len(answer.started), len(answer.waiting)) == (1, 1)
+    assert answer.waiting[0].why == "queue 'new' holds 1 of its limit of 1 gpus"
+    with pytest.raises(RejectedError, match="queue 'new' has a limit of 1 gpus") as error:
+        what_if(made).ask(Question(changes=changes, jobs=(spec(queue="new", gpus=2),)))
+    assert error.value.where == "jobs.0.queue"
+
+
+def test_a_job_does_not_overtake_where_its_queue_has_no_backfill() -> None:
+    """A queue without backfill starts nothing behind a job that does not fit, in a question as in the loop."""
+    made = scene()
+    jobs = tuple(spec(name=name, gpus=gpus, queue="q") for name, gpus in (("a", 1), ("b", 2), ("c", 2), ("d", 1)))
+    for backfill, started in ((Backfill.NONE, ["a", "b"]), (Backfill.GREEDY, ["a", "b", "d"])):
+        fields = {"order": Order.FIFO, "backfill": backfill}
+        answer = what_if(made).ask(Question(changes=QueueChanges(queues=(("q", fields),)), jobs=jobs))
+        assert [each.job for each in answer.started] == started
+        assert (answer.waiting[-1].why == OVERTAKES) == (backfill is Backfill.NONE)
+
+
+def test_jobs_are_paired_with_their_places_whatever_order_a_plugin_has() -> None:
+    """A QueueSort plugin may decide the last job first. It then gets the place, and what a limit leaves."""
+    made = scene()
+
+    def sorting(name: str, _: object = ()) -> Profile:
+        plain = make_profile("bestfit")
+        return Profile(name, (*plain.plugins, WeightedPlugin(PrioritySort())))
+
+    made.plane.controller.scheduler._make = sorting
+    made.plane.operations.put_queue(Queue("q", order=Order.FIFO, limit={"gpus": 2000}), "ada")
+    jobs = (spec(name="low", queue="q"), spec(name="high", queue="q", priority=9, gpus=2))
+    answer = what_if(made).ask(Question(jobs=jobs))
+    assert [each.job for each in answer.started] == ["low"]
