@@ -22,6 +22,7 @@ from seaway.application.records import CompletedRun, EndedUse, JobRecord, Pendin
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Quota, Tenant
 from tests.fakes import records as make
 from tests.fakes.records import NOW_NS
@@ -339,6 +340,10 @@ def records_return_as_they_were(opening: Opening) -> None:
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
     policy = make.policy_record(content=bytes(range(256)) * 400)
     evaluation = make.evaluation_record()
+    reservation = AdvanceReservation(
+        "demo", 2**61, 2**61 + 5, "team-a", "fast", 8, "A100", frozenset({"c2", "c1"}), description="a demo"
+    )
+    window = AdvanceReservation("fix", 1, 2, clusters=frozenset({"c1"}), nodes=frozenset({"n1", "n2"}), drain=True)
     pool = Pool("gold", frozenset({"c2", "c1"}), "the good ones")
     queue = Queue(
         "fast",
@@ -382,6 +387,8 @@ def records_return_as_they_were(opening: Opening) -> None:
         pool,
         queue,
         tenant,
+        reservation,
+        window,
     ]
     store_all(store, Change(insert=rows))
     assert other.job(job.id) == job
@@ -399,6 +406,7 @@ def records_return_as_they_were(opening: Opening) -> None:
     assert other.link_samples("", "", 0, 10) == links
     assert (other.network(), other.agents(), other.paths()) == (network, [agent], [path])
     assert (other.policies(), other.evaluations()) == ([policy], [evaluation])
+    assert other.reservations() == [reservation, window]
     assert (other.pools()[1], other.queues()[1], other.tenants()[1]) == (pool, queue, tenant)
 
 

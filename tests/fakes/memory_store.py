@@ -46,6 +46,7 @@ from seaway.domain import job_spec as ids
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 
 Kind = TypeVar("Kind")
@@ -71,6 +72,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     ShadowResult: lambda row: (row.id,),
     Tenant: lambda row: (row.name,),
     Pool: lambda row: (row.name,),
+    AdvanceReservation: lambda row: (row.name,),
     Queue: lambda row: (row.name,),
 }
 """Types whose rows get an id when they have none."""
@@ -248,6 +250,10 @@ class MemoryStore:
     def pools(self) -> list[Pool]:
         """Return all pools."""
         return _by_key(self._rows(Pool))
+
+    def reservations(self) -> list[AdvanceReservation]:
+        """Return all advance reservations."""
+        return _by_key(self._rows(AdvanceReservation))
 
     def queues(self) -> list[Queue]:
         """Return all queues."""

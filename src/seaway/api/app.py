@@ -104,6 +104,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
         operators.cordons,
         queues.queues,
         operators.pools,
+        operators.reservations,
         operators.tenants,
         policies.routes,
         queues.shadows,

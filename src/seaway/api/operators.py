@@ -18,6 +18,7 @@ from seaway.domain.errors import UnknownError
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
+from seaway.wire.reservations import ReservationIn, ReservationList, ReservationOut, reservation_fields, written
 from seaway.wire.tenancy import (
     PoolIn,
     PoolList,
@@ -32,7 +33,7 @@ from seaway.wire.tenancy import (
 Made = TypeVar("Made")
 Thing = TypeVar("Thing", Queue, Pool, Tenant)
 
-cordons, pools, tenants = map(router, ("cordons", "pools", "tenants"))
+cordons, pools, reservations, tenants = map(router, ("cordons", "pools", "reservations", "tenants"))
 
 
 @operation(cordons, "GET", "/cordons", Role.VIEWER, {200: CordonList})
@@ -99,6 +100,41 @@ async def put_pool(request: Request, name: str) -> Response:
 async def delete_pool(request: Request, name: str) -> Response:
     """Remove a pool that no queue uses."""
     await act(request, Operations.delete_pool, name, meant=precondition_of(request, pool_fields))
+    return nothing()
+
+
+@operation(reservations, "GET", "/reservations", Role.VIEWER, {200: ReservationList})
+async def list_reservations(request: Request) -> Response:
+    """List advance reservations and maintenance; viewers and users see those of other tenants not."""
+    pipeline, who = pipeline_of(request), caller_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.operations.reservations)
+    seen = (row for row in rows if not row.reservation.tenant or who.may_see(row.reservation.tenant))
+    return json_reply({"reservations": [reservation_fields(row) for row in seen]})
+
+
+@operation(
+    reservations,
+    "PUT",
+    "/reservations/{name}",
+    Role.OPERATOR,
+    {200: ReservationOut},
+    errors=(404, 409, 412),
+    body=ReservationIn,
+    headers=PRECONDITIONS,
+)
+async def put_reservation(request: Request, name: str) -> Response:
+    """Reserve capacity for a tenant or queue at a later time, or plan maintenance."""
+    given = (await read(request, ReservationIn)).reservation(name)
+    made = await act(request, Operations.put_reservation, given, meant=precondition_of(request, written))
+    return tagged_reply(reservation_fields(made))
+
+
+@operation(
+    reservations, "DELETE", "/reservations/{name}", Role.OPERATOR, {204: None}, errors=(404, 412), headers=(IF_MATCH,)
+)
+async def delete_reservation(request: Request, name: str) -> Response:
+    """Remove an advance reservation, or end maintenance."""
+    await act(request, Operations.delete_reservation, name, meant=precondition_of(request, written))
     return nothing()
 
 

@@ -29,6 +29,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.queues import Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 
 Record = (
@@ -52,6 +53,7 @@ Record = (
     | Tenant
     | Pool
     | Queue
+    | AdvanceReservation
 )
 
 

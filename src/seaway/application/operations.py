@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from seaway.application.changes import Change, Record
+from seaway.application.control.advance_reservations import released
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.policies import Gate, Policies
@@ -14,17 +15,19 @@ from seaway.application.policies import Precondition as MeantPolicy
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import Cordon, Event, JobRecord
+from seaway.application.views import ReservationView
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.profile import Profile
 
-Thing = TypeVar("Thing", Queue, Pool, Tenant)
-Precondition = Callable[[Queue | Pool | Tenant | None], bool]
+Thing = TypeVar("Thing", Queue, Pool, Tenant, AdvanceReservation)
+Precondition = Callable[[Queue | Pool | Tenant | AdvanceReservation | None], bool]
 """Check that a change is based on the current object; None for a missing object."""
 
 AT_ONCE = 200
@@ -180,6 +183,7 @@ class Operations:
             if children := [each.name for each in queues if each.parent == name]:
                 raise ConflictError(f"queue {name!r} has the child {children[0]!r}; remove or move its children first")
             self._require_unused(JobFilter(queue=name), f"queue {name!r}")
+            self._require_unreserved("queue", name)
             _require_not_default(name, "queue")
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
 
@@ -270,6 +274,56 @@ class Operations:
                 raise ConflictError(f"pool {name!r} is part of a quota of tenant {quotas[0]!r}")
             self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
 
+    # Advance reservations.
+
+    def reservations(self) -> list[ReservationView]:
+        """Return all advance reservations with their present state, by name."""
+        with self._controller.lock:
+            known = sorted(self._controller.names.reservations.items())
+            return [self._controller.live.advance.view(each) for _, each in known]
+
+    def put_reservation(
+        self, reservation: AdvanceReservation, actor: str, meant: Precondition | None = None
+    ) -> ReservationView:
+        """Create or change an advance reservation.
+
+        Raises
+        ------
+        UnknownError
+            If a cluster or node does not exist.
+        RejectedError
+            If its holder does not exist, it is over, or the fleet has too few GPUs for it.
+        StaleError
+            If the change is based on another version (`meant`).
+        """
+        for cluster in sorted(reservation.clusters):
+            for node in sorted(reservation.nodes) or [""]:
+                self._require_place(cluster, node)
+        if reservation.ends_ns <= self._clock.now_ns():
+            raise RejectedError("is in the past", where="ends")
+        with self._writer.setting_up:
+            for field, known in (("tenant", self._store.tenants()), ("queue", self._store.queues())):
+                name = getattr(reservation, field)
+                if name and name not in {each.name for each in known}:
+                    raise RejectedError(f"unknown {field} {name!r}", where=field)
+            with self._controller.lock:
+                self._controller.live.advance.require_gpus(reservation)
+            _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
+            text = f"reservation {reservation.name}: {reservation.summary}"
+            self._store_with_event(Change(put=[reservation]), "reservation", text, actor)
+        with self._controller.lock:
+            return self._controller.live.advance.view(reservation)
+
+    def delete_reservation(self, name: str, actor: str, meant: Precondition | None = None) -> None:
+        """Remove an advance reservation, and end its maintenance; raises `StaleError` as `put_reservation` does."""
+        with self._writer.setting_up:
+            reservation = _named(self._store.reservations(), name, "reservation")
+            _require_precondition(meant, [reservation], name, "reservation")
+            change = released(reservation, self._store.cordons())
+            self._store_with_event(change, "reservation", f"reservation {name} removed", actor)
+
+    # Tenants.
+
     def put_tenant(self, tenant: Tenant, actor: str, meant: Precondition | None = None) -> Tenant:
         """Create or change a tenant with its quotas; raises `StaleError` as `put_queue` does.
 
@@ -318,8 +372,14 @@ class Operations:
             text += f", with {removed} finished jobs" if removed else ""
             self._store_with_event(change, "tenant", text, actor)
 
+    def _require_unreserved(self, kind: str, name: str) -> None:
+        """Check that no advance reservation is for a tenant or queue."""
+        if held := [each.name for each in self._store.reservations() if getattr(each, kind) == name]:
+            raise ConflictError(f"reservation {held[0]!r} is for {kind} {name!r}")
+
     def _require_ownerless(self, tenant: str) -> None:
-        """Check that a tenant has no queue."""
+        """Check that a tenant has no queue and no reservation."""
+        self._require_unreserved("tenant", tenant)
         owned = [queue.name for queue in self._store.queues() if queue.tenant == tenant]
         if owned:
             raise ConflictError(f"queue {owned[0]!r} belongs to tenant {tenant!r}")

@@ -12,6 +12,7 @@ from seaway.application.records import Cordon, JobRecord
 from seaway.domain.device import Device
 from seaway.domain.network import Link
 from seaway.domain.placement import Explanation, Placement
+from seaway.domain.reservations import AdvanceReservation
 
 
 class ClusterState(Enum):
@@ -311,3 +312,23 @@ class PolicyView:
     says: str
     queues: tuple[str, ...] = ()
     source: str = HEURISTIC
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationView:
+    """Advance reservation with its present state.
+
+    Attributes
+    ----------
+    active
+        True between its begin and its end.
+    gpus_reserved
+        Number of GPUs that are reserved.
+    gpus_ready
+        Number of these that no job of others holds at the begin, as far as known.
+    """
+
+    reservation: AdvanceReservation
+    active: bool
+    gpus_reserved: int
+    gpus_ready: int

@@ -77,6 +77,7 @@ COMMANDS = (
     Command("network", SETUP, "admin.network", "app"),
     Command("queues", SETUP, "admin.queues", "app"),
     Command("pools", SETUP, "admin.pools", "app"),
+    Command("reservations", SETUP, "admin.reservations", "app"),
     Command("tenants", SETUP, "admin.tenants", "app"),
     Command("token", SETUP, "admin.tokens", "app"),
     Command("audit", SETUP, "admin.tokens"),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from rich.text import Text
 
+from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import FINAL, PLACED, JobState
+from seaway.domain.units import duration_ns
 
 Body = dict[str, Any]
 """JSON object of the API."""
 
 NONE = "–"
+TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 STYLES = {
     "running": "green",
     "completed": "green dim",
@@ -49,6 +53,35 @@ _STEPS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 def moment(text: str) -> datetime:
     """Parse a time of the API."""
     return datetime.fromisoformat(text)
+
+
+def point_in_time(text: str, after: datetime) -> datetime:
+    """Parse a time as users write it.
+
+    Parameters
+    ----------
+    text
+        Time of day, the next one after `after`; date and time; or ``+`` and a duration after `after`. Times without a
+        zone are local.
+
+    Raises
+    ------
+    RejectedError
+        If it is invalid.
+    """
+    if text.startswith("+"):
+        return after + timedelta(microseconds=duration_ns(text[1:]) // 1000)
+    try:
+        if TIME_OF_DAY.fullmatch(text):
+            day = after.astimezone()
+            found = datetime.combine(day.date(), time.fromisoformat(text)).astimezone()
+            return (
+                found if found > after else datetime.combine(day.date() + timedelta(days=1), found.time()).astimezone()
+            )
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise RejectedError(f"{text!r} is not a time; write 14:00, '2026-11-28 14:00' or +2h") from None
+    return found if found.tzinfo else found.astimezone()
 
 
 def ago(text: str | None, now: datetime | None = None) -> str:

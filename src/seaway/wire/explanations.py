@@ -89,7 +89,8 @@ class ReasonOut(Shown):
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
     `reserved`: devices are reserved for this job. `queue_limit`: a limit of its queue or an ancestor has no room for
     it. `tenant_quota`, `user_quota`: a quota of its tenant or user has none. `lending_limit`: other queues keep the
-    rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned start. Others:
+    rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned start.
+    `reserved_in_advance`: advance reservations keep capacity for others. Others:
     `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed`, `finished`.
     """
     params: dict[str, str | int] = Field(default_factory=dict)

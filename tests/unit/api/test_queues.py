@@ -234,3 +234,54 @@ async def test_a_question_with_a_wrong_change_names_its_field(
         answer = await client.post("/api/v1/whatif", json={"question": question})
     assert answer.status_code == 422, answer.text
     assert (answer.json()["errors"][0]["field"], says in answer.text) == (field, True)
+
+
+WINDOW = {"starts": "2099-11-28T14:00:00+01:00", "ends": "2099-11-28T18:00:00Z"}
+
+
+async def test_a_reservation_is_seen_by_its_tenant_and_operators(rig: Rig) -> None:
+    """It is read back as it was set, with what is reserved; users of other tenants do not see it."""
+    async with rig.client("operator") as client:
+        await client.put("/api/v1/tenants/other", json={})
+        given = {**WINDOW, "tenant": "other", "gpus": 1}
+        made = (await client.put("/api/v1/reservations/demo", json=given)).json()
+        shown = {name: made[name] for name in ("starts", "ends", "state", "gpus", "gpus_reserved", "gpus_ready")}
+        assert shown == {
+            "starts": "2099-11-28T13:00:00.000000Z",
+            "ends": "2099-11-28T18:00:00.000000Z",
+            "state": "planned",
+            "gpus": 1,
+            "gpus_reserved": 1,
+            "gpus_ready": 1,
+        }
+        assert (await client.get("/api/v1/reservations")).json() == {"reservations": [made]}
+        stale = await client.put("/api/v1/reservations/demo", json=given, headers={"If-Match": '"x"'})
+        assert stale.status_code == 412
+        async with rig.client("user") as other:
+            assert (await other.get("/api/v1/reservations")).json() == {"reservations": []}
+            assert (await other.put("/api/v1/reservations/demo", json=given)).status_code == 403
+        assert (await client.delete("/api/v1/reservations/demo")).status_code == 204
+        assert (await client.delete("/api/v1/reservations/demo")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({"starts": "14:00"}, "starts", "is not a time with a zone"),
+        ({"ends": "2099-11-28T10:00:00Z"}, "ends", "must be after the start"),
+        ({"ends": "9999-11-28T10:00:00Z"}, "ends", "at most 366 days after"),
+        ({"starts": "9999-11-28T09:00:00Z", "ends": "9999-11-28T10:00:00Z"}, "ends", "too far in the future"),
+        ({"tenant": "x"}, "clusters", "name a cluster, or the number of GPUs"),
+        ({"gpus": 1}, "gpus", "needs a tenant or a queue"),
+        ({"tenant": "default", "gpus": 10**6}, "gpus", "healthy GPUs"),
+        ({"clusters": ["nowhere"]}, "cluster", "not found"),
+    ],
+)
+async def test_mistakes_of_reservations_are_at_their_field(
+    rig: Rig, fields: dict[str, Any], field: str, says: str
+) -> None:
+    """The error of a reservation names the field and the figures."""
+    async with rig.client("operator") as client:
+        answer = await client.put("/api/v1/reservations/demo", json={**WINDOW, **fields})
+    (error,) = answer.json()["errors"]
+    assert (error["field"], says in error["message"]) == (field, True), error

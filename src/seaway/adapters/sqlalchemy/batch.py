@@ -35,6 +35,7 @@ from seaway.application.records import (
 )
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 
 
@@ -74,6 +75,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Tenant: (tables.TENANTS, codec.tenant_row),
     Pool: (tables.POOLS, codec.pool_row),
     Queue: (tables.QUEUES, codec.queue_row),
+    AdvanceReservation: (tables.RESERVATIONS, codec.reservation_row),
 }
 """Table and row encoder for each kind of record. Jobs and attempts require more work."""
 

@@ -33,6 +33,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
 Row = tuple[Any, ...]
@@ -227,6 +228,20 @@ def read_cordon(row: Sequence[Any]) -> Cordon:
     """Decode a cordon."""
     cluster, node, drain, *more = row
     return Cordon(cluster, node, bool(drain), *more)
+
+
+def reservation_row(row: AdvanceReservation) -> Row:
+    """Encode an advance reservation."""
+    places = names_text(sorted(row.clusters)), names_text(sorted(row.nodes))
+    holder = row.tenant, row.queue, row.gpus, row.gpu_model
+    return (row.name, row.starts_ns, row.ends_ns, *holder, *places, int(row.drain), row.description)
+
+
+def read_reservation(row: Sequence[Any]) -> AdvanceReservation:
+    """Decode an advance reservation."""
+    name, starts_ns, ends_ns, tenant, queue, gpus, model, clusters, nodes, drain, description = row
+    places = frozenset(read_names(clusters)), frozenset(read_names(nodes))
+    return AdvanceReservation(name, starts_ns, ends_ns, tenant, queue, gpus, model, *places, bool(drain), description)
 
 
 def policy_row(row: PolicyRecord) -> Row:

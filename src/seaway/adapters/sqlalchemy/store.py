@@ -31,6 +31,7 @@ from seaway.adapters.sqlalchemy.tables import (
     POLICIES,
     POOLS,
     QUEUES,
+    RESERVATIONS,
     SHADOWS,
     TENANTS,
     TOKENS,
@@ -61,6 +62,7 @@ from seaway.application.records import (
 )
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 
 Kind = TypeVar("Kind")
@@ -208,6 +210,10 @@ class SqlStore:
     def queues(self) -> list[Queue]:
         """Return all queues."""
         return self._read(codec.read_queue, select(QUEUES).order_by(QUEUES.c.name))
+
+    def reservations(self) -> list[AdvanceReservation]:
+        """Return all advance reservations."""
+        return self._read(codec.read_reservation, select(RESERVATIONS).order_by(RESERVATIONS.c.name))
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

@@ -249,6 +249,22 @@ CORDONS = _table(
     _key("cluster", "node"),
 )
 
+RESERVATIONS = _table(
+    "reservations",
+    _name("name"),
+    _number("starts_ns"),
+    _number("ends_ns"),
+    _name("tenant"),
+    _name("queue"),
+    _count("gpus"),
+    _text("gpu_model"),
+    _text("clusters"),
+    _text("nodes"),
+    _count("drain"),
+    _text("description"),
+    _key("name"),
+)
+
 CLUSTER_NAMES = _table("cluster_names", _name("name"), _name("uid"), _name("server"), _key("name"))
 
 CLUSTER_SAMPLES = _table(

@@ -154,6 +154,18 @@ _TOTALS = {
     "limit": {"gpu_memory": "640GB", "gpus": 32},
 }
 _POOL = {"clusters": ["berlin", "paris"], "description": "Near clusters"}
+_RESERVATION = {
+    "starts": "2026-11-28T14:00:00.000000Z",
+    "ends": "2026-11-28T18:00:00.000000Z",
+    "tenant": "vision",
+    "queue": "",
+    "gpus": 8,
+    "gpu_model": "NVIDIA A100",
+    "clusters": ["berlin"],
+    "nodes": [],
+    "drain": False,
+    "description": "Demonstration",
+}
 _QUOTA = {
     "guarantee": {"gpus": 8},
     "limit": {"gpus": 32, "jobs": 100},
@@ -243,6 +255,7 @@ _POLICIES: dict[str, Any] = {
 EXAMPLES: dict[str, Any] = {
     "CordonIn": _CORDON,
     "PoolIn": _POOL,
+    "ReservationIn": _RESERVATION,
     "QueueIn": _QUEUE,
     "ActionIn": {"reason": "no longer needed"},
     "TenantIn": _TENANT,
@@ -270,6 +283,15 @@ EXAMPLES: dict[str, Any] = {
         "next": None,
     },
     "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
+    "ReservationOut": {
+        "name": "demo",
+        **_RESERVATION,
+        "maintenance": False,
+        "state": "planned",
+        "gpus_reserved": 8,
+        "gpus_ready": 7,
+        "version": "3c1d95a06be2f784",
+    },
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     **ANSWERS,

@@ -75,6 +75,7 @@ TAGS = [
     {"name": "cordons", "description": "Exclude clusters and nodes from new jobs."},
     {"name": "queues", "description": "Queues of jobs, with their pools and policies."},
     {"name": "pools", "description": "Sets of clusters."},
+    {"name": "reservations", "description": "Capacity for a tenant or queue at a later time, and maintenance."},
     {"name": "tenants", "description": "Owners of jobs."},
     {"name": "policies", "description": "Scheduling policies, trained policies and evaluations."},
     {"name": "access", "description": "Tokens and the audit log."},

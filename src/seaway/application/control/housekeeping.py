@@ -52,7 +52,14 @@ class Housekeeping:
 
     def changes(self) -> list[Change]:
         """Return the changes to store."""
-        return [*self._age(), *self._enforce_deadlines(), *self._replace(), *self._drain(), *self._sample()]
+        return [
+            *self._age(),
+            *self._enforce_deadlines(),
+            *self._replace(),
+            *self._drain(),
+            *self._sample(),
+            *self._state.advance.due(),
+        ]
 
     # Clusters that do not answer.
 

@@ -209,7 +209,7 @@ class Controller:
         self._unsettled.clear()
         stored = read(self._store, self.live.uses_since_ns(), runs=self.live.settings.learn_durations)
         with self._telling:
-            self.names.reset(stored.queues, stored.pools, stored.tenants)
+            self.names.reset(stored.queues, stored.pools, stored.tenants, stored.reservations)
             self.names.waiting.reset(each for each in stored.records if isinstance(each, JobRecord))
             for changes in self._inbox:  # stored since the read began, so the result may lack it
                 self.names.take(changes)

@@ -77,17 +77,15 @@ class Kind:
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
-    def of(cls, queue: str, user: str, length: Hashable, job: Job) -> Kind:
-        """Return the kind of all jobs of a user in one queue with the same request and a similar duration.
+    def of(cls, queue: str, apart: Hashable, length: Hashable, job: Job) -> Kind:
+        """Return the kind of all jobs in one queue with the same request and equal `apart` and `length`.
 
         Parameters
         ----------
-        user
-            Empty where users have no limits of their own, so that their jobs are alike.
         length
             Value that jobs of similar durations share.
         """
-        key = (queue, user, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
+        key = (queue, apart, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)
@@ -151,7 +149,7 @@ def entry(
     discipline: QueueDiscipline,
     refusals: Refusals = NEVER_REFUSED,
     *,
-    user: str = "",
+    apart: Hashable = "",
     past: PastRuns | None = None,
 ) -> Entry:
     """Create the entry of a waiting job.
@@ -164,8 +162,9 @@ def entry(
         Clusters of the pool of its queue; empty for all.
     refusals
         Places that it avoids.
-    user
-        Its user, if users have limits of their own; empty otherwise.
+    apart
+        What else decides where the job fits: its user, if users have limits of their own, and its tenant and duration,
+        if there are advance reservations.
     past
         Past runs from which its duration is learned.
     """
@@ -175,7 +174,7 @@ def entry(
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
     length = past or (-1 if ends_s is None else ends_s.bit_length())  # short jobs may fit before a reservation begins
-    kind = Kind.of(spec.queue, user, length, job)
+    kind = Kind.of(spec.queue, apart, length, job)
     return Entry(record, job, kind, discipline.job_key(job, record.submitted_ns, queue), past)
 
 

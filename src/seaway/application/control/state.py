@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change, Record
+from seaway.application.control.advance_reservations import AdvanceReservations
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
@@ -32,6 +33,7 @@ from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.past_durations import PastDurations, PastRuns
@@ -73,6 +75,7 @@ class Stored:
     pools: Sequence[Pool]
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
+    reservations: Sequence[AdvanceReservation]
     uses: Sequence[EndedUse]
     runs: Sequence[CompletedRun]
     records: Sequence[Attempt | PendingCommand | JobRecord]
@@ -102,8 +105,10 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     removals = [each for each in pending_commands if each.verb is Verb.DELETE]
     others = [each for each in pending_commands if each.verb is not Verb.DELETE]
     uses = [] if uses_since_ns is None else list(store.ended_uses(uses_since_ns))
+    reservations = store.reservations()
     past_runs = store.completed_runs(MAX_RUNS) if runs else []
-    return Stored(queues, pools, tenants, cordons, uses, past_runs, [*removals, *attempts, *others, *jobs.values()])
+    every: list[Attempt | PendingCommand | JobRecord] = [*removals, *attempts, *others, *jobs.values()]
+    return Stored(queues, pools, tenants, cordons, reservations, uses, past_runs, every)
 
 
 class ControlState:
@@ -131,6 +136,8 @@ class ControlState:
         Monotonic time at which a cluster confirmed an attempt.
     underway_ns
         Monotonic time at which a cluster last reported progress on an attempt.
+    advance
+        What waiting jobs must leave free for advance reservations.
     tree
         Queues with the amounts that attempts hold, from the decision until their last allocation is released.
     waiting
@@ -178,6 +185,7 @@ class ControlState:
         self.doubtful = False
         self.left_ns: dict[str, int] = {}
         self.names = Names()
+        self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
         self.clear()
 
     def uses_since_ns(self) -> int | None:
@@ -240,7 +248,7 @@ class ControlState:
         """Drop everything except inventories, and set names and cordons. The caller then applies the records."""
         self.clear()
         self.stages.reset()
-        self.names.reset(stored.queues, stored.pools, stored.tenants)
+        self.names.reset(stored.queues, stored.pools, stored.tenants, stored.reservations)
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
         for run in sorted(stored.runs, key=lambda run: run.ended_ns):
@@ -276,6 +284,8 @@ class ControlState:
             case Cordon():
                 others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
                 self.fleet.cordon([*others, record])
+            case AdvanceReservation():
+                self._reserve(record, put=True)
             case _:
                 if self.names.put(record):
                     self._sort_again(record)
@@ -291,9 +301,21 @@ class ControlState:
                     self._settling.add(key[:2])
             case Cordon():
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
+            case AdvanceReservation():
+                self._reserve(record, put=False)
             case _:
                 if self.names.drop(record):
                     self._sort_again(record)
+
+    def _reserve(self, reservation: AdvanceReservation, *, put: bool) -> None:
+        """Apply a stored or removed reservation. Any waiting job may be concerned, so all are tried again."""
+        if put:
+            self.names.put(reservation)
+        else:
+            self.names.drop(reservation)
+        for each in list(self.waiting.entries()):
+            self.consider(each.record.id)
+        self.waiting.try_all()
 
     def _put_job(self, job: JobRecord) -> None:
         before = self.jobs.get(job.id)
@@ -474,11 +496,14 @@ class ControlState:
         queue = self.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
         past = self.past_runs(job.spec, job.submitted_by)
-        return entry(job, queue, self.clusters_of(name), self.waiting.discipline, refusals, user=user, past=past)
+        apart = (user, job.spec.tenant, job.spec.max_duration_s) if self.names.reservations else user
+        pool = self.clusters_of(name)
+        return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 
     def allowed(self, entry: Entry) -> Job:
-        """Return a waiting job without the GPU models that the limits of its queues exclude."""
-        return without_models(entry.job, self.waiting.model_hits(entry), self.fleet.snapshot)
+        """Return a waiting job without what it may not use: GPU models beyond limits, and what others reserved."""
+        job = without_models(entry.job, self.waiting.model_hits(entry), self.fleet.snapshot)
+        return self.advance.narrow(job, entry.record.spec)
 
     def backfill_of(self, queue: str) -> Backfill:
         """Return the jobs of a queue that may start before an earlier one."""

@@ -1,4 +1,4 @@
-"""Queues, pools and tenants, and numbers of waiting jobs, from stored changes."""
+"""Queues, pools, tenants and reservations, and numbers of waiting jobs, from stored changes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.queues import Queue, children_of
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
 
@@ -92,7 +93,7 @@ def _require_room(label: str, pool: str, waiting: int, most: int | None) -> None
 
 
 class Names:
-    """Queues, pools and tenants by name. One thread changes them; any thread can read them.
+    """Queues, pools, tenants and reservations by name. One thread changes them; any thread can read them.
 
     Attributes
     ----------
@@ -105,13 +106,21 @@ class Names:
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
+        self.reservations: dict[str, AdvanceReservation] = {}
         self._children: Mapping[str, Sequence[Queue]] = {}
 
-    def reset(self, queues: Iterable[Queue], pools: Iterable[Pool], tenants: Iterable[Tenant]) -> None:
+    def reset(
+        self,
+        queues: Iterable[Queue],
+        pools: Iterable[Pool],
+        tenants: Iterable[Tenant],
+        reservations: Iterable[AdvanceReservation] = (),
+    ) -> None:
         """Replace all records."""
         self.queues = {queue.name: queue for queue in queues}
         self.pools = {pool.name: pool for pool in pools}
         self.tenants = {tenant.name: tenant for tenant in tenants}
+        self.reservations = {each.name: each for each in reservations}
         self._children = children_of(self.queues.values())
 
     def take(self, changes: Iterable[Change]) -> None:
@@ -133,6 +142,8 @@ class Names:
                 self.pools[record.name] = record
             case Tenant():
                 self.tenants[record.name] = record
+            case AdvanceReservation():
+                self.reservations[record.name] = record
             case JobRecord():
                 self.waiting.put(record)
         return isinstance(record, Queue | Pool | Tenant)
@@ -147,6 +158,8 @@ class Names:
                 self.pools.pop(record.name, None)
             case Tenant():
                 self.tenants.pop(record.name, None)
+            case AdvanceReservation():
+                self.reservations.pop(record.name, None)
             case JobRecord():
                 self.waiting.drop(record.id)
         return isinstance(record, Queue | Pool | Tenant)

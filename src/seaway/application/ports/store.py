@@ -30,6 +30,7 @@ from seaway.application.records import (
 )
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 
 Row = TypeVar("Row")
@@ -169,6 +170,9 @@ class Store(Protocol):
 
     def queues(self) -> list[Queue]:
         """Return all queues, by name."""
+
+    def reservations(self) -> list[AdvanceReservation]:
+        """Return all advance reservations, by name."""
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

@@ -56,6 +56,9 @@ _BUT = {"reserved_for_others": RESERVED, "delays_earlier_jobs": f"; but {DELAYS}
 MAX_ROOM = 10_000
 """Upper bound of the replica count of a node."""
 
+MAX_NAMED = 3
+"""Maximum number of advance reservations that a reason names."""
+
 AVOIDED = "avoid_uuids"
 """Field of a demand with the devices to avoid."""
 
@@ -105,6 +108,8 @@ class DryRuns:
             snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile)
             placements, hit = self._placed(spec, user, job, profile)
+            with self._controller.lock:
+                reserved = self._reserved(spec)
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
@@ -112,7 +117,7 @@ class DryRuns:
         if hit:
             said += f"; but {hit.message}"
         elif explanation.fits and not placements and not explanation.deferral_reason:
-            said += f"; but {short}" if short else RESERVED
+            said += f"; but {short}" if short else reserved or RESERVED
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
 
     def _placed(
@@ -134,10 +139,11 @@ class DryRuns:
             passes = self._controller.scheduler.reservations.lets_pass(lasts_s, job.name)
             exhausted = tree.model_hits(owner, requested)
             hit = tree.hit(owner, requested)
+            narrowed = self._controller.live.advance.narrow(job, spec)
         snapshot = self._copy[1] if passes else self._copy[2]
         if hit:
             return (), hit
-        asked = without_models(job, exhausted, snapshot)
+        asked = without_models(narrowed, exhausted, snapshot)
         plan = decide(snapshot, JobQueue(snapshot, [asked]), profile, dry_run=True)
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
@@ -204,6 +210,7 @@ class DryRuns:
             hit = self._controller.live.waiting.limit_of(entry) if entry else None
             exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
             delays = bool(entry and self._controller.scheduler.delays_others(entry))
+            reserved = self._reserved(job.spec)
             now_ns = self._controller.live.clock.monotonic_ns()
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
@@ -236,9 +243,16 @@ class DryRuns:
             if explanation.deferral_reason
             else "delays_earlier_jobs"
             if delays
+            else "reserved_in_advance"
+            if reserved
             else "reserved_for_others"
         )
-        return code, {}, f"waits: {said}{_BUT.get(code, '')}"
+        return code, {}, f"waits: {said}{reserved if code == 'reserved_in_advance' else _BUT.get(code, '')}"
+
+    def _reserved(self, spec: JobSpec) -> str:
+        """Return a text on the advance reservations that keep capacity from a job; empty for none."""
+        closed = list(self._controller.live.advance.closed_to(spec))
+        return "".join(f"; but reservation {each.name!r} keeps {each.summary}" for each in closed[:MAX_NAMED])
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation."""

@@ -319,7 +319,7 @@ class _Entries:
         refusals = self.refusals.get(record.id, NEVER_REFUSED)
         user = record.submitted_by if self.tree.limits_users(spec.queue, spec.tenant) else ""
         clusters = self.names.clusters_of(spec.queue)
-        return pending.entry(record, queue, clusters, self.state.discipline, refusals, user=user, past=past)
+        return pending.entry(record, queue, clusters, self.state.discipline, refusals, apart=user, past=past)
 
     def moved(self, record: JobRecord, past: PastRuns | None, changes: QueueChanges) -> Entry:
         """Return the entry of a job in the queue in which it would be."""

@@ -1,20 +1,23 @@
-"""Calls about pools and tenants."""
+"""Calls about pools, tenants and advance reservations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, Required, TypedDict, TypeVar, Unpack
 
 from seaway.client.call import Answer, Call, Model, Nothing, get, part, send
 
 if TYPE_CHECKING:
+    from seaway.wire.reservations import ReservationList, ReservationOut
     from seaway.wire.tenancy import PoolList, PoolOut, TenantList, TenantOut
 
 _WIRE = "seaway.wire.tenancy"
 
 POOL: Answer[PoolOut] = Model(_WIRE, "PoolOut")
 POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
+RESERVATION: Answer[ReservationOut] = Model("seaway.wire.reservations", "ReservationOut")
+RESERVATIONS: Answer[ReservationList] = Model("seaway.wire.reservations", "ReservationList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 
@@ -49,6 +52,39 @@ def put_pool(
 def delete_pool(name: str) -> Call[None]:
     """Remove a pool that no queue uses."""
     return send("DELETE", f"/pools/{part(name)}", Nothing(), repeatable=False)
+
+
+def reservations() -> Call[ReservationList]:
+    """List advance reservations and maintenance."""
+    return get("/reservations", RESERVATIONS)
+
+
+class ReservationFields(TypedDict, total=False):
+    """Fields of a reservation, as in `ReservationIn`."""
+
+    starts: Required[str]
+    ends: Required[str]
+    tenant: str
+    queue: str
+    gpus: int
+    gpu_model: str
+    clusters: Sequence[str]
+    nodes: Sequence[str]
+    drain: bool
+    description: str
+
+
+def put_reservation(name: str, *, seen: Seen | None = None, **given: Unpack[ReservationFields]) -> Call[ReservationOut]:
+    """Reserve capacity for a tenant or queue between two times; without both, for maintenance.
+
+    Times have a zone, such as ``2026-11-28T14:00:00Z``. Without `gpus`, all of `clusters` or `nodes` is reserved.
+    """
+    return put(f"/reservations/{part(name)}", RESERVATION, given, seen)
+
+
+def delete_reservation(name: str) -> Call[None]:
+    """Remove an advance reservation, or end maintenance."""
+    return send("DELETE", f"/reservations/{part(name)}", Nothing(), repeatable=False)
 
 
 def tenants() -> Call[TenantList]:

@@ -26,6 +26,7 @@ from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PRE
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.queues import Backfill, Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
@@ -88,6 +89,8 @@ class PlanState:
         Waiting jobs.
     reserved_s
         Start of each reservation by job ID, seconds from now.
+    advance
+        Advance reservations with their amounts.
     """
 
     now_ns: int
@@ -101,6 +104,7 @@ class PlanState:
     attempts: Sequence[tuple[Attempt, str, int | None]]
     entries: Sequence[Entry]
     reserved_s: Mapping[str, int]
+    advance: Mapping[AdvanceReservation, Running]
 
 
 class Forecast:
@@ -186,6 +190,10 @@ class Forecast:
                 for each in self._reservations.made()
                 if each.starts_ns is not None
             },
+            {
+                each: Running(Owner("", "", ""), *live.advance.amounts(each), 0)
+                for each in self._names.reservations.values()
+            },
         )
 
 
@@ -228,10 +236,11 @@ def in_order(discipline: QueueDiscipline, tree: QueueTree, entries: Iterable[Ent
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Clusters and GPU models that some jobs may use; empty for all."""
+    """Clusters and GPU models that some jobs may use, empty for all, and advance reservations of others."""
 
     clusters: frozenset[str]
     models: frozenset[str]
+    closed: frozenset[AdvanceReservation] = frozenset()
 
     def has(self, cluster: str, model: str) -> bool:
         """Report whether a job may use a model in a cluster."""
@@ -263,7 +272,7 @@ class _Plan:
         """Plan a job, and return its start; -1 if it is unknown."""
         need, lasts_s = entry.kind.requested, entry.max_duration_s
         lasts = NEVER_S if lasts_s is None else max(1, lasts_s)
-        region = _region_of(entry)
+        region = _region_of(entry, self.state.advance)
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
         holders = self.tree.limits_of(entry.owner)
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
@@ -289,7 +298,12 @@ class _Plan:
             MEMORY: sum(each.memory_mib for each in totals),
         }
         used = ((each.ends_s, _part(each, region)) for _, each in self.attempts)
-        self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
+        plan = self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
+        for each in region.closed:
+            starts_s, ends_s = (
+                max(0, at_ns - self.state.now_ns) // NS_PER_S for at_ns in (each.starts_ns, each.ends_ns)
+            )
+            plan.add(starts_s, ends_s - starts_s, -_part(self.state.advance[each], region))
 
     def _overlap(self, region: _Region, other: _Region) -> float:
         """Return the share of a region's GPUs that are part of another region."""
@@ -315,8 +329,9 @@ class _Plan:
         return plan
 
 
-def _region_of(entry: Entry) -> _Region:
-    return _Region(entry.job.demand.nodes.clusters, entry.kind.models)
+def _region_of(entry: Entry, advance: Iterable[AdvanceReservation]) -> _Region:
+    closed = frozenset(each for each in advance if not each.is_held_by(entry.record.spec.tenant, entry.queue))
+    return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed)
 
 
 def _part(running: Running, region: _Region) -> Int64:
@@ -377,7 +392,7 @@ def planned(
     tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
     tree.set_past(state.past)
     plan = _Plan(state, attempts, tree)
-    for region in {_region_of(each) for each in state.entries}:
+    for region in {_region_of(each, state.advance) for each in state.entries}:
         plan.add_region(region)
     for key, each in attempts:
         tree.hold(key, each.owner, each.amounts)

@@ -1,0 +1,213 @@
+"""Enforcement of advance reservations: what each waiting job must leave free.
+
+A job may use reserved capacity if it is one of the holder's, or if it is certain to end before the reservation begins.
+Other jobs avoid it, from the moment that the reservation is stored. Jobs that run already are not stopped, except by
+maintenance with `drain`. Devices of a number of GPUs are chosen among those that are free when the reservation begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from seaway.application.changes import Change
+from seaway.application.control.fleet import Key, LiveFleet
+from seaway.application.control.rejections import Refusals
+from seaway.application.control.tenancy import Names
+from seaway.application.ports.clock import Clock
+from seaway.application.records import Attempt, Cordon, Event
+from seaway.application.views import ReservationView
+from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, MEMORY, Amounts, model_resource
+from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.reservations import AdvanceReservation
+
+NS_PER_S = 1_000_000_000
+
+CHECK_NS = 10_000_000_000
+"""Interval at which the devices of a reservation are chosen again, since other devices may be free then."""
+
+
+ACTOR = "scheduler"
+
+
+def released(reservation: AdvanceReservation, cordons: Iterable[Cordon]) -> Change:
+    """Return the change that removes a reservation and the cordons of its maintenance."""
+    return Change(delete=[reservation, *(each for each in cordons if each.actor == _actor(reservation))])
+
+
+def _actor(reservation: AdvanceReservation) -> str:
+    return f"reservation/{reservation.name}"
+
+
+class AdvanceReservations:
+    """Devices and places of advance reservations.
+
+    Parameters
+    ----------
+    attempts
+        Attempts with an allocation.
+    """
+
+    def __init__(
+        self, names: Names, fleet: LiveFleet, attempts: Callable[[], Mapping[Key, Attempt]], clock: Clock
+    ) -> None:
+        self._names = names
+        self._fleet = fleet
+        self._attempts = attempts
+        self._clock = clock
+        self._chosen: dict[AdvanceReservation, frozenset[str]] = {}
+        self._checked_ns = -CHECK_NS
+
+    def narrow(self, job: Job, spec: JobSpec) -> Job:
+        """Return a job that avoids the capacity that is reserved for others."""
+        closed = list(self.closed_to(spec))
+        if not closed:
+            return job
+        devices = frozenset().union(*(self.devices(each) for each in closed))
+        places = frozenset().union(*(each.places for each in closed))
+        return replace(job, demand=Refusals(0, devices, places).retained(job.demand))
+
+    def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
+        """Yield the reservations whose capacity a job that starts now must not use."""
+        if not self._names.reservations:
+            return
+        now_ns, lasts_s = self._clock.now_ns(), spec.max_duration_s
+        for each in self._names.reservations.values():
+            in_time = lasts_s is not None and now_ns + lasts_s * NS_PER_S <= each.starts_ns
+            if not (in_time or now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
+                yield each
+
+    def devices(self, reservation: AdvanceReservation) -> frozenset[str]:
+        """Return the UUIDs of the chosen GPUs of a reservation; none if it reserves whole places."""
+        known = self._names.reservations.values()
+        now_ns = self._clock.monotonic_ns()
+        if self._chosen.keys() != set(known) or now_ns - self._checked_ns >= CHECK_NS:
+            self._checked_ns = now_ns
+            self._chosen = self._choose(known)
+        if reservation not in self._chosen:  # it is stored, but not applied yet
+            others = [each for each in known if each.name != reservation.name]
+            return self._choose([*others, reservation])[reservation]
+        return self._chosen[reservation]
+
+    def amounts(self, reservation: AdvanceReservation) -> tuple[Amounts, tuple[str, ...]]:
+        """Return the amounts of a reservation and its clusters. A number of GPUs has no CPU and memory of nodes."""
+        uuids, total, clusters = self.devices(reservation), Counter[str](), set()
+        for live in self._fleet.clusters.values():
+            for node in live.cluster.nodes if live.cluster else ():
+                whole = bool({(live.name, ""), (live.name, node.name)} & reservation.places)
+                found = [device for device in node.devices if whole or device.uuid in uuids]
+                if whole:
+                    total.update({CPU: node.cpu_milli, MEMORY: node.memory_mib})
+                for device in found:
+                    total.update({GPUS: WHOLE_DEVICE_MILLI, GPU_MEMORY: device.memory_mib})
+                    total[model_resource(device.model)] += WHOLE_DEVICE_MILLI
+                if whole or found:
+                    clusters.add(live.name)
+        return total, tuple(sorted(clusters))
+
+    def view(self, reservation: AdvanceReservation) -> ReservationView:
+        """Return a reservation with its present state."""
+        now_ns, devices = self._clock.now_ns(), self.devices(reservation)
+        if not reservation.gpus:
+            places = reservation.places
+            devices = frozenset(
+                device.uuid
+                for cluster, node, device in self._suitable(reservation)
+                if (cluster, "") in places or (cluster, node) in places
+            )
+        others = self.held_by_others(reservation, max(now_ns, reservation.starts_ns))
+        active = reservation.starts_ns <= now_ns < reservation.ends_ns
+        return ReservationView(reservation, active, len(devices), len(devices - others))
+
+    def require_gpus(self, reservation: AdvanceReservation) -> None:
+        """Check that the fleet has the GPUs of a reservation beside those of others.
+
+        Raises
+        ------
+        RejectedError
+            With the figures.
+        """
+        taken = frozenset().union(
+            *(
+                self.devices(each)
+                for each in self._names.reservations.values()
+                if each.name != reservation.name and each.overlaps(reservation)
+            )
+        )
+        found = {device.uuid for *_, device in self._suitable(reservation)}
+        if reservation.gpus > len(found - taken):
+            model = f" {reservation.gpu_model}" if reservation.gpu_model else ""
+            also = f", and other reservations have {len(found & taken)} of them" if found & taken else ""
+            raise RejectedError(
+                f"is {reservation.gpus}, but its clusters have {len(found)} healthy GPUs{model}{also}", where="gpus"
+            )
+
+    def due(self) -> Iterator[Change]:
+        """Yield the changes that begin maintenance, and that remove reservations whose end has come."""
+        now_ns, cordons = self._clock.now_ns(), list(self._fleet.cordons())
+        for each in list(self._names.reservations.values()):
+            if now_ns >= each.ends_ns:
+                change = released(each, cordons)
+                change.insert.append(Event(now_ns, "reservation", f"reservation {each.name} has ended", ACTOR))
+                yield change
+            elif each.maintenance and now_ns >= each.starts_ns:
+                closed = {(cordon.cluster, cordon.node) for cordon in cordons}
+                if missing := sorted(each.places - closed):
+                    reason = each.description or f"maintenance {each.name}"
+                    made = [Cordon(*at, each.drain, reason, _actor(each), now_ns) for at in missing]
+                    text = f"reservation {each.name} has begun: {each.summary}"
+                    yield Change(put=[*made], insert=[Event(now_ns, "reservation", text, ACTOR)])
+
+    def held_by_others(self, reservation: AdvanceReservation, at_ns: int) -> frozenset[str]:
+        """Return the UUIDs of devices that jobs of others hold at some time, as far as known."""
+        now_ns, held = self._clock.now_ns(), set[str]()
+        for attempt in self._attempts().values():
+            if reservation.is_held_by(attempt.spec.tenant, attempt.spec.queue):
+                continue
+            rest_ns = attempt.expected_rest_ns(now_ns) if attempt.state.live else 0
+            if rest_ns is None or now_ns + rest_ns > at_ns:
+                held.update(each.uuid for placement in attempt.placements for each in placement.slices)
+        return frozenset(held)
+
+    def _choose(self, known: Iterable[AdvanceReservation]) -> dict[AdvanceReservation, frozenset[str]]:
+        """Choose devices for all reservations, the earliest first, and keep the present ones where possible."""
+        chosen: dict[AdvanceReservation, frozenset[str]] = {}
+        for each in sorted(known, key=lambda each: (each.starts_ns, each.name)):
+            taken = {uuid for other, uuids in chosen.items() if other.overlaps(each) for uuid in uuids}
+            before = self._chosen.get(each, frozenset())
+            chosen[each] = self._best(each, taken, before) if each.gpus else frozenset()
+        return chosen
+
+    def _best(self, reservation: AdvanceReservation, taken: set[str], before: frozenset[str]) -> frozenset[str]:
+        """Return the devices of a reservation: free ones first, on few nodes."""
+        busy = self.held_by_others(reservation, max(reservation.starts_ns, self._clock.now_ns()))
+        found = [each for each in self._suitable(reservation) if each[2].uuid not in taken]
+        free = Counter(place for *place_, device in found if (place := tuple(place_)) and device.uuid not in busy)
+
+        def rank(each: tuple[str, str, Device]) -> tuple[bool, bool, int, str, str, int]:
+            cluster, node, device = each
+            return (
+                device.uuid in busy,
+                device.uuid not in before,
+                -free[cluster, node],
+                cluster,
+                node,
+                device.index,
+            )
+
+        return frozenset(device.uuid for *_, device in sorted(found, key=rank)[: reservation.gpus])
+
+    def _suitable(self, reservation: AdvanceReservation) -> Iterator[tuple[str, str, Device]]:
+        """Yield the healthy devices that a reservation may use, with cluster and node."""
+        model = reservation.gpu_model.casefold()
+        for live in self._fleet.clusters.values():
+            if live.cluster is None or (reservation.clusters and live.name not in reservation.clusters):
+                continue
+            for node in live.cluster.nodes:
+                for device in node.devices:
+                    if device.healthy and (not model or device.model.casefold() == model):
+                        yield live.name, node.name, device

@@ -1,0 +1,160 @@
+"""Advance reservations and maintenance windows, through the control loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.cluster import Fleet
+from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.reservations import AdvanceReservation
+from seaway.domain.tenancy import Tenant
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, two_clusters
+
+NS = 1_000_000_000
+
+
+def mixed() -> Fleet:
+    """Return a cluster with two GPUs of each of two models."""
+    return fleet(cluster(node(*[gpu(model=name) for name in ("A100", "A100", "L4", "L4")]), name="alpha"))
+
+
+def reserve(made: Scene, name: str = "demo", starts_s: float = 100, ends_s: float = 300, **fields: object) -> None:
+    """Store a reservation with times from now."""
+    now_ns = made.clock.now_ns()
+    times = now_ns + int(starts_s * NS), now_ns + int(ends_s * NS)
+    made.plane.operations.put_reservation(AdvanceReservation(name, *times, **fields), "ada")  # type: ignore[arg-type]
+    made.plane.settle()
+
+
+def with_tenants(parts: Fleet) -> Scene:
+    """Create a control plane with the tenants a and b."""
+    made = scene(parts)
+    for name in "ab":
+        made.plane.operations.put_tenant(Tenant(name), "ada")
+    return made
+
+
+def placed(made: Scene, **fields: object) -> bool:
+    """Submit a job of one GPU, and report whether it starts."""
+    return made.plane.state(made.submit(**fields)).placed
+
+
+def test_only_its_tenant_and_jobs_that_end_in_time_use_reserved_gpus() -> None:
+    """Others get the rest; a job that may run into the reservation waits, and the reason names it."""
+    made = with_tenants(fleet(cluster(node(gpu(), gpu()), name="alpha")))
+    reserve(made, tenant="a", gpus=2)
+    waits = made.submit(tenant="b")
+    assert made.state(waits) == "queued"
+    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
+    assert reason.code == "reserved_in_advance"
+    assert "reservation 'demo' keeps 2 GPUs for tenant a, from " in reason.message
+    assert not made.plane.controller.live.advance.view(made.plane.operations.reservations()[0].reservation).active
+    assert placed(made, tenant="b", expected_duration_s=50)
+    assert placed(made, tenant="a")
+    made.plane.run(301)
+    assert made.plane.state(waits).placed, "the reservation has ended"
+    assert made.plane.operations.reservations() == []
+
+
+def test_gpus_of_its_model_are_reserved_where_they_are_free() -> None:
+    """Jobs may use other models, and a GPU that a job holds without an end is not chosen while another is free."""
+    made = with_tenants(mixed())
+    first = made.submit(tenant="b", models=frozenset({"A100"}))
+    held = {each.uuid for place in made.plane.attempt(first).placements for each in place.slices}
+    reserve(made, tenant="a", gpus=1, gpu_model="a100")
+    (view,) = made.plane.operations.reservations()
+    assert (view.gpus_reserved, view.gpus_ready) == (1, 1)
+    assert not made.plane.controller.live.advance.devices(view.reservation) & held
+    assert not placed(made, tenant="b", models=frozenset({"A100"}))
+    assert placed(made, tenant="b", models=frozenset({"L4"}))
+    reserve(made, tenant="a", gpus=2, gpu_model="A100")
+    (view,) = made.plane.operations.reservations()
+    assert (view.gpus_reserved, view.gpus_ready) == (2, 1), "a running job without an end holds one"
+
+
+def test_maintenance_cordons_its_cluster_for_its_time() -> None:
+    """Before, only jobs that end in time start there; with `drain`, running jobs move when it begins."""
+    made = scene(two_clusters())
+    stays = made.submit(replicas=1, clusters=frozenset({"alpha"}))
+    reserve(made, "upgrade", clusters=frozenset({"alpha"}), drain=True, description="new driver")
+    late = made.submit(clusters=frozenset({"alpha"}))
+    assert made.state(late) == "queued"
+    short = made.submit(clusters=frozenset({"alpha"}), expected_duration_s=30)
+    assert made.where(short) == "alpha"
+    assert not made.plane.store.cordons()
+    made.plane.run(110)
+    (cordon,) = made.plane.store.cordons()
+    assert (cordon.cluster, cordon.drain, cordon.reason) == ("alpha", True, "new driver")
+    assert made.state(stays) == "queued"
+    made.plane.run(200)
+    assert not made.plane.store.cordons()
+    made.plane.run(60)
+    assert (made.state(stays), made.state(late)) == ("running", "running")
+
+
+def test_a_reservation_survives_a_restart() -> None:
+    """It is read from the database, and still keeps jobs away."""
+    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
+    reserve(made, tenant="a", gpus=1)
+    made.plane.restart()
+    assert not placed(made, tenant="b")
+
+
+def test_a_removed_reservation_frees_its_capacity_at_once() -> None:
+    """Waiting jobs start, and maintenance that has begun ends; cordons of operators stay."""
+    made = scene(two_clusters())
+    made.plane.operations.cordon("beta", "", "ada", "broken")
+    reserve(made, starts_s=0, clusters=frozenset({"alpha", "beta"}))
+    waits = made.submit()
+    assert made.state(waits) == "queued"
+    assert len(made.plane.store.cordons()) == 2
+    made.plane.operations.delete_reservation("demo", "ada")
+    made.plane.run(5)
+    assert (made.state(waits), made.where(waits)) == ("running", "alpha")
+    assert [each.cluster for each in made.plane.store.cordons()] == ["beta"]
+
+
+def test_expected_starts_leave_reserved_gpus_free() -> None:
+    """A job that has to wait for the end of a reservation is expected then."""
+    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
+    reserve(made, tenant="a", gpus=1, starts_s=50, ends_s=500)
+    made.submit(tenant="b", expected_duration_s=100)
+    (waiting,) = made.plane.overview.waiting()
+    assert waiting.starts_ns is not None
+    assert (waiting.starts_ns - made.clock.now_ns()) / NS == pytest.approx(500, abs=5)
+
+
+def test_two_reservations_never_share_a_gpu() -> None:
+    """A reservation that the fleet has too few GPUs for is rejected, with the figures."""
+    made = with_tenants(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    reserve(made, "one", tenant="a", gpus=2)
+    with pytest.raises(RejectedError, match=r"is 2, but its clusters have 3 healthy GPUs, and other.*have 2 of them"):
+        reserve(made, "two", tenant="b", gpus=2)
+    reserve(made, "two", tenant="b", gpus=2, starts_s=300, ends_s=400)
+    reserve(made, "three", tenant="b", gpus=1)
+    views = {each.reservation.name: each for each in made.plane.operations.reservations()}
+    devices = {name: made.plane.controller.live.advance.devices(each.reservation) for name, each in views.items()}
+    assert not devices["one"] & devices["three"]
+
+
+def test_mistakes_name_what_is_unknown() -> None:
+    """Holders and places have to exist, and holders with a reservation cannot be removed."""
+    made = with_tenants(two_clusters())
+    for fields, error, says in (
+        ({"tenant": "x", "gpus": 1}, RejectedError, "unknown tenant 'x'"),
+        ({"queue": "x", "gpus": 1}, RejectedError, "unknown queue 'x'"),
+        ({"clusters": frozenset({"x"})}, UnknownError, "cluster 'x' not found"),
+        ({"clusters": frozenset({"alpha"}), "nodes": frozenset({"x"})}, UnknownError, "no node 'x'"),
+        ({"gpus": 1, "tenant": "a", "starts_s": -200, "ends_s": -100}, RejectedError, "in the past"),
+        ({"gpus": 1}, RejectedError, "needs a tenant or a queue"),
+        ({"tenant": "a"}, RejectedError, "name a cluster, or the number"),
+        ({"tenant": "a", "gpus": 1, "drain": True}, RejectedError, "for maintenance"),
+        ({"tenant": "a", "gpus": 1, "ends_s": 50}, RejectedError, "after the start"),
+    ):
+        with pytest.raises(error, match=says):
+            reserve(made, **fields)
+    reserve(made, tenant="a", gpus=1)
+    with pytest.raises(ConflictError, match="reservation 'demo' is for tenant 'a'"):
+        made.plane.operations.delete_tenant("a", "ada")
