@@ -50,3 +50,33 @@ def test_mistakes_are_at_their_fields(look: Look) -> None:
         page = looker.open("/whatif")
         expect(page.get_by_text("require the operator role")).to_be_visible()
         looker.wrong.clear()  # the browser reports the status as an error
+
+
+def test_changes_of_queues_and_tenants_show_waits(look: Look) -> None:
+    """A changed queue and tenant are in the address, and the answer has the waits before and after."""
+    with look("operator", language="zh", size=NARROW) as looker:
+        page = looker.open(
+            "/whatif?changed_queue=urgent&weight=3&guarantee=gpus%3D1&moved=default&burst=3&queue=urgent"
+        )
+        expect(page.get_by_role("heading", name="各队列的等待时间")).to_be_visible()
+        expect(page.get_by_role("rowheader", name="urgent")).to_be_visible()
+        keep_screen(page, "whatif-queues-light-zh-390")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+    with look("operator") as looker:
+        page = looker.open("/whatif")
+        page.get_by_role("spinbutton", name="Jobs").fill("3")
+        page.get_by_role("spinbutton", name="Weight").first.fill("2")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("alert").filter(has_text="Choose what this applies to.")).to_be_visible()
+        queue = page.get_by_role("combobox", name="Queue").last
+        queue.fill("brand-new")
+        queue.press("Enter")
+        page.get_by_role("textbox", name="Limit").first.fill("gpus=many")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("alert").filter(has_text="many")).to_be_visible()
+        page.get_by_role("textbox", name="Limit").first.fill("gpus=2")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_role("heading", name="Waits by tenant")).to_be_visible()
+        expect(page).to_have_url(re.compile("changed_queue=brand-new"))
+        keep_screen(page, "whatif-queues-light-en-1440")

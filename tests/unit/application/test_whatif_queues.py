@@ -16,6 +16,7 @@ from seaway.domain.tenancy import Tenant
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile, WeightedPlugin
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 from tests.unit.application.test_forecast import NS, starts_s
 from tests.unit.application.test_whatif import what_if
@@ -267,3 +268,11 @@ def test_jobs_are_paired_with_their_places_whatever_order_a_plugin_has() -> None
     jobs = (spec(name="low", queue="q"), spec(name="high", queue="q", priority=9, gpus=2))
     answer = what_if(made).ask(Question(jobs=jobs))
     assert [each.job for each in answer.started] == ["low"]
+
+
+def test_a_slice_by_memory_counts_by_its_memory() -> None:
+    """The share of GPUs of a waiting job without cores is that of its memory."""
+    made = scene(fleet(cluster(node(gpu(memory_mib=1000), gpu(memory_mib=1000)), name="alpha")))
+    job = spec(gpu_memory_mib=500, expected_duration_s=LASTS_S)
+    (row,) = what_if(made).ask(Question(jobs=(job,), window_s=LASTS_S)).waits.queues
+    assert row.after.gpu_share == pytest.approx(0.25)

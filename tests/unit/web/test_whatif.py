@@ -11,22 +11,26 @@ from unittest.mock import MagicMock
 import pytest
 
 from seaway.client.call import Paged
+from seaway.web.fragment import written
 from seaway.web.latest import Latest
+from seaway.web.pages.whatif.answer import sentence_of, variables_of
 from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
-from seaway.web.pages.whatif.whatif import (
-    MAX_BURST,
-    _WhatIf,
-    asked,
-    field_of,
-    nodes_like,
-    partition_known,
-    sentence_of,
-    wrong,
-)
+from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, wrong
+from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, partition_known
 from seaway.web.visit import Visit
-from seaway.web.words import Words
+from seaway.web.words import Words, words_of
 from seaway.wire.fleet import AmountOut
-from seaway.wire.whatif import ClusterChangeOut, ClusterSumsOut, MoveOut, SumsOut, WhatIfOut
+from seaway.wire.whatif import (
+    ClusterChangeOut,
+    ClusterSumsOut,
+    MoveOut,
+    ShiftOut,
+    SumsOut,
+    WaitChangeOut,
+    WaitChangesOut,
+    WaitsOut,
+    WhatIfOut,
+)
 
 
 def sums(nodes: int, jobs: int) -> ClusterSumsOut:
@@ -63,6 +67,38 @@ def test_what_is_left_empty_is_not_asked() -> None:
     assert added == {"add_nodes": [{"cluster": "a", "like": "n", "count": 3}]}
     assert asked({"again": "1"}) == {"replay": True}
     assert asked({"again": "1", "policy": "fgd"}) == {"policy": "fgd"}
+
+
+def test_a_changed_queue_and_tenant_are_asked_as_the_api_has_them() -> None:
+    """Amounts are split by resource, weights are numbers, and jobs move to the changed queue."""
+    given = {"changed_queue": "q", "weight": "2", "guarantee": "gpus=16, memory=2TB", "backfill": "none", "moved": "p"}
+    assert asked({**given, "window": "1d"}) == {
+        "queues": [{"name": "q", "weight": 2, "guarantee": {"gpus": "16", "memory": "2TB"}, "backfill": "none"}],
+        "move_jobs": [{"queue": "p", "to": "q"}],
+        "window": "1d",
+    }
+    assert asked({"tenant": "t", "tenant_weight": "3", "tenant_limit": "gpus=4"}) == {
+        "tenants": [{"name": "t", "weight": 3, "quotas": {"default": {"limit": {"gpus": "4"}}}}]
+    }
+    assert asked({"window": "1h"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ({"changed_queue": "q", "weight": "-1"}, ["weight"]),
+        ({"tenant": "t", "tenant_weight": "1000001"}, ["tenant_weight"]),
+        ({"changed_queue": "q", "limit": "16"}, ["limit"]),
+        ({"tenant": "t", "tenant_guarantee": "gpus=1,gpus=2"}, ["tenant_guarantee"]),
+        ({"weight": "2"}, ["changed_queue"]),
+        ({"moved": "p", "tenant_limit": "gpus=1"}, ["changed_queue", "tenant"]),
+    ],
+)
+def test_changes_that_the_api_would_not_see_are_reported_at_their_field(
+    given: dict[str, str], fields: list[str]
+) -> None:
+    """Invalid numbers and amounts, and changes of no queue or tenant, are reported before a query is sent."""
+    assert [each.where for each in wrong(given, Words())] == fields
 
 
 def test_each_job_of_a_burst_requests_for_the_same() -> None:
@@ -196,6 +232,12 @@ async def test_what_was_asked_last_is_answered() -> None:
         ("question.add_nodes[0].count", "count"),
         ("question.add_nodes[0].kind", "like"),
         ("policy", "policy"),
+        ("question.queues[0].limit.gpus", "limit"),
+        ("queues.0.name", "changed_queue"),
+        ("tenants.0.quotas.default.guarantee.gpus", "tenant_guarantee"),
+        ("tenants.0.weight", "tenant_weight"),
+        ("move_jobs.0.to", "moved"),
+        ("window", "window"),
         ("", ""),
         ("elsewhere", ""),
     ],
@@ -203,6 +245,31 @@ async def test_what_was_asked_last_is_answered() -> None:
 def test_mistakes_are_reported_at_the_field_that_was_filled_in(where: str, field: str) -> None:
     """However the API names a place in a question, it leads to a field of the form, or to none."""
     assert field_of(where) == field
+
+
+def test_waits_are_shown_before_and_after() -> None:
+    """The tables have queues as a tree, tenants, and the jobs whose start changes most, in both languages."""
+    was = WaitsOut(waiting=3, unknown=1, mean_s=1800, p50_s=1500, p95_s=None, gpu_share=0.25)
+    rows = [
+        WaitChangeOut(name=name, depth=depth, before=was, after=after)
+        for name, depth, after in (
+            ("all", 0, was),
+            ("vision", 1, was.model_copy(update={"mean_s": 1260.0, "gpu_share": 0.5})),
+        )
+    ]
+    shift = ShiftOut(id="a", name="train<1>", queue="vision", tenant="t", before=None, after="2030-01-01T00:00:00Z")
+    waits = WaitChangesOut(
+        window="2h", queues=rows, tenants=[], earlier=1, later=0, earlier_jobs=[shift], later_jobs=[]
+    )
+    for language, said in (
+        ("en", ("Waits by queue", "30 min →", "21 min", "25 % →")),
+        ("zh", ("各队列的等待时间", "未来 2h")),
+    ):
+        words = words_of(language)
+        shown = written("whatif", words, **variables_of(answer([], []).model_copy(update={"waits": waits}), words))
+        assert all(each in shown for each in said), shown
+        assert "train&lt;1&gt;" in shown
+        assert shown.count("<table") == 3
 
 
 def test_jobs_flow_from_where_they_were_alone_to_where_they_would_be() -> None:

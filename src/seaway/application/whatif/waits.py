@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
-from seaway.domain.amounts import GPUS
+from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.queues import Queue, children_of, path_of
 from seaway.scheduling.queueing.backfill import NEVER_S
@@ -150,16 +150,22 @@ class Side:
         return {each.name: each for each in self.state.queues}
 
     def gpu_uses(self, window_s: int) -> Iterator[tuple[str, str, float]]:
-        """Yield what jobs get within a window: queue, tenant, and the share of the fleet's GPUs."""
-        gpus = sum(each.totals.gpus for each in self.state.clusters) * WHOLE_DEVICE_MILLI * window_s or 1
+        """Yield what jobs get within a window: queue, tenant, and the share of the fleet's GPUs.
+
+        Of a waiting job that requests memory, that is the share of the fleet's GPU memory.
+        """
+        totals = [each.totals for each in self.state.clusters]
+        gpus = sum(each.gpus for each in totals) * WHOLE_DEVICE_MILLI or 1
+        memory_mib = sum(each.gpu_memory_mib for each in totals) or 1
         for _, each in self.running:
-            within_s = min(each.ends_s, window_s)
-            yield each.owner.queue, each.owner.tenant, each.amounts.get(GPUS, 0) * within_s / gpus
+            within = min(each.ends_s, window_s) / window_s
+            yield each.owner.queue, each.owner.tenant, each.amounts.get(GPUS, 0) / gpus * within
         for entry in self.state.entries:
             wait_s, lasts_s = self.waits_s[entry.record.id], entry.max_duration_s
             ends_s = min(wait_s + (NEVER_S if lasts_s is None else lasts_s), window_s)
-            milli = entry.kind.requested.get(GPUS, 0)
-            yield entry.queue, entry.record.spec.tenant, milli * max(0.0, ends_s - wait_s) / gpus
+            amounts, within = entry.kind.requested, max(0.0, ends_s - wait_s) / window_s
+            share = max(amounts.get(GPUS, 0) / gpus, amounts.get(GPU_MEMORY, 0) / memory_mib)
+            yield entry.queue, entry.record.spec.tenant, share * within
 
 
 def compare(before: Side, after: Side, window_s: int) -> WaitChanges:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
-from nicegui.events import GenericEventArguments
+from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
-from seaway.client.calls import fleet, policies, service
+from seaway.client.calls import fleet, policies, service, tenancy
 from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
-from seaway.web import words as figures
 from seaway.web.fragment import Fragment
-from seaway.web.job_document import amount
 from seaway.web.latest import Latest
-from seaway.web.pages.whatif.drawing import draw
+from seaway.web.pages.queues.queues import backfills, orders
+from seaway.web.pages.whatif.answer import variables_of
+from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, wrong
 from seaway.web.parts.form import error_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -26,101 +25,11 @@ if TYPE_CHECKING:
     from seaway.wire.whatif import WhatIfOut
 
 
-MAX_BURST = 100
-"""Maximum number of jobs in a query, a limit of the API."""
-
-MAX_NODES = 1000
-"""Maximum number of added nodes of a kind, a limit of the API."""
-
-QUESTION = "question."
-"""Prefix of error paths in a query."""
-
-FIELDS = ("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "again", "policy")
-"""Names of the form's fields."""
-
-WHOLE = re.compile(r"[0-9]{1,9}")
-"""Pattern of a number without leading zeros. No limit has more digits."""
-
-STEP = re.compile(r"[.\[\]]+")
-"""Separator in the path of a field."""
-
-OF_OTHERS = {"drain": "nodes", "add_nodes": "like"}
-OF_JOBS = {"resources.gpus": "gpus", "resources.gpu_memory": "gpu_memory", "resources.cpu": "cpu", "queue": "queue"}
-
-
-def asked(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return a query for the API; empty if the form is empty.
-
-    Parameters
-    ----------
-    given
-        Values by field, for which `wrong` reports no errors; empty values are omitted.
-    """
-    question: dict[str, Any] = {}
-    if drain := [*_words(given.get("lose", "")), *_words(given.get("nodes", ""))]:
-        question["drain"] = drain
-    if given.get("like"):
-        count = whole(given.get("count", "")) or 1
-        question["add_nodes"] = [{"cluster": given.get("cluster", ""), "like": given["like"], "count": count}]
-    if burst := whole(given.get("burst", "")):
-        question["jobs"] = [_job(at, given) for at in range(burst)]
-    if given.get("policy"):
-        question["policy"] = given["policy"]
-    elif given.get("again"):
-        question["replay"] = True
-    return question
-
-
-def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
-    """Check numbers that the API does not receive in the typed form; return errors with their fields."""
-    bounds = {"burst": (0, MAX_BURST)} | ({"count": (1, MAX_NODES)} if given.get("like") else {})
-    return [
-        RejectedError(words("Fill in a whole number from {least} to {most}.", least=least, most=most), where=name)
-        for name, (least, most) in bounds.items()
-        if (text := given.get(name, "")) and ((number := whole(text)) is None or not least <= number <= most)
-    ]
-
-
-def whole(text: str) -> int | None:
-    """Read a whole number; return None if the text is not one, or if it is negative or exceeds all limits."""
-    digits = text.lstrip("0") or text[:1]
-    return int(digits) if WHOLE.fullmatch(digits) else None
-
-
-def field_of(where: str) -> str:
-    """Return the form field for an error path of the API; empty if there is none."""
-    steps = [each for each in STEP.split(where.removeprefix(QUESTION)) if each and not each.isdecimal()]
-    first, rest = (steps[0], ".".join(steps[1:])) if steps else ("", "")
-    if first == "jobs":
-        return OF_JOBS.get(rest, "burst")
-    if first == "add_nodes" and rest in FIELDS:
-        return rest
-    return OF_OTHERS.get(first, first if first in FIELDS else "")
-
-
-def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
-    resources: dict[str, Any] = {}
-    for name in ("gpus", "gpu_memory", "cpu"):
-        if given.get(name):
-            resources[name] = amount(given[name]) if name in ("gpus", "cpu") else given[name]
-    job: dict[str, Any] = {"name": f"burst-{at + 1}", "resources": resources}
-    if given.get("queue"):
-        job["queue"] = given["queue"]
-    return job
-
-
-def _words(text: str) -> list[str]:
-    return [each for each in text.replace(",", " ").split() if each]
-
-
 MAX_LIKE = 50
 """Maximum number of nodes in the list of templates."""
 
 TYPING_S = 0.2
 """Delay between the last key press and a search for nodes, in seconds."""
-
-MAX_MOVES = 25
-"""Maximum number of jobs in the list."""
 
 
 async def build(visit: Visit) -> None:
@@ -148,6 +57,8 @@ class _WhatIf:
                 self._ask_for_nodes(words)
                 self._ask_for_jobs(words)
                 self._ask_for_policy(words)
+                self._ask_for_queue(words)
+                self._ask_for_tenant(words)
             self._wrong = error_line()
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
@@ -163,12 +74,21 @@ class _WhatIf:
         clusters = (await self._visit.ask(fleet.clusters())).clusters
         queues = (await self._visit.ask(queue_calls.queues())).queues
         known = (await self._visit.ask(policies.policies())).policies
-        names = [each.name for each in clusters]
-        offered = {
+        tenants = (await self._visit.ask(tenancy.tenants())).tenants
+        names, present = [each.name for each in clusters], [each.name for each in queues]
+        lines = list(dict.fromkeys([*present, *filter(None, [self._visit.query.get("changed_queue", "")])]))
+        words = self._visit.words
+        offered: dict[str, Sequence[str] | Mapping[str, str]] = {
             "lose": names,
             "cluster": names,
-            "queue": [each.name for each in queues],
+            "queue": lines,
             "policy": [each.name for each in known],
+            "changed_queue": lines,
+            "parent": present,
+            "moved": present,
+            "tenant": [each.name for each in tenants],
+            "order": orders(words),
+            "backfill": backfills(words),
         }
         strange = {}
         for field, there in offered.items():
@@ -178,7 +98,8 @@ class _WhatIf:
                 self._inputs[field].set_options(there, value=found)
             else:
                 found, strange[field] = partition_known([wanted], there)
-                self._inputs[field].set_options(["", *there], value=next(iter(found), ""))
+                titles = there if isinstance(there, Mapping) else {name: name for name in there}
+                self._inputs[field].set_options({"": "", **titles}, value=next(iter(found), ""))
         await self._offer_nodes()
         for field, missing in strange.items():
             if missing:
@@ -242,24 +163,7 @@ class _WhatIf:
         self._wrong.set_visibility(bool(left))
 
     def _show(self, answer: WhatIfOut) -> None:
-        moves = [
-            {"kind": kind, "job": each}
-            for kind, listed in (
-                ("stops", answer.stopped),
-                ("moves", answer.moved),
-                ("starts", answer.started),
-                ("waits", answer.waiting),
-            )
-            for each in listed
-        ]
-        self._answer.show(
-            answer=answer,
-            sentence=sentence_of(answer, self._visit.words),
-            tiles=list(_tiles(answer, self._visit.words)),
-            drawing=draw(answer),
-            moves=moves[:MAX_MOVES],
-            left=max(0, len(moves) - MAX_MOVES),
-        )
+        self._answer.show(**variables_of(answer, self._visit.words))
 
     # Fields of the form
 
@@ -298,12 +202,49 @@ class _WhatIf:
             self._inputs["again"] = ui.switch(words("By the policies of the queues"))
             self._inputs["policy"] = ui.select([""], label=words("By this policy"), value="").props("outlined dense")
 
+    def _ask_for_queue(self, words: Words) -> None:
+        amounts = words("like gpus=16, memory=2TB")
+        with self._part(words("…a queue changes"), "account_tree"):
+            changed = ui.select([""], label=words("Queue"), value="", with_input=True, new_value_mode="add-unique")
+            self._inputs["changed_queue"] = changed.props(
+                f'outlined dense options-dense hint="{words("choose one, or type a new name")}"'
+            )
+            changed.on_value_change(self._offer_queue)
+            self._select("parent", words("Part of"))
+            self._inputs["weight"] = ui.input(words("Weight")).props("outlined dense type=number min=0")
+            self._text("guarantee", words("Guarantee"), amounts)
+            self._text("limit", words("Limit"), amounts)
+            self._select("order", words("Order"))
+            self._select("backfill", words("Backfill"))
+            self._select("moved", words("With the jobs of"))
+
+    def _ask_for_tenant(self, words: Words) -> None:
+        amounts = words("like gpus=16, memory=2TB")
+        with self._part(words("…a tenant gets another share"), "groups"):
+            self._select("tenant", words("Tenant"))
+            self._inputs["tenant_weight"] = ui.input(words("Weight")).props("outlined dense type=number min=0")
+            self._text("tenant_guarantee", words("Guarantee"), amounts)
+            self._text("tenant_limit", words("Limit"), amounts)
+            self._text("window", words("Shares of GPUs over"), words("like 1h or 1d"), "1h")
+
+    def _select(self, name: str, label: str) -> None:
+        self._inputs[name] = ui.select([""], label=label, value="").props("outlined dense options-dense")
+
+    def _text(self, name: str, label: str, hint: str, value: str = "") -> None:
+        self._inputs[name] = ui.input(label, value=value).props(f'outlined dense autocomplete=off hint="{hint}"')
+
     def _part(self, title: str, icon: str) -> ui.element:
         part = ui.element("fieldset").classes("question-part")
         with part, ui.element("legend"):
             ui.icon(icon).props("aria-hidden=true")
             ui.label(title)
         return part
+
+    def _offer_queue(self, event: ValueChangeEventArguments[Any]) -> None:
+        """Offer a new queue for the jobs to submit."""
+        queue = self._inputs["queue"]
+        if event.value and event.value not in queue.options:
+            queue.set_options({name: name for name in (*queue.options, event.value)}, value=queue.value)
 
     async def _offer_nodes(self) -> None:
         """Show the nodes of the selected cluster to choose from, and select the first unless the address names one."""
@@ -333,43 +274,7 @@ async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
     return [each.name for each in await visit.all(fleet.nodes(cluster=cluster, name=part, limit=MAX_LIKE))]
 
 
-def partition_known(wanted: Iterable[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
+def partition_known(wanted: Iterable[str], there: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the known and the unknown names; ignore empty ones."""
     names = [each.strip() for each in wanted if each.strip()]
     return [each for each in names if each in there], [each for each in names if each not in there]
-
-
-def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
-    locale, before, after = words.locale, answer.before, answer.after
-    yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
-    yield _tile(words("Waiting jobs"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
-    percents = [
-        "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
-        for each in (before, after)
-    ]
-    yield _tile(words("GPU cores allocated"), *percents)
-    shares = ["–" if each.fragmentation is None else f"{each.fragmentation:.2f}" for each in (before, after)]
-    yield _tile(words("Fragmentation"), *shares)
-
-
-def sentence_of(answer: WhatIfOut, words: Words) -> str:
-    """Summarize a result in one sentence."""
-    counts = {
-        "started": figures.count(len(answer.started), words.locale),
-        "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),
-        "stopped": figures.count(len(answer.stopped), words.locale),
-    }
-    if len(answer.moved) == 1:
-        return words(
-            "1 job would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
-            **counts,
-        )
-    return words(
-        "{moved} jobs would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
-        moved=figures.count(len(answer.moved), words.locale),
-        **counts,
-    )
-
-
-def _tile(label: str, before: str, after: str) -> dict[str, str]:
-    return {"label": label, "before": before, "after": after}
