@@ -335,6 +335,7 @@ def records_return_as_they_were(opening: Opening) -> None:
     key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5, gateway="gw-1")
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
     cordons = [make.cordon(), make.cordon(node="n1", drain=False)]
+    facts = make.cluster_facts()
     cluster, name = make.cluster_sample(), make.cluster_name()
     links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
@@ -376,6 +377,7 @@ def records_return_as_they_were(opening: Opening) -> None:
         audit,
         shadow,
         *cordons,
+        facts,
         name,
         cluster,
         *links,
@@ -401,6 +403,7 @@ def records_return_as_they_were(opening: Opening) -> None:
     assert other.audit(0, 10) == [audit]
     assert other.shadows("", 10) == [shadow]
     assert other.cordons() == cordons
+    assert other.cluster_facts() == [facts]
     assert other.cluster_names() == [name]
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == links

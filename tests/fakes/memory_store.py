@@ -25,6 +25,7 @@ from seaway.application.records import (
     AgentRecord,
     Attempt,
     AuditEntry,
+    ClusterFacts,
     ClusterName,
     ClusterSample,
     CompletedRun,
@@ -61,6 +62,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Token: lambda row: (row.id,),
     AuditEntry: lambda row: (row.id,),
     Cordon: lambda row: (row.cluster, row.node),
+    ClusterFacts: lambda row: (row.cluster,),
     ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
@@ -262,6 +264,10 @@ class MemoryStore:
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
         return _by_key(self._rows(Cordon))
+
+    def cluster_facts(self) -> list[ClusterFacts]:
+        """Return the facts of clusters that operators set."""
+        return _by_key(self._rows(ClusterFacts))
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters."""

@@ -11,6 +11,7 @@ from seaway.application.records import (
     AgentRecord,
     Attempt,
     AuditEntry,
+    ClusterFacts,
     ClusterName,
     ClusterSample,
     Cordon,
@@ -29,6 +30,7 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain.device import DeviceMode
+from seaway.domain.facts import Facts, Location
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec, Run
 from seaway.domain.job_state import AttemptState, JobState
@@ -141,6 +143,14 @@ def cordon(**fields: Any) -> Cordon:
     """Create a cordon of a whole cluster."""
     given = {"cluster": "c1", "node": "", "drain": True, "reason": "repair", "actor": "ada", "at_ns": NOW_NS}
     return Cordon(**{**given, **fields})
+
+
+def cluster_facts(**fields: Any) -> ClusterFacts:
+    """Create facts of a cluster, each known."""
+    facts = Facts(
+        "eu", ("eu-1", "eu-2"), "aws", Location(52.52, -13.4), frozenset({"rdma"}), {"A100": 2}, {"*": 1}, {"a": "b"}
+    )
+    return ClusterFacts(**{"cluster": "c1", "facts": facts, "actor": "ada", "at_ns": NOW_NS, **fields})
 
 
 def cluster_name(**fields: Any) -> ClusterName:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import Facts
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
@@ -133,7 +134,7 @@ def fleets() -> st.SearchStrategy[Fleet]:
             for each in members:
                 own.append(replace(each, devices=tuple(d for d in each.devices if d.uuid not in seen)))
                 seen.update(d.uuid for d in each.devices)
-            clusters.append(Cluster(f"cluster-{c}", tuple(own), GATEWAYS[c], ("north", "south")[c]))
+            clusters.append(Cluster(f"cluster-{c}", tuple(own), GATEWAYS[c], Facts(("north", "south")[c])))
         return Fleet(tuple(clusters), tuple(Gateway(name) for name in (*GATEWAYS, USER)), ties)
 
     members = [st.lists(nodes_of(c), unique_by=lambda each: each.name, max_size=2) for c in range(2)]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request, Response
 
+from seaway.api.http.bodies import JSON, MERGE_PATCH, merged, read_patch
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import FleetQuery, Moment, Word, number_after, page_token, sample_after, sample_token
 from seaway.api.http.replies import json_reply, nothing
@@ -17,6 +18,8 @@ from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.facts import Facts
+from seaway.wire.facts import FactsIn, FactsPatch, facts_document
 from seaway.wire.fields import at_ns
 from seaway.wire.fleet import (
     ClusterHistory,
@@ -41,6 +44,7 @@ from seaway.wire.fleet import (
     placed_slice_fields,
 )
 from seaway.wire.orphans import OrphanList, OrphansRemoved, orphan_fields
+from seaway.wire.reading import read_value
 
 Thing = TypeVar("Thing")
 
@@ -74,11 +78,41 @@ async def list_clusters(request: Request) -> Response:
 @operation(routes, "GET", "/fleet/clusters/{cluster}", Role.VIEWER, {200: ClusterOut}, errors=(404,))
 async def get_cluster(request: Request, cluster: str) -> Response:
     """Return a cluster, with the same fields as in the list."""
+    return json_reply(_visible_fields(request, await _view_of(request, cluster)))
+
+
+async def _view_of(request: Request, cluster: str) -> ClusterView:
     pipeline = pipeline_of(request)
     for view in await pipeline.threads.read(pipeline.plane.overview.clusters):
         if view.name == cluster:
-            return json_reply(_visible_fields(request, view))
+            return view
     raise UnknownError(f"cluster {cluster[:253]!r} not found")
+
+
+@operation(
+    routes,
+    "PATCH",
+    "/fleet/clusters/{cluster}/facts",
+    Role.OPERATOR,
+    {200: ClusterOut},
+    errors=(404,),
+    body=FactsPatch,
+    media=(MERGE_PATCH, JSON),
+)
+async def set_cluster_facts(request: Request, cluster: str) -> Response:
+    """Set facts of a cluster with a merge patch (RFC 7396): price, region, zones, location, hardware, labels.
+
+    Fields that the patch does not name stay unchanged. With null, the fact is again the one that the cluster reports.
+    """
+    pipeline = pipeline_of(request)
+    patch = await read_patch(request)
+
+    def change(before: Facts) -> Facts:
+        return read_value(FactsIn, merged(facts_document(before), patch)).facts()
+
+    facts = await pipeline.threads.write(pipeline.plane.operations.set_facts, cluster, change, caller_of(request).name)
+    view = await _view_of(request, cluster)
+    return json_reply(_visible_fields(request, view.with_own_facts(facts)))
 
 
 @operation(routes, "DELETE", "/fleet/clusters/{cluster}", Role.OPERATOR, {204: None}, errors=(404, 409))

@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-import orjson
 from fastapi import Path, Query, Request, Response
 
-from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, read, read_either, require_kind
+from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_patch
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
 from seaway.api.http.queries import JobQuery, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
@@ -27,7 +26,7 @@ from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.message import Incoming
-from seaway.wire.reading import read_value, require_once
+from seaway.wire.reading import read_value
 
 LONGEST_KEY = 255
 """Maximum length of an idempotency key, characters."""
@@ -156,14 +155,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
     request.scope[DRY_RUN] = dry_run
     found = await find(request, job)
     version = required_version(request, found)
-    require_kind(request, JSON, MERGE_PATCH)
-    try:
-        patch = orjson.loads(await request.body())
-    except orjson.JSONDecodeError as error:
-        raise RejectedError(f"this is not JSON: {error}") from None
-    if not isinstance(patch, dict):
-        raise RejectedError("must be a mapping of names to values")
-    require_once(await request.body())
+    patch = await read_patch(request)
     for _ in range(TRIES):
         given = read_value(JobIn, merged(job_text(found.spec), patch))
         try:
@@ -221,24 +213,6 @@ def required_version(request: Request, job: JobRecord) -> int | None:
     if tag(job) not in tags:
         raise StaleError(f"the job is at version {job.version}, {tag(job)}; read it again")
     return job.version
-
-
-def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401  # any JSON
-    """Return the result of a merge patch.
-
-    References
-    ----------
-    RFC 7396, section 2.
-    """
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value)
-    return result
 
 
 def _key(request: Request, body: bytes) -> SubmitKey | None:

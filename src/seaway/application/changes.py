@@ -13,6 +13,7 @@ from seaway.application.records import (
     AgentRecord,
     Attempt,
     AuditEntry,
+    ClusterFacts,
     ClusterName,
     ClusterSample,
     Cordon,
@@ -40,6 +41,7 @@ Record = (
     | IdempotencyKey
     | Token
     | AuditEntry
+    | ClusterFacts
     | Cordon
     | ClusterName
     | ClusterSample

@@ -128,11 +128,12 @@ class ClusterRemoval:
         else:
             raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try again")
         names = [row for row in self._store.cluster_names() if row.name == cluster]
-        if not seen and not names:
+        facts = [row for row in self._store.cluster_facts() if row.cluster == cluster]
+        if not seen and not names and not facts:
             raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
         text = f"{cluster} removed: {len(seen)} attempts released"
         event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
-        self._writer.require(Change(insert=[event], delete=[*names]))
+        self._writer.require(Change(insert=[event], delete=[*names, *facts]))
         return len(seen)
 
     def _require_removed(self, cluster: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypeVar
 
 from seaway.application.changes import Change, Record
@@ -14,11 +14,12 @@ from seaway.application.policies import Gate, Policies
 from seaway.application.policies import Precondition as MeantPolicy
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
-from seaway.application.records import Cordon, Event, JobRecord
+from seaway.application.records import ClusterFacts, Cordon, Event, JobRecord
 from seaway.application.views import ReservationView
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
+from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree
 from seaway.domain.reservations import AdvanceReservation
@@ -87,6 +88,29 @@ class Operations:
             return
         text = f"{_place(cluster, node)} accepts new jobs again"
         self._store_with_event(Change(delete=[cordon]), "uncordoned", text, actor)
+
+    def set_facts(self, cluster: str, change: Callable[[Facts], Facts], actor: str) -> Facts:
+        """Change the facts of a cluster that operators set; they precede those that the cluster reports.
+
+        Raises
+        ------
+        UnknownError
+            If the cluster does not exist.
+        RejectedError
+            If `change` rejects the new facts.
+        """
+        self._require_place(cluster, "")
+        with self._writer.setting_up:
+            stored = next((each for each in self._store.cluster_facts() if each.cluster == cluster), None)
+            facts = change(stored.facts if stored else NO_FACTS)
+            row = ClusterFacts(cluster, facts, actor, self._clock.now_ns())
+            known = ", ".join(
+                each.name for each in fields(facts) if getattr(facts, each.name) != getattr(NO_FACTS, each.name)
+            )
+            text = f"{cluster}: facts set: {known}" if known else f"{cluster}: no facts are set any more"
+            change_of = Change(put=[row]) if known else Change(delete=[row] if stored else [])
+            self._store_with_event(change_of, "cluster_facts", text, actor)
+        return facts
 
     def _require_place(self, cluster: str, node: str) -> None:
         with self._controller.lock:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
+from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
@@ -336,6 +337,16 @@ class Cordon:
     node: str
     drain: bool
     reason: str
+    actor: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Facts of a cluster that an operator set."""
+
+    cluster: str
+    facts: Facts
     actor: str
     at_ns: int
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 from seaway.application.ports.usage import Used
 from seaway.application.records import Cordon, JobRecord
 from seaway.domain.device import Device
+from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.network import Link
 from seaway.domain.placement import Explanation, Placement
 from seaway.domain.reservations import AdvanceReservation
@@ -176,15 +177,19 @@ class ClusterView:
         Reason why the cluster does not respond; empty while it is up, or if unknown.
     orphans
         Names of orphaned workloads.
+    facts, reported_facts, own_facts
+        Facts of the cluster, those that it reports or that the settings have, and those that operators set.
+    models
+        Number of its GPUs by model, and by whether they are spot capacity.
     """
 
     name: str
     state: ClusterState
     last_seen_s: int
     gateway: str
-    region: str
-    hardware: tuple[str, ...]
-    microprice_per_gpu_hour: int
+    facts: Facts
+    reported_facts: Facts
+    models: Mapping[tuple[str, bool], int]
     cordon: Cordon | None
     nodes: int
     gpus: int
@@ -195,6 +200,11 @@ class ClusterView:
     jobs: int
     orphans: tuple[str, ...] = ()
     unreachable_reason: str = ""
+    own_facts: Facts = NO_FACTS
+
+    def with_own_facts(self, facts: Facts) -> ClusterView:
+        """Return the view with facts that operators set."""
+        return replace(self, own_facts=facts, facts=facts.over(self.reported_facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +218,7 @@ class Choice:
     link
         Link from the gateway of the user to that of the cluster; None if either is unknown.
     microprice_per_hour
-        Price of a replica per hour, millionths of the currency unit.
+        Price of a replica per hour, millionths of the currency unit; None if unknown, or without GPUs.
     chosen
         Whether the policy selects the node.
     """
@@ -219,7 +229,7 @@ class Choice:
     scores: dict[str, int]
     free_slices: int
     link: Link | None
-    microprice_per_hour: int
+    microprice_per_hour: int | None
     chosen: bool
 
 

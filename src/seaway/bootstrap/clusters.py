@@ -15,7 +15,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.templates import PlainTemplates, Templates
-from seaway.bootstrap.settings import ClusterSettings, names_in
+from seaway.bootstrap.settings import ClusterSettings, cluster_facts, names_in
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 
@@ -172,6 +172,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
             pod_start_timeout_s=settings.pod_start_timeout_s,
             unschedulable_timeout_s=settings.unschedulable_timeout_s,
         ),
+        known=cluster_facts(settings),
         scraping=Scraping(settings.usage.interval_s, exporters),
         namespace_options=namespace_options,
     )

@@ -29,6 +29,7 @@ from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import Facts
 from seaway.scheduling.queueing.registry import queue_discipline_names
 
 PREFIX = "SEAWAY_"
@@ -230,6 +231,11 @@ class ClusterSettings:
     """Folder with custom templates, one YAML file each. Empty for none."""
     usage: UsageSettings = field(default_factory=UsageSettings)
     """Measured use of devices."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Facts of real clusters by name, such as `[clusters.facts.gpu-east]` with `region`, `zones`, `provider`,
+    `location`, `hardware`, `price_per_gpu_hour`, `spot_price_per_gpu_hour` and `labels`. They precede what the clusters
+    report, and what `seaway cluster set` sets precedes them. Only in the settings file.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,6 +603,32 @@ def _is_origin(url: str) -> bool:
 MAX_USER_ID = 2**31 - 1
 
 
+def cluster_facts(clusters: ClusterSettings) -> dict[str, Facts]:
+    """Return the facts of clusters in the settings, by name.
+
+    Raises
+    ------
+    RejectedError
+        With all errors.
+    """
+    if not clusters.facts:
+        return {}
+    from seaway.wire.facts import FactsIn
+    from seaway.wire.reading import read_value
+
+    found: dict[str, Facts] = {}
+    problems: list[RejectedError] = []
+    for name, table in clusters.facts.items():
+        try:
+            found[name] = read_value(FactsIn, table).facts()
+        except RejectedError as error:
+            where = f"[clusters.facts.{name}]"
+            problems += [RejectedError(each.message, where=f"{where} {each.where}") for each in (error, *error.also)]
+    if problems:
+        raise RejectedError(problems[0].message, where=problems[0].where, also=tuple(problems[1:]))
+    return found
+
+
 def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
     """Return the errors of cluster settings, such as names that real clusters would reject."""
     problems = [
@@ -625,6 +657,10 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
         for name in names
         if not _OBJECT.fullmatch(name)
     ]
+    try:
+        cluster_facts(clusters)
+    except RejectedError as error:
+        problems += [error, *error.also]
     return problems
 
 

@@ -99,6 +99,7 @@ class Methods:
     # Fleet
     clusters = verb(fleet_calls.clusters)
     cluster = verb(fleet_calls.cluster)
+    set_cluster = verb(fleet_calls.set_cluster)
     remove_cluster = verb(fleet_calls.remove_cluster)
     nodes = pages(fleet_calls.nodes)
     devices = pages(fleet_calls.devices)

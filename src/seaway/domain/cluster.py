@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
 
@@ -51,25 +52,29 @@ class Cluster:
     gateway
         Name of its gateway; empty if unknown. Jobs with bounds on the network cannot run in a cluster without a
         gateway.
-    region
-        Region of the cluster.
-    hardware
-        Special hardware, such as ``nvlink`` or ``rdma``.
-    microprice_per_gpu_hour
-        Price of one GPU for an hour, millionths of the currency's unit.
+    facts
+        Its location, hardware and prices.
     """
 
     name: str
     nodes: tuple[Node, ...] = ()
     gateway: str = ""
-    region: str = ""
-    hardware: frozenset[str] = frozenset()
-    microprice_per_gpu_hour: int = 0
+    facts: Facts = NO_FACTS
+
+    @property
+    def region(self) -> str:
+        """Its region; empty if unknown."""
+        return self.facts.region
 
     @cached_property
     def totals(self) -> Totals:
         """Total resources of its nodes."""
         return totals_of(self.nodes)
+
+    @cached_property
+    def models(self) -> Mapping[tuple[str, bool], int]:
+        """Number of its devices by model, and by whether their nodes are spot capacity."""
+        return Counter((device.model, node.spot) for node in self.nodes for device in node.devices)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,22 @@ class Toleration:
         )
 
 
+REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+"""Labels with the region and the zone of a node, the current name first."""
+
+SPOT_LABELS = (
+    ("karpenter.sh/capacity-type", "spot"),
+    ("eks.amazonaws.com/capacitytype", "spot"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("cloud.google.com/gke-preemptible", "true"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+    ("node.kubernetes.io/lifecycle", "spot"),
+    ("seaway.io/spot", "true"),
+)
+"""Labels of nodes that their provider may take back at any time, in lower case."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A machine of a cluster.
@@ -95,3 +111,18 @@ class Node:
         """Reject negative capacity."""
         if self.cpu_milli < 0 or self.memory_mib < 0 or (self.pods or 0) < 0:
             raise RejectedError(f"node {self.name!r}: CPU, memory and pods may not be negative")
+
+    @property
+    def region(self) -> str:
+        """Region by its labels; empty if unknown."""
+        return next((self.labels[each] for each in REGION_LABELS if self.labels.get(each)), "")
+
+    @property
+    def zone(self) -> str:
+        """Zone by its labels; empty if unknown."""
+        return next((self.labels[each] for each in ZONE_LABELS if self.labels.get(each)), "")
+
+    @property
+    def spot(self) -> bool:
+        """True if its labels mark it as spot capacity, which its provider may take back at any time."""
+        return any((key.lower(), value.lower()) in SPOT_LABELS for key, value in self.labels.items())

@@ -38,7 +38,10 @@ def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
     used.
     """
     links, gateways = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
-    homes = np.array([data.location in (each.name, each.region, each.gateway) for each in snapshot.clusters], np.bool_)
+    homes = np.array(
+        [data.location in (each.name, each.region, *each.facts.zones, each.gateway) for each in snapshot.clusters],
+        np.bool_,
+    )
     named = [g for g, gateway in enumerate(snapshot.fleet.gateways) if gateway.name == data.location]
     sources = {*named, *gateways[homes].tolist()} - {-1}
     bits = data.size_mib * MIB_BITS

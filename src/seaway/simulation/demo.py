@@ -6,6 +6,7 @@ from random import Random
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
+from seaway.domain.facts import Facts, Location
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.network import NO_NEED, Gateway, Link, NetworkNeed
 from seaway.domain.node import Node
@@ -16,6 +17,16 @@ V100 = "NVIDIA V100-SXM2-32GB"
 T4 = "NVIDIA T4"
 
 MEMORY_MIB = {A100: 81_920, L40S: 46_068, V100: 32_768, T4: 15_360}
+
+NEAR = Facts(
+    "north", ("north-1",), location=Location(53.55, 9.99), hardware=frozenset({"nvlink"}),
+    prices={"A100": 2_400_000, "T4": 400_000}, spot_prices={"A100": 1_000_000},
+)  # fmt: skip
+MIDDLE = Facts("north", ("north-2",), location=Location(52.52, 13.40), hardware=frozenset(), prices={"L40S": 1_500_000})
+FAR = Facts(
+    "south", ("south-1",), location=Location(41.39, 2.17), hardware=frozenset({"nvlink"}), prices={"V100": 900_000}
+)
+"""Facts of the three clusters."""
 
 USERS_GATEWAY = "gw-4"
 """Gateway of the users' site, which has no cluster."""
@@ -38,9 +49,9 @@ def demo_fleet() -> Fleet:
     middle = [_node("cluster-2", n, L40S, 2, 32_000, 262_144) for n in range(12)]
     far = [_node("cluster-3", n, V100, 8, 96_000, 393_216) for n in range(5)]
     clusters = (
-        Cluster("cluster-1", tuple(near), "gw-1", "north", frozenset({"nvlink"}), 2_400_000),
-        Cluster("cluster-2", tuple(middle), "gw-2", "north", frozenset(), 1_500_000),
-        Cluster("cluster-3", tuple(far), "gw-3", "south", frozenset({"nvlink"}), 900_000),
+        Cluster("cluster-1", tuple(near), "gw-1", NEAR),
+        Cluster("cluster-2", tuple(middle), "gw-2", MIDDLE),
+        Cluster("cluster-3", tuple(far), "gw-3", FAR),
     )
     back = [Link(link.target, link.source, *_figures(link)) for link in LINKS]
     gateways = tuple(Gateway(f"gw-{number}") for number in range(1, 5))

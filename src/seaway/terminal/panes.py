@@ -133,7 +133,17 @@ class FleetPane(Pane):
         Binding("left,h", "close", "Fold", show=False),
     ]
     KINDS = frozenset(
-        {"state", "updated", "cluster", "cordoned", "drained", "uncordoned", "cluster_removed", "orphans_removed"}
+        {
+            "state",
+            "updated",
+            "cluster",
+            "cordoned",
+            "drained",
+            "uncordoned",
+            "cluster_removed",
+            "cluster_facts",
+            "orphans_removed",
+        }
     )
 
     def __init__(self, due: Due) -> None:

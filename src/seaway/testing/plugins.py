@@ -20,6 +20,7 @@ import numpy as np
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import InvariantError
+from seaway.domain.facts import Facts
 from seaway.domain.job import Demand, DeviceRules, Job, NodeRules, ResourceRequest
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node
@@ -95,8 +96,9 @@ def node(*devices: Device, **figures: Any) -> Node:
 
 
 def cluster(*nodes: Node, **figures: Any) -> Cluster:
-    """Create a cluster of `nodes`. `figures` are the fields of `Cluster`."""
-    return Cluster(**{"name": "", "nodes": nodes, **figures})
+    """Create a cluster of `nodes`. `figures` are the fields of `Cluster` and `Facts`."""
+    facts = {each.name: figures.pop(each.name) for each in fields(Facts) if each.name in figures}
+    return Cluster(**{"name": "", "nodes": nodes, "facts": Facts(**facts), **figures})
 
 
 def fleet(*parts: Node | Cluster, links: Iterable[Link] = (), gateways: Iterable[str | Gateway] = ()) -> Fleet:

@@ -9,8 +9,9 @@ from pydantic import Field
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
 from seaway.domain.units import time_text
+from seaway.wire.facts import price_or_none
 from seaway.wire.fields import moment_or_none
-from seaway.wire.fleet import LinkOut, link_fields, price_text
+from seaway.wire.fleet import LinkOut, link_fields
 from seaway.wire.job_out import PlacementOut, placement_fields
 from seaway.wire.message import Shown, fields_of
 
@@ -115,8 +116,8 @@ class ChoiceOut(Shown):
     """Number of further replicas of this kind that fit. 10,000 means at least 10,000."""
     link: LinkOut | None
     """Link between your gateway and that of the cluster; null if unknown."""
-    price_per_hour: str
-    """Exact price of one replica per hour, in units of the currency."""
+    price_per_hour: str | None
+    """Exact price of the GPUs of one replica per hour, in units of the currency; null if unknown, or without GPUs."""
     chosen: bool
 
 
@@ -198,7 +199,7 @@ def choice_fields(choice: Choice) -> dict[str, Any]:
         choice,
         scores=dict(choice.scores),
         link=None if choice.link is None else link_fields(choice.link),
-        price_per_hour=price_text(choice.microprice_per_hour),
+        price_per_hour=price_or_none(choice.microprice_per_hour),
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from seaway.application.network.views import Side
 from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
+from seaway.domain.facts import NO_FACTS
 from seaway.domain.network import Link
+from seaway.wire.facts import FactsOut, LocationOut, ModelPrice, facts_fields, model_prices, price_or_none
 from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
 from seaway.wire.message import Incoming, Shown, fields_of
 
@@ -65,10 +69,20 @@ class ClusterOut(Shown):
     unreachable_reason: str
     """Reason why the cluster does not respond; empty while it is up or if unknown."""
     gateway: str
-    region: str
-    hardware: list[str]
-    price_per_gpu_hour: str
-    """Exact price per GPU and hour, in units of the currency."""
+    region: str | None
+    """Null if unknown."""
+    zones: list[str] = Field(default_factory=list)
+    provider: str | None = None
+    location: LocationOut | None = None
+    hardware: list[str] | None
+    """Special hardware; null if unknown, empty if it has none."""
+    price_per_gpu_hour: str | None
+    """Exact lowest price per GPU and hour, in units of the currency; null if unknown."""
+    prices: list[ModelPrice] = Field(default_factory=list)
+    """Prices of the models in the cluster."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    own_facts: FactsOut | None = None
+    """Facts that operators set, of those above; null if there are none."""
     cordon: CordonOut | None
     nodes: int
     gpus: int
@@ -346,10 +360,15 @@ def cordon_fields(cordon: Cordon) -> dict[str, Any]:
 
 def cluster_fields(view: ClusterView) -> dict[str, Any]:
     """Return the fields of `ClusterOut` for a cluster."""
+    facts = facts_fields(view.facts)
+    microprices = [view.facts.microprice(model, spot=spot) for model, spot in view.models]
     return fields_of(
         ClusterOut,
         view,
-        price_per_gpu_hour=price_text(view.microprice_per_gpu_hour),
+        **{name: facts[name] for name in ("region", "zones", "provider", "location", "hardware", "labels")},
+        price_per_gpu_hour=price_or_none(min((each for each in microprices if each is not None), default=None)),
+        prices=model_prices(view.facts, view.models),
+        own_facts=None if view.own_facts == NO_FACTS else facts_fields(view.own_facts),
         cordon=None if view.cordon is None else cordon_fields(view.cordon),
         cpu_milli=amount_fields(view.cpu_milli),
         memory_mib=amount_fields(view.memory_mib),
@@ -496,9 +515,3 @@ def link_step_fields(step: LinkStep) -> dict[str, Any]:
         "bandwidth_mbps": spread(step.bandwidth_mbps),
         "used_mbps": spread(step.used_mbps),
     }
-
-
-def price_text(micros: int) -> str:
-    """Format a price in millionths as an exact decimal with at least two places."""
-    whole, rest = divmod(micros, 10**6)
-    return f"{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"

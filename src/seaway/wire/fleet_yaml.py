@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,9 +15,11 @@ import yaml
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import ALL_MODELS, Facts, Location
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node, Taint, TaintEffect
 from seaway.domain.units import cpu_milli, duration_ns, memory_mib, rate_mbps, share_ppm
+from seaway.wire.facts import microprice
 from seaway.wire.yaml import YamlError, yaml_document
 
 LARGEST = 2**31 - 1
@@ -118,6 +119,13 @@ class Entry:
             raise self.error(f"must be a whole number from {least} to {most}")
         return value
 
+    def number(self) -> float:
+        """Return a number."""
+        value = self.value()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"{value!r} is not a number")
+        return value
+
     def amount(self, read: Callable[..., int]) -> int:
         """Return the result of a parser of `seaway.domain.units`."""
         amount = read(self.value(), where=self.where)
@@ -159,7 +167,11 @@ MAX_GPUS = 64
 MAX_DEVICES = 2_000_000
 """Maximum number of devices of a fleet."""
 
-CLUSTER_FIELDS = ("name", "gateway", "region", "hardware", "price_per_gpu_hour", "nodes")
+FACT_FIELDS = (
+    *("region", "zones", "provider", "location", "hardware"),
+    *("price_per_gpu_hour", "spot_price_per_gpu_hour", "labels"),
+)
+CLUSTER_FIELDS = ("name", "gateway", *FACT_FIELDS, "nodes")
 NODE_FIELDS = (
     *("name", "count", "cpu", "memory", "gpus", "model", "gpu_memory"),
     *("share_limit", "mig", "labels", "taints"),
@@ -235,10 +247,38 @@ def _cluster(entry: Entry) -> Cluster:
         name,
         tuple(nodes.values()),
         fields["gateway"].text() if "gateway" in fields else "",
-        fields["region"].text() if "region" in fields else "",
-        frozenset(each.text() for each in fields["hardware"].items()) if "hardware" in fields else frozenset(),
-        _microprice(fields["price_per_gpu_hour"]) if "price_per_gpu_hour" in fields else 0,
+        _facts(fields),
     )
+
+
+def _facts(fields: Mapping[str, Entry]) -> Facts:
+    texts = {name: fields[name].text() for name in ("region", "provider") if name in fields}
+    lists = {name: [each.text() for each in fields[name].items()] for name in ("zones", "hardware") if name in fields}
+    location = None
+    if "location" in fields:
+        ends = fields["location"].fields(("latitude", "longitude"), ("latitude", "longitude"))
+        try:
+            location = Location(ends["latitude"].number(), ends["longitude"].number())
+        except RejectedError as error:
+            raise fields["location"].error(error.message) from None
+    return Facts(
+        **texts,
+        zones=tuple(lists.get("zones", ())),
+        location=location,
+        hardware=frozenset(lists["hardware"]) if "hardware" in lists else None,
+        prices=_prices(fields.get("price_per_gpu_hour")),
+        spot_prices=_prices(fields.get("spot_price_per_gpu_hour")),
+        labels={key: value.text() for key, value in fields["labels"].pairs()} if "labels" in fields else {},
+    )
+
+
+def _prices(entry: Entry | None) -> dict[str, int]:
+    """Read one price for all models, or prices by model."""
+    if entry is None:
+        return {}
+    if isinstance(entry.node, yaml.MappingNode):
+        return {model: _microprice(price) for model, price in entry.pairs()}
+    return {ALL_MODELS: _microprice(entry)}
 
 
 def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
@@ -315,13 +355,10 @@ def _taint(entry: Entry) -> Taint:
 
 def _microprice(entry: Entry) -> int:
     """Read a price; return millionths of the currency unit."""
-    value = entry.value()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-        raise entry.error(f"{value!r} is not a price like 2.40")
-    price = ceil(Fraction(repr(value)) * 1_000_000)
-    if price > LARGEST:
-        raise entry.error(f"{value!r} is more than anything can cost")
-    return price
+    try:
+        return microprice(entry.value())
+    except RejectedError as error:
+        raise entry.error(error.message) from None
 
 
 def _links(entry: Entry, gateways: Mapping[str, Gateway]) -> tuple[Link, ...]:

@@ -31,6 +31,7 @@ from seaway.application.monitoring.alerts import (
 )
 from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
 from seaway.application.views import Amount, ClusterState, ClusterView
+from seaway.domain.facts import NO_FACTS
 from seaway.testing.clocks import VirtualClock
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
@@ -88,7 +89,7 @@ class World:
 def view(name: str, gpu_milli: Amount) -> ClusterView:
     """Make a cluster that has so much of its GPU cores taken."""
     none = Amount(0, 0)
-    return ClusterView(name, ClusterState.UP, 0, "", "", (), 0, None, 1, 1, none, none, gpu_milli, none, 0)
+    return ClusterView(name, ClusterState.UP, 0, "", NO_FACTS, NO_FACTS, {}, None, 1, 1, none, none, gpu_milli, none, 0)
 
 
 def seconds(text: str) -> int:

@@ -22,7 +22,7 @@ def what_if(made: Scene) -> WhatIf:
 def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
     """Candidates come with free slices, link and price, one is marked, and the fleet is as it was."""
     parts = fleet(
-        cluster(node(gpu(), gpu()), name="alpha", gateway="door", microprice_per_gpu_hour=2_000_000),
+        cluster(node(gpu(), gpu()), name="alpha", gateway="door", prices={"*": 2_000_000}),
         links=[Link("user", "door", 5_000_000, bandwidth_mbps=100)],
     )
     made = scene(parts)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from seaway.bootstrap.settings import Settings, load_settings, trace_settings
+from seaway.bootstrap.settings import Settings, cluster_facts, load_settings, trace_settings
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import Facts
 
 
 def written(folder: Path, text: str) -> Path:
@@ -147,6 +148,18 @@ def test_numbers_are_read_as_they_are_meant(tmp_path: Path) -> None:
         "whole number"
         in problems(written(tmp_path, "[control]\nbatch_size = 5.5"))[f"{tmp_path}/seaway.toml: [control] batch_size"]
     )
+
+
+def test_facts_of_clusters_are_read_and_checked(tmp_path: Path) -> None:
+    """Each cluster has a table; every wrong fact is reported with its cluster and field."""
+    right = '[clusters.facts.gpu-east]\nregion = "eu"\nprice_per_gpu_hour = {A100 = "2.5", "*" = 1}\n'
+    settings = load_settings(written(tmp_path, right), {}, {})
+    assert cluster_facts(settings.clusters) == {"gpu-east": Facts("eu", prices={"A100": 2_500_000, "*": 1_000_000})}
+    wrong = '[clusters.facts.gpu-east]\nzone = "eu"\nprice_per_gpu_hour = {A100 = "much"}\n'
+    assert problems(written(tmp_path, wrong)) == {
+        "[clusters.facts.gpu-east] price_per_gpu_hour.A100": "'much' is not a price like 2.50",
+        "[clusters.facts.gpu-east] zone": "unknown field 'zone'; did you mean 'zones'?",
+    }
 
 
 def test_every_mistake_is_reported_together(tmp_path: Path) -> None:

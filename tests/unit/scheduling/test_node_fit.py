@@ -43,6 +43,19 @@ def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({}, ""),
+        ({"regions": {"north"}, "hardware": {"nvlink"}}, "region of the cluster is unknown"),
+        ({"hardware": {"nvlink"}}, "hardware of the cluster is unknown"),
+    ],
+)
+def test_unknown_facts_of_a_cluster_meet_no_rule(rules: dict[str, Any], reason: str) -> None:
+    """A cluster of unknown region or hardware takes only jobs that request none, and the reason names the unknown."""
+    assert refusals(snapshot_of(cluster(node(), name="a")), job(**rules)) == [reason]
+
+
+@pytest.mark.parametrize(
     ("asked", "reason"),
     [
         ({}, ""),

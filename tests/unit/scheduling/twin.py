@@ -250,7 +250,7 @@ def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
         node.ready
         and (not rules.clusters or cluster.name in rules.clusters)
         and (not rules.regions or cluster.region in rules.regions)
-        and all(each in cluster.hardware for each in rules.hardware)
+        and all(each in (cluster.facts.hardware or ()) for each in rules.hardware)
         and not {(cluster.name, node.name), (cluster.name, "")} & rules.avoid
         and all(node.labels.get(key) == value for key, value in rules.node_labels)
         and all(

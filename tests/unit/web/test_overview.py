@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.monitoring.alerts import RULES, Alert
+from seaway.domain.facts import Facts, Location
 from seaway.web.fragment import written
 from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, tiles_of
+from seaway.web.parts.facts import SEVERAL, parts_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
+from seaway.wire.facts import FactsIn, FactsOut, facts_fields, patch_of
 from seaway.wire.fleet import AmountOut, ClusterOut
 
 
@@ -26,7 +29,7 @@ def cluster(**fields: object) -> ClusterOut:
         "hardware": [],
     }
     more: dict[str, object] = {
-        "price_per_gpu_hour": "0",
+        "price_per_gpu_hour": "2.40",
         "cordon": None,
         "nodes": 1,
         "gpus": 1,
@@ -66,6 +69,25 @@ def test_what_no_one_knows_of_a_cluster_is_no_zero() -> None:
     shown = written("clusters", Words(), clusters=[cluster(state="stale", last_seen_s=80)], fresh_s=FRESH_S)
     assert ("unknown" in shown, " free<" in shown, "reported 1 min 20 s ago" in shown) == (False, False, True)
     assert "0 free" in written("clusters", Words(), clusters=[cluster(gpu_milli=none)], fresh_s=FRESH_S)
+
+
+def test_an_unknown_price_and_unknown_facts_are_no_zero() -> None:
+    """They are unknown in the list of clusters and in the line of one cluster; known hardware may be none."""
+    unknown = cluster(price_per_gpu_hour=None, region=None, hardware=None)
+    assert "price unknown" in written("clusters", Words(), clusters=[unknown], fresh_s=FRESH_S)
+    assert "from 2.40 per GPU hour" in written("clusters", Words(), clusters=[cluster()], fresh_s=FRESH_S)
+    model = {"model": "A100", "spot": True, "gpus": 2, "price_per_gpu_hour": None}
+    assert written("facts", Words(), cluster=cluster(region=None, prices=[model]), may=True).count("unknown") == 5
+    assert "none" in written("facts", Words(), cluster=cluster(hardware=[]), may=False)
+
+
+def test_facts_in_the_form_are_read_as_they_are_written() -> None:
+    """The form shows what operators set, and its texts give the same facts again; unknown ones are empty."""
+    facts = Facts("eu", ("a", "b"), "", Location(52.5, -13.4), frozenset(), {"A100": 2_500_000, "*": 1}, {}, {"k": "v"})
+    shown = written_facts(FactsOut.model_validate(facts_fields(facts)))
+    values = {key: parts_of(text) if key in SEVERAL else [text] for key, text in shown.items() if text}
+    assert FactsIn.model_validate(patch_of(values)).facts() == facts
+    assert not any(written_facts(None).values())
 
 
 def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:

@@ -41,8 +41,8 @@ def test_the_example_is_read_as_it_says() -> None:
     """Groups become numbered nodes, units become Seaway's own, and links count both ways or one."""
     fleet = read_fleet_yaml(EXAMPLE)
     north, middle, south = fleet.clusters
-    assert (north.name, north.region, north.microprice_per_gpu_hour) == ("north", "eu-north", 2_400_000)
-    assert north.hardware == {"nvlink", "rdma"}
+    assert (north.name, north.region, north.facts.prices) == ("north", "eu-north", {"*": 2_400_000})
+    assert north.facts.hardware == frozenset({"nvlink", "rdma"})
     assert [len(each.nodes) for each in fleet.clusters] == [8, 13, 5]
     assert fleet.device_count == 6 * 4 + 2 * 4 + 12 * 2 + 5 * 8
     first, mig = north.nodes[0], north.nodes[6]

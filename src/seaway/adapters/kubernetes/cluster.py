@@ -32,6 +32,7 @@ from seaway.application.ports.usage import NodeUsage
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.facts import NO_FACTS, Facts
 
 LOGS_S = 20.0
 MAX_FOLLOWED = 24
@@ -202,7 +203,7 @@ class ClusterOptions:
     request_timeout_s
         Timeout of calls to an API server.
     known
-        Configured properties of clusters that clusters do not report, by name: gateway, region, price.
+        Facts of clusters in the settings, by name. They precede those that the clusters report.
     templates
         Templates of the objects that a job creates.
     default_image, pull_secrets, hami_scheduler, local_queue, volcano_queue, run_as_user
@@ -219,7 +220,7 @@ class ClusterOptions:
 
     namespaces: Namespaces = field(default_factory=Namespaces)
     request_timeout_s: float = REQUEST_TIMEOUT_S
-    known: Mapping[str, Cluster] = field(default_factory=dict)
+    known: Mapping[str, Facts] = field(default_factory=dict)
     templates: Templates = field(default_factory=lambda: BUILT_IN)
     default_image: str = ""
     pull_secrets: tuple[str, ...] = ()
@@ -232,10 +233,9 @@ class ClusterOptions:
     scraping: Scraping = field(default_factory=Scraping)
     namespace_options: NamespaceOptions = field(default_factory=NamespaceOptions)
 
-    def cluster(self, name: str, region: str = "") -> Cluster:
-        """Return a cluster without its nodes; `region` is the region that the cluster reports."""
-        known = self.known.get(name, Cluster(name))
-        return replace(known, name=name, region=known.region or region, nodes=())
+    def cluster(self, name: str, facts: Facts = NO_FACTS) -> Cluster:
+        """Return a cluster without its nodes; `facts` are those that Karmada reports."""
+        return Cluster(name, facts=self.known.get(name, NO_FACTS).over(facts))
 
     def view(self, cluster: Cluster, health: Health, event_loop: EventLoopThread) -> ClusterView:
         """Return an empty view of a cluster."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -31,11 +32,15 @@ from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, Bindings
 from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer, KarmadaNamespaces
 from seaway.adapters.kubernetes.deploy.writing import Objects
-from seaway.adapters.kubernetes.objects.core import Item, Meta, Part
+from seaway.adapters.kubernetes.facts import MemberObject, member_facts
+from seaway.adapters.kubernetes.objects.core import Item
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
+from seaway.domain.facts import Facts
 from seaway.domain.network import Gateway, Link
+
+log = logging.getLogger(__name__)
 
 LEFTOVER_INTERVAL_S = 30.0
 """Interval between two searches for leftovers, in seconds."""
@@ -74,19 +79,6 @@ class LeftoverTracker:
         self._before = lacking
 
 
-class MemberSpec(Part, frozen=True):
-    """Specification of a member cluster."""
-
-    region: str = ""
-
-
-class MemberObject(Part, frozen=True):
-    """A member cluster."""
-
-    metadata: Meta = Meta()
-    spec: MemberSpec = MemberSpec()
-
-
 MEMBERS = Source("/apis/cluster.karmada.io/v1alpha1/clusters", MemberObject)
 
 
@@ -99,23 +91,31 @@ class Members:
     """Cache of the member clusters, for any thread."""
 
     def __init__(self) -> None:
-        self._regions: dict[str, str] = {}
+        self._facts: dict[str, Facts] = {}
 
-    def regions(self) -> dict[str, str]:
-        """Return the regions of the members by name; a region is empty if it is unknown."""
-        return dict(self._regions)
+    def facts(self) -> dict[str, Facts]:
+        """Return the facts of the members by name."""
+        return dict(self._facts)
 
     async def replace(self, items: Sequence[MemberObject]) -> None:
         """Replace all members."""
-        self._regions = {each.metadata.name: each.spec.region for each in items}
+        self._facts = {each.metadata.name: self._read(each) for each in items}
 
     def put(self, item: MemberObject) -> None:
         """Add or update a member."""
-        self._regions = self._regions | {item.metadata.name: item.spec.region}
+        self._facts = self._facts | {item.metadata.name: self._read(item)}
 
     def drop(self, item: MemberObject) -> None:
         """Remove a member."""
-        self._regions = {name: region for name, region in self._regions.items() if name != item.metadata.name}
+        self._facts = {name: facts for name, facts in self._facts.items() if name != item.metadata.name}
+
+    def _read(self, item: MemberObject) -> Facts:
+        """Return the facts of a member, and log new problems of its labels."""
+        facts, problems = member_facts(item)
+        if facts != self._facts.get(item.metadata.name):
+            for each in problems:
+                log.warning("member %s of Karmada: %s", item.metadata.name, each)
+        return facts
 
     def broken(self, what: Broken) -> None:
         """Ignore a member that cannot be decoded. Its previous version remains in the cache."""
@@ -187,12 +187,14 @@ class KarmadaBackends:
                 why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
                 raise UnavailableError(f"Karmada: {why}")
             sleep(LEFTOVER_CHECK_S)
-        regions = self._members.regions()
+        members = self._members.facts()
         with self._looking:
-            for name in self._clusters.keys() - regions.keys():
+            for name in self._clusters.keys() - members.keys():
                 self._clusters.pop(name).close()
-            for name in regions.keys() - self._clusters.keys():
-                self._clusters[name] = self._join(name, regions[name])
+            for name, cluster in self._clusters.items():
+                cluster.view.describe(self._cluster_options.cluster(name, members[name]))
+            for name in members.keys() - self._clusters.keys():
+                self._clusters[name] = self._join(name, members[name])
                 self._reactor.submit(self._forward_rejections(name))
             return tuple(self._clusters[name] for name in sorted(self._clusters))
 
@@ -212,11 +214,11 @@ class KarmadaBackends:
         self._reactor.run(self._api.close(), CLOSE_S)
         self._reactor.close()
 
-    def _join(self, name: str, region: str) -> KubernetesCluster:
+    def _join(self, name: str, facts: Facts) -> KubernetesCluster:
         """Start to follow a member."""
         api = self._api.proxied(name, proxy(name))
         health = Health(sources(self._kinds))
-        view = self._cluster_options.view(self._cluster_options.cluster(name, region), health, self._reactor)
+        view = self._cluster_options.view(self._cluster_options.cluster(name, facts), health, self._reactor)
         options = self._cluster_options.template_options(view)
         deployer = KarmadaDeployer(
             self._objects,

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from seaway.application.records import (
     Attempt,
+    ClusterFacts,
     Cordon,
     Event,
     IdempotencyKey,
@@ -29,6 +30,7 @@ from seaway.application.records import (
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
 from seaway.domain.errors import InvariantError
+from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
@@ -40,6 +42,7 @@ Row = tuple[Any, ...]
 
 _SPEC = TypeAdapter(JobSpec)
 _PLACEMENTS = TypeAdapter(tuple[Placement, ...])
+_FACTS = TypeAdapter(Facts)
 _QUOTAS = TypeAdapter(Mapping[str, Quota])
 
 _JOB_STATES = {state.value: state for state in JobState}
@@ -242,6 +245,17 @@ def read_reservation(row: Sequence[Any]) -> AdvanceReservation:
     name, starts_ns, ends_ns, tenant, queue, gpus, model, clusters, nodes, drain, description = row
     places = frozenset(read_names(clusters)), frozenset(read_names(nodes))
     return AdvanceReservation(name, starts_ns, ends_ns, tenant, queue, gpus, model, *places, bool(drain), description)
+
+
+def cluster_facts_row(row: ClusterFacts) -> Row:
+    """Encode the facts of a cluster."""
+    return (row.cluster, _FACTS.dump_json(row.facts, exclude_defaults=True).decode(), row.actor, row.at_ns)
+
+
+def read_cluster_facts(row: Sequence[Any]) -> ClusterFacts:
+    """Decode the facts of a cluster."""
+    cluster, facts, *more = row
+    return ClusterFacts(cluster, _FACTS.validate_json(facts), *more)
 
 
 def policy_row(row: PolicyRecord) -> Row:

@@ -16,6 +16,7 @@ from seaway.adapters.sqlalchemy.tables import (
     AGENTS,
     ATTEMPTS,
     AUDIT,
+    CLUSTER_FACTS,
     CLUSTER_NAMES,
     CLUSTER_SAMPLES,
     CORDONS,
@@ -43,6 +44,7 @@ from seaway.application.records import (
     AgentRecord,
     Attempt,
     AuditEntry,
+    ClusterFacts,
     ClusterName,
     ClusterSample,
     CompletedRun,
@@ -218,6 +220,10 @@ class SqlStore:
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
+
+    def cluster_facts(self) -> list[ClusterFacts]:
+        """Return the facts of clusters that operators set."""
+        return self._read(codec.read_cluster_facts, select(CLUSTER_FACTS).order_by(CLUSTER_FACTS.c.cluster))
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters."""

@@ -265,6 +265,11 @@ RESERVATIONS = _table(
     _key("name"),
 )
 
+CLUSTER_FACTS = _table(
+    "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
+)
+"""Facts of clusters that operators set, as JSON."""
+
 CLUSTER_NAMES = _table("cluster_names", _name("name"), _name("uid"), _name("server"), _key("name"))
 
 CLUSTER_SAMPLES = _table(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import orjson
 from fastapi import Request, Response
 from pydantic import BaseModel
 
 from seaway.api.http.pipeline import header_of, pipeline_of
 from seaway.api.http.replies import BadRequestError, json_reply, tags_in
 from seaway.api.http.routes import IF_MATCH, Header
-from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values
+from seaway.domain.errors import RejectedError
+from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values, require_once
 
 Message = TypeVar("Message", bound=BaseModel)
 
@@ -62,6 +64,38 @@ async def read_large(request: Request, model: type[Message], values: int) -> Mes
     if kind == JSON:
         return await threads.read(read_json, model, body)
     return await threads.parse(read_yaml_message, model, body, values)
+
+
+async def read_patch(request: Request) -> dict[str, Any]:
+    """Read a merge patch; raises as `read`."""
+    require_kind(request, JSON, MERGE_PATCH)
+    body = await request.body()
+    try:
+        patch = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RejectedError(f"this is not JSON: {error}") from None
+    if not isinstance(patch, dict):
+        raise RejectedError("must be a mapping of names to values")
+    require_once(body)
+    return patch
+
+
+def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401  # any JSON
+    """Return the result of a merge patch.
+
+    References
+    ----------
+    RFC 7396, section 2.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
 
 
 def require_kind(request: Request, *kinds: str) -> str:

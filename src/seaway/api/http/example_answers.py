@@ -137,6 +137,16 @@ _FIGURES = {
     "gpu_memory_mib": _amount(983_040, 22_888),
     "jobs": 1,
 }
+_FACTS = {
+    "region": None,
+    "zones": [],
+    "provider": None,
+    "location": {"latitude": 52.52, "longitude": 13.4},
+    "hardware": ["nvlink"],
+    "price_per_gpu_hour": {"A100": "2.40"},
+    "spot_price_per_gpu_hour": {},
+    "labels": {"team": "vision"},
+}
 _CLUSTER = {
     "name": "berlin",
     "state": "up",
@@ -144,8 +154,14 @@ _CLUSTER = {
     "unreachable_reason": "",
     "gateway": "gw-berlin",
     "region": "eu",
+    "zones": ["eu-1a"],
+    "provider": None,
+    "location": {"latitude": 52.52, "longitude": 13.4},
     "hardware": ["nvlink"],
     "price_per_gpu_hour": "2.40",
+    "prices": [{"model": "NVIDIA A100-SXM4-80GB", "spot": False, "gpus": 12, "price_per_gpu_hour": "2.40"}],
+    "labels": {"team": "vision"},
+    "own_facts": _FACTS,
     "cordon": None,
     **_FIGURES,
     "orphans": [],
@@ -173,6 +189,7 @@ _CLUSTER_SUMS = {
 _GATEWAY = {"name": "gw-berlin", "address": "2001:db8::1", "clusters": ["berlin"], "site": ""}
 
 ANSWERS: dict[str, Any] = {
+    "FactsOut": _FACTS,
     "DryRunOut": {
         "policy": "bestfit",
         "fits": True,

@@ -19,6 +19,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.deployment import FINISHED_PHASES, UnmanagedPod, Workload, deployment_name
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
@@ -56,7 +57,9 @@ class LiveCluster:
     Attributes
     ----------
     cluster
-        Latest inventory; None before the first response.
+        Latest inventory, with the facts that operators set; None before the first response.
+    reported_facts
+        Facts that the cluster reports.
     state
         State of the connection.
     last_seen_ns
@@ -74,6 +77,7 @@ class LiveCluster:
     name: str
     last_seen_ns: int
     cluster: Cluster | None = None
+    reported_facts: Facts = NO_FACTS
     state: ClusterState = ClusterState.STALE
     unreachable_reason: str = ""
     reported_unreachable: bool = False
@@ -110,6 +114,7 @@ class LiveFleet:
         self.met = False
         self._claims = Claims()
         self._cordons: dict[tuple[str, str], Cordon] = {}
+        self._own_facts: dict[str, Facts] = {}
         self._gateways: tuple[Gateway, ...] = ()
         self._links: tuple[Link, ...] = ()
         self._reported: tuple[Link, ...] = ()
@@ -184,9 +189,11 @@ class LiveFleet:
         as much as one new cluster, since the snapshot is created once for all.
         """
         changed: list[tuple[Cluster | None, Cluster]] = []
-        for cluster in clusters:
+        for reported in clusters:
             self.make += 1
-            before = self.clusters[cluster.name].cluster
+            live = self.clusters[reported.name]
+            before, live.reported_facts = live.cluster, reported.facts
+            cluster = replace(reported, facts=self.own_facts(reported.name).over(reported.facts))
             moved = self._know_now(cluster.name, cluster)
             if before is None or moved or _character(before) != _character(cluster):
                 changed.append((before, cluster))
@@ -252,6 +259,21 @@ class LiveFleet:
                 if each.name == node:
                     self._put(cluster, each)
         self.version += 1
+
+    def set_facts(self, facts: Mapping[str, Facts]) -> None:
+        """Set the facts that operators set, by cluster. They precede those that clusters report."""
+        before, self._own_facts = self._own_facts, dict(facts)
+        changed = {name for name in {*before, *facts} if before.get(name) != facts.get(name)}
+        known = [live for name, live in self.clusters.items() if name in changed and live.cluster]
+        self.tell(*(replace(live.cluster, facts=live.reported_facts) for live in known if live.cluster))
+
+    def put_facts(self, cluster: str, facts: Facts) -> None:
+        """Set the facts of one cluster; see `set_facts`."""
+        self.set_facts({**self._own_facts, cluster: facts})
+
+    def own_facts(self, cluster: str) -> Facts:
+        """Return the facts of a cluster that operators set."""
+        return self._own_facts.get(cluster, NO_FACTS)
 
     def cordon_of(self, cluster: str, node: str = "") -> Cordon | None:
         """Return the cordon of a cluster or node."""

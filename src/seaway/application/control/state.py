@@ -25,10 +25,20 @@ from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, CompletedRun, Cordon, EndedUse, JobRecord, PendingCommand, Verb
+from seaway.application.records import (
+    Attempt,
+    ClusterFacts,
+    CompletedRun,
+    Cordon,
+    EndedUse,
+    JobRecord,
+    PendingCommand,
+    Verb,
+)
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
+from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
@@ -75,6 +85,7 @@ class Stored:
     pools: Sequence[Pool]
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
+    facts: Sequence[ClusterFacts]
     reservations: Sequence[AdvanceReservation]
     uses: Sequence[EndedUse]
     runs: Sequence[CompletedRun]
@@ -96,7 +107,8 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     UnavailableError
         If the database does not respond.
     """
-    queues, pools, tenants, cordons = store.queues(), store.pools(), store.tenants(), store.cordons()
+    queues, pools, tenants = store.queues(), store.pools(), store.tenants()
+    cordons, facts = store.cordons(), store.cluster_facts()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
     for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # finished jobs can still have allocations
         if job_id not in jobs and (over := store.job(job_id)):
@@ -108,7 +120,7 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     reservations = store.reservations()
     past_runs = store.completed_runs(MAX_RUNS) if runs else []
     every: list[Attempt | PendingCommand | JobRecord] = [*removals, *attempts, *others, *jobs.values()]
-    return Stored(queues, pools, tenants, cordons, reservations, uses, past_runs, every)
+    return Stored(queues, pools, tenants, cordons, facts, reservations, uses, past_runs, every)
 
 
 class ControlState:
@@ -254,6 +266,7 @@ class ControlState:
         for run in sorted(stored.runs, key=lambda run: run.ended_ns):
             ran_s = (run.ended_ns - run.running_ns) / NS_PER_S
             self._past_durations.of(run.tenant, run.user, run.name).add(ran_s)
+        self.fleet.set_facts({each.cluster: each.facts for each in stored.facts})
         if self._past_use:
             now_s = self.clock.now_ns() / NS_PER_S
             for use in stored.uses:
@@ -286,6 +299,8 @@ class ControlState:
                 self.fleet.cordon([*others, record])
             case AdvanceReservation():
                 self._reserve(record, put=True)
+            case ClusterFacts():
+                self.fleet.put_facts(record.cluster, record.facts)
             case _:
                 if self.names.put(record):
                     self._sort_again(record)
@@ -303,6 +318,8 @@ class ControlState:
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
             case AdvanceReservation():
                 self._reserve(record, put=False)
+            case ClusterFacts():
+                self.fleet.put_facts(record.cluster, NO_FACTS)
             case _:
                 if self.names.drop(record):
                     self._sort_again(record)

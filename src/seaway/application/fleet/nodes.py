@@ -199,12 +199,14 @@ class FleetViews:
             gateways_by_cluster = {
                 each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in reported
             }
-        return [
+            facts = {each.name: live.fleet.own_facts(each.name) for each, _, _ in reported}
+        views = [
             _cluster(
                 each, by_jobs, mine, cordons[each.name], now_ns, orphans[each.name], gateways_by_cluster[each.name]
             )
             for each, by_jobs, mine in reported
         ]
+        return [each.with_own_facts(facts[each.name]) for each in views]
 
     def models(self, cluster: str = "") -> list[ModelView]:
         """Return the totals of the devices of one cluster or of all, by model."""
@@ -306,9 +308,9 @@ def _cluster(
         state=live.state,
         last_seen_s=(now_ns - live.last_seen_ns) // 1_000_000_000,
         gateway=gateway or (reported.gateway if reported else ""),
-        region=reported.region if reported else "",
-        hardware=tuple(sorted(reported.hardware)) if reported else (),
-        microprice_per_gpu_hour=reported.microprice_per_gpu_hour if reported else 0,
+        facts=live.reported_facts,
+        reported_facts=live.reported_facts,
+        models=reported.models if reported else {},
         cordon=cordon,
         nodes=sums.nodes,
         gpus=sums.gpus,

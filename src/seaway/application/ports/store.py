@@ -11,6 +11,7 @@ from seaway.application.records import (
     AgentRecord,
     Attempt,
     AuditEntry,
+    ClusterFacts,
     ClusterName,
     ClusterSample,
     CompletedRun,
@@ -176,6 +177,9 @@ class Store(Protocol):
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
+
+    def cluster_facts(self) -> list[ClusterFacts]:
+        """Return the facts of clusters that operators set."""
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters, by name."""

@@ -46,6 +46,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.tree import LimitHit, Owner
+from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -323,15 +324,18 @@ class DryRuns:
 
     def _choice(self, snapshot: Snapshot, job: Job, candidate: Candidate, chosen: set[tuple[str, str]]) -> Choice:
         cluster = snapshot.clusters[snapshot.cluster_index(candidate.cluster)]
-        gpus = job.demand.request.gpus
+        gpus, n = job.demand.request.gpus, snapshot.node_index[candidate.cluster, candidate.node]
+        node = snapshot.nodes[n]
+        allowed = [each for each in node.devices if kind_allowed(job.demand.devices, each)]
+        price = cluster.facts.node_microprice(node, allowed)
         return Choice(
             candidate.cluster,
             candidate.node,
             candidate.total,
             candidate.scores,
-            free_slices(snapshot, job, snapshot.node_index[candidate.cluster, candidate.node]),
+            free_slices(snapshot, job, n),
             _link(snapshot, job.demand.gateway, cluster.gateway),
-            cluster.microprice_per_gpu_hour * gpus,
+            None if price is None or not gpus else price * gpus,
             (candidate.cluster, candidate.node) in chosen,
         )
 

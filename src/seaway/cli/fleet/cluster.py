@@ -1,4 +1,4 @@
-"""`seaway cluster`: join, list, leave and remove real clusters."""
+"""`seaway cluster`: join, list, leave, describe and remove real clusters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import typer
 
 from seaway.cli import arguments
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import connect
+from seaway.cli.remote import Body, connect
 from seaway.client.config import data_folder
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from seaway.bootstrap.cluster_join import Joined
 
 
@@ -35,7 +37,7 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_d
 
 @app.callback()
 def cluster() -> None:
-    """Join real clusters, list them, leave them, and remove them.
+    """Join real clusters, list them, set their facts, leave them, and remove them.
 
     Kubeconfigs are stored in the data folder. `seaway up` with that folder uses these clusters instead of simulated
     ones, and picks up changes while it runs. Members of a Karmada control plane need not be joined: set
@@ -44,7 +46,7 @@ def cluster() -> None:
     [bold]Examples[/bold]
 
       [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan] [cyan]seaway cluster list[/cyan]
-      [cyan]seaway cluster leave gpu-east[/cyan]
+      [cyan]seaway cluster set gpu-east --price-per-gpu-hour A100=2.5[/cyan] [cyan]seaway cluster leave gpu-east[/cyan]
     """
 
 
@@ -127,6 +129,121 @@ def _tell_cluster(found: Joined) -> None:
         typer.echo(f"  note: {each}")
     if len(found.problems) > MAX_PROBLEMS:
         typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more like these")
+
+
+@app.command("set")
+def set_cluster(  # one option for each fact
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(help="Name of the cluster.", autocompletion=arguments.clusters, metavar="NAME")
+    ],
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price-per-gpu-hour",
+            metavar="[MODEL=]PRICE",
+            help="Price of a GPU for an hour, by a part of its model's name, like A100=2.5; without a model, of all "
+            "other models. Repeatable.",
+        ),
+    ] = None,
+    spot_price: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spot-price-per-gpu-hour",
+            metavar="[MODEL=]PRICE",
+            help="The same for spot nodes. Repeatable. Without it, they have the normal price.",
+        ),
+    ] = None,
+    region: Annotated[str, typer.Option(help="Region of the cluster.")] = "",
+    zone: Annotated[list[str] | None, typer.Option(help="Zone of the cluster. Repeatable.")] = None,
+    provider: Annotated[str, typer.Option(help="Provider of its machines, like aws.")] = "",
+    location: Annotated[
+        str, typer.Option(metavar="LAT,LON", help="Geographic location in degrees, like 52.52,13.40.")
+    ] = "",
+    hardware: Annotated[
+        list[str] | None,
+        typer.Option(help="Special hardware, like nvlink, or none if it has none. Repeatable."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Label of the cluster. Repeatable.")
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACT[=KEY]",
+            help="Return to what the cluster reports: an option's name, such as region, or price-per-gpu-hour=A100 or "
+            "label=team for one entry. Repeatable.",
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set facts of a cluster: prices, region, zones, location, special hardware, labels. Requires the operator role.
+
+    They precede those of the settings, and those that the cluster reports. Without options, show all facts and their
+    sources.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway cluster set gpu-east --price-per-gpu-hour A100=2.5 --spot-price-per-gpu-hour A100=1[/cyan]
+      [cyan]seaway cluster set gpu-east --region eu --zone eu-1a --location 52.52,13.40 --hardware nvlink[/cyan]
+      [cyan]seaway cluster set gpu-east --unset price-per-gpu-hour=A100 --unset region[/cyan]
+    """
+    from seaway.client.calls.fleet import cluster as read
+    from seaway.client.calls.fleet import set_cluster as call
+    from seaway.wire.facts import patch_of
+
+    given = {
+        "price-per-gpu-hour": price or (),
+        "spot-price-per-gpu-hour": spot_price or (),
+        "region": (region,) if region else (),
+        "zone": zone or (),
+        "provider": (provider,) if provider else (),
+        "location": (location,) if location else (),
+        "hardware": hardware or (),
+        "label": label or (),
+    }
+    patch = patch_of(given, unset or ())
+    with connect(context) as client:
+        body = client.body(call(name, patch) if patch else read(name))
+    show(output, body, lambda _: _facts_table(body), lambda: [body["name"]])
+
+
+def _facts_table(cluster: Body) -> RenderableType:
+    """Return a table of a cluster's facts with their sources."""
+    from seaway.terminal.tables import Column, Rows
+
+    own: Body = cluster["own_facts"] or {}
+
+    def row(fact: str, value: str | None, *, is_own: bool) -> Body:
+        return {"fact": fact, "value": value or "-", "source": "set" if is_own else "reported" if value else ""}
+
+    where = cluster["location"]
+    hardware = cluster["hardware"]
+    rows = [
+        row("region", cluster["region"], is_own=bool(own.get("region"))),
+        row("zones", ", ".join(cluster["zones"]), is_own=bool(own.get("zones"))),
+        row("provider", cluster["provider"], is_own=bool(own.get("provider"))),
+        row("location", where and f"{where['latitude']},{where['longitude']}", is_own=bool(own.get("location"))),
+        row(
+            "hardware",
+            None if hardware is None else ", ".join(hardware) or "none",
+            is_own=own.get("hardware") is not None,
+        ),
+    ]
+    for each in cluster["prices"]:
+        names = own.get("spot_price_per_gpu_hour" if each["spot"] else "price_per_gpu_hour", {})
+        is_own = any(name == "*" or name.casefold() in each["model"].casefold() for name in names)
+        what = f"{'spot ' if each['spot'] else ''}price per GPU hour of {each['model']}"
+        rows.append(row(what, each["price_per_gpu_hour"], is_own=is_own))
+    rows += [
+        row(f"label {key}", value, is_own=key in own.get("labels", {})) for key, value in cluster["labels"].items()
+    ]
+    columns = (
+        Column("FACT", lambda each: each["fact"]),
+        Column("VALUE", lambda each: each["value"]),
+        Column("SOURCE", lambda each: each["source"]),
+    )
+    return Rows(columns, rows, wide=True)
 
 
 @app.command("remove")

@@ -143,10 +143,11 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("CPU", lambda each: level(each["cpu_milli"], cores), wide=True, drop=7),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib), wide=True, drop=8),
         Column("JOBS", lambda each: str(each["jobs"]), right=True, drop=1),
-        Column("PRICE/GPU H", lambda each: each["price_per_gpu_hour"], right=True, drop=4),
+        Column("PRICE/GPU H", _price, right=True, drop=4),
         Column("GATEWAY", lambda each: each["gateway"], drop=6),
-        Column("REGION", lambda each: each["region"], wide=True, drop=6),
-        Column("HARDWARE", lambda each: ", ".join(each["hardware"]), wide=True, cut=True, drop=9),
+        Column("REGION", lambda each: each["region"] or UNKNOWN, wide=True, drop=6),
+        Column("ZONES", lambda each: ", ".join(each.get("zones", ())) or UNKNOWN, wide=True, cut=True, drop=9),
+        Column("HARDWARE", _hardware, wide=True, cut=True, drop=9),
         Column("LAST SEEN", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
         Column("ORPHANS", lambda each: str(len(each["orphans"])), right=True, wide=True, drop=9),
         Column("CORDON", cordoned, cut=True, drop=3),
@@ -155,6 +156,23 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     rows = Rows(columns, body["clusters"], wide=wide)
     whole_words = [Text(f"{each['name']}: {said}") for each in body["clusters"] if wide and (said := _silence(each))]
     return Group(rows, "", *whole_words) if whole_words else rows
+
+
+UNKNOWN = "-"
+"""Mark of a fact that is unknown."""
+
+
+def _price(cluster: Body) -> str:
+    """Return the lowest and the highest known price of a cluster's GPUs."""
+    lowest: str | None = cluster["price_per_gpu_hour"]
+    prices = [price for each in cluster.get("prices", ()) if (price := each["price_per_gpu_hour"])]
+    highest = max(prices, key=float, default=lowest)
+    return UNKNOWN if lowest is None else lowest if highest == lowest else f"{lowest}-{highest}"
+
+
+def _hardware(cluster: Body) -> str:
+    """Return the special hardware of a cluster."""
+    return UNKNOWN if cluster["hardware"] is None else ", ".join(cluster["hardware"]) or "none"
 
 
 def _silence(cluster: Body) -> str:

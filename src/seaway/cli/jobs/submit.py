@@ -47,7 +47,7 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
         Column("FREE SLICES", lambda each: f"{each['free_slices']:,}", right=True),
         Column("RTT", lambda each: rtt(each["link"]["latency_ns"]) if each["link"] else NONE, right=True),
         Column("BANDWIDTH", lambda each: _bandwidth(each["link"]), right=True, drop=1),
-        Column("PRICE/H", lambda each: each["price_per_hour"], right=True),
+        Column("PRICE/H", lambda each: each["price_per_hour"] or "-", right=True),
         Column("SCORE", lambda each: f"{each['total']:,}", right=True, drop=2),
     )
     parts: list[RenderableType] = [verdict, Rows(columns, shown, wide=wide)]

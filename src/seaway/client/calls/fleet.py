@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from seaway.wire.fleet import (
         ClusterHistory,
         ClusterList,
@@ -154,6 +157,20 @@ def link_steps(source: str, target: str, *, since: str, step_s: int) -> Call[Lin
         LINK_STEPS,
         {"source": source, "target": target, "since": since, "step": step_s},
     )
+
+
+def set_cluster(cluster: str, facts: Mapping[str, Any]) -> Call[ClusterOut]:
+    """Set facts of a cluster, such as its region and prices; return the cluster.
+
+    Parameters
+    ----------
+    facts
+        A merge patch (RFC 7396) with the fields of `ClusterOut.own_facts`: omitted fields stay; None returns to what
+        the cluster reports.
+    """
+    call = send("PATCH", f"/fleet/clusters/{part(cluster)}/facts", CLUSTER, facts)
+    headers = {**call.headers, "Content-Type": "application/merge-patch+json"}
+    return Call(call.method, call.path, CLUSTER, {}, headers, call.content, repeatable=True)
 
 
 def cordons() -> Call[CordonList]:

@@ -12,10 +12,10 @@ from seaway.domain.network import Link
 from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
 from seaway.scheduling.snapshot.aggregates import free_sums, total_sums
-from seaway.scheduling.snapshot.demands import FULL, nearness
+from seaway.scheduling.snapshot.demands import FULL, UNKNOWN, nearness
 from seaway.scheduling.snapshot.encode import cluster_allowed
 from seaway.scheduling.snapshot.links import UNKNOWN_NS, latency_ns, links_of
-from seaway.scheduling.snapshot.rule_masks import RuleCache
+from seaway.scheduling.snapshot.rule_masks import FleetCache, RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
@@ -27,6 +27,8 @@ class ClusterRules:
         "cluster not requested",
         "region not requested",
         "cluster lacks requested hardware",
+        "region of the cluster is unknown",
+        "hardware of the cluster is unknown",
     )
 
     def __init__(self) -> None:
@@ -51,7 +53,9 @@ def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
     codes = np.zeros(len(snapshot.clusters), np.uint8)
     for c, cluster in enumerate(snapshot.clusters):
         refusing = (code for code, part in enumerate(parts, 1) if not cluster_allowed(part, cluster))
-        codes[c] = next(refusing, 0)
+        unknown = {2: not cluster.region, 3: cluster.facts.hardware is None}
+        code = next(refusing, 0)
+        codes[c] = code + 2 if unknown.get(code) else code
     return codes
 
 
@@ -161,18 +165,36 @@ def topology_score(snapshot: Snapshot, placed: tuple[int, ...], among: Mask) -> 
 
 
 def hardware_score(snapshot: Snapshot, job: Job) -> Scores:
-    """Score clusters by special hardware that the job does not request, less is better, shape (C,)."""
-    spare = [len(cluster.hardware - job.demand.nodes.hardware) for cluster in snapshot.clusters]
+    """Score clusters by special hardware that the job does not request, less is better, shape (C,).
+
+    A cluster of unknown hardware scores as one without.
+    """
+    asked = job.demand.nodes.hardware
+    spare = [len((cluster.facts.hardware or frozenset()) - asked) for cluster in snapshot.clusters]
     most = max(spare, default=0)
     return np.array([FULL - FULL * each // max(most, 1) for each in spare], np.int64)
 
 
 def price_score(snapshot: Snapshot, job: Job, among: Mask) -> Scores:
-    """Score clusters by price, shape (C,). For a job without GPUs, all have 100."""
+    """Score clusters by their lowest price of a GPU, shape (C,); 0 if it is unknown.
+
+    For a job without GPUs, all have 100.
+    """
     if not job.demand.request.gpus:
         return everywhere(snapshot)
-    prices = [cluster.microprice_per_gpu_hour for cluster in snapshot.clusters]
-    return nearness(np.array(prices, np.int64), among)
+    lowest = np.full(len(snapshot.clusters), UNKNOWN, np.int64)
+    np.minimum.at(lowest, snapshot.arrays.nodes[NODE_CLUSTER], node_microprices(snapshot))
+    return nearness(lowest, among)
+
+
+def _node_microprices(snapshot: Snapshot) -> Scores:
+    homes = snapshot.arrays.nodes[NODE_CLUSTER].tolist()
+    prices = (snapshot.clusters[c].facts.node_microprice(node) for c, node in zip(homes, snapshot.nodes, strict=True))
+    return np.array([UNKNOWN if each is None else each for each in prices], np.int64)
+
+
+node_microprices = FleetCache(_node_microprices)
+"""Price of a GPU of each node for an hour, millionths, shape (N,); `UNKNOWN` if it is unknown."""
 
 
 def user_latency_ns(snapshot: Snapshot, gateway: str) -> Scores:

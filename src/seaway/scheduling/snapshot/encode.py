@@ -265,7 +265,7 @@ def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
     return (
         (not rules.clusters or cluster.name in rules.clusters)
         and (not rules.regions or cluster.region in rules.regions)
-        and rules.hardware <= cluster.hardware
+        and rules.hardware <= (cluster.facts.hardware or frozenset())
     )
 
 

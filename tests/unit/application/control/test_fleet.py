@@ -10,6 +10,7 @@ from seaway.application.control.fleet import LiveFleet
 from seaway.application.records import Attempt, Cordon
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Cluster
+from seaway.domain.facts import Facts
 from seaway.domain.job_state import AttemptState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.placement import DeviceSlice, Placement
@@ -180,7 +181,7 @@ def test_clusters_that_are_reported_together_cost_no_more_than_one() -> None:
     assert made.version == version + 1
     same(made)
     assert made.snapshot.node_index.keys() == live(ALPHA, BETA).snapshot.node_index.keys()
-    made.tell(replace(ALPHA, nodes=ALPHA.nodes[:1]), replace(BETA, region="eu"))
+    made.tell(replace(ALPHA, nodes=ALPHA.nodes[:1]), replace(BETA, facts=Facts(region="eu")))
     assert [len(each.nodes) for each in made.fleet().clusters] == [1, 1]
     assert made.snapshot.clusters[1].region == "eu"
     same(made)
@@ -331,7 +332,7 @@ def test_cordons_keep_work_away(place: str) -> None:
     made.cordon([Cordon("beta", place, drain=False, reason="", actor="ada", at_ns=0)])
     assert not fits(made)
     assert made.cordon_of("beta", place) is not None
-    made.tell(replace(BETA, region="eu"))  # rebuilt
+    made.tell(replace(BETA, facts=Facts(region="eu")))  # rebuilt
     assert not fits(made)
     made.cordon([])
     assert fits(made) == "beta/node-0"

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from seaway.adapters.kubernetes.collect.changes import Problems
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem, ProblemKind
+from seaway.adapters.kubernetes.facts import facts_of_nodes
 from seaway.adapters.kubernetes.objects.core import Meta, NodeObject
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
@@ -128,6 +129,13 @@ class Nodes:
         self._cluster: Cluster | None = None
         self._duplicates = DuplicateDevices()
 
+    def describe(self, cluster: Cluster) -> bool:
+        """Change the properties of the cluster without its nodes; report whether they differ."""
+        if cluster == self._described:
+            return False
+        self._described, self._cluster = cluster, None
+        return True
+
     @property
     def names(self) -> KeysView[str]:
         """Names of the nodes that can be decoded."""
@@ -166,7 +174,8 @@ class Nodes:
                     self._log_problems(name)
             workers = sorted(name for name in self._views if not is_control_plane(self._written[name]))
             nodes = tuple(left.get(name, self._views[name].node) for name in workers)
-            self._cluster = replace(self._described, nodes=nodes)
+            facts = self._described.facts.over(facts_of_nodes(nodes))
+            self._cluster = replace(self._described, nodes=nodes, facts=facts)
         return self._cluster
 
     def _log_problems(self, name: str) -> None:

@@ -159,6 +159,12 @@ class ClusterView:
         pod = self._pods.get(name)
         return _unmanaged_pod_of(pod) if pod and pod.holds_resources else UnmanagedPod(name, "")
 
+    def describe(self, cluster: Cluster) -> None:
+        """Change the properties of the cluster without its nodes."""
+        with self._changes.lock:
+            if self._nodes.describe(cluster):
+                self._changes.add(None)
+
     # Updates from the sources.
 
     def put_node(self, written: NodeObject) -> None:

@@ -11,8 +11,10 @@ from seaway.adapters.kubernetes.device_plugins.findings import MAX_QUOTED, Findi
 from seaway.adapters.kubernetes.device_plugins.resources import Amounts
 from seaway.adapters.kubernetes.device_plugins.vendors import NVIDIA_KEY
 from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, NodeView, PluginOptions
+from seaway.adapters.kubernetes.facts import PRICE, node_price
 from seaway.adapters.kubernetes.objects.core import NodeObject, TaintMark
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
+from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node, Taint, TaintEffect
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
@@ -45,6 +47,10 @@ def read_node(
     """
     findings = Findings(cluster, node.metadata.name, options)
     _cards(node, tuple(slices), findings)
+    try:
+        node_price(node.metadata.labels)
+    except RejectedError as error:
+        findings.broken(PRICE, error.message)
     hami_status.read(node, findings)
     amounts, silence = Amounts(node, findings), _not_ready_reason(node)
     return findings.close(

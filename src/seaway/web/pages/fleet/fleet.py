@@ -16,6 +16,7 @@ from seaway.web.fragment import Fragment, once, written
 from seaway.web.latest import Latest
 from seaway.web.pages.fleet.filter import FIELDS, FleetBar, is_meant, wanted_of
 from seaway.web.parts.cordon import Closing, on_act
+from seaway.web.parts.facts import ClusterFacts
 from seaway.web.parts.slices import JOB, TENANT, Painter, painter, slices_without_seconds, without_seconds
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -224,6 +225,7 @@ class _FleetPage:
         self._strip = Fragment("fleet_strip", words)
         on_act(self._strip, self._choose)
         self._closing = Closing(self.visit)
+        self._facts = ClusterFacts(self.visit)
         models = (await self.visit.ask(fleet.models())).models
         self._bar = FleetBar(words, self.given, [each.model for each in models], self.change)
         self._found = Fragment("fleet_found", words)
@@ -295,6 +297,7 @@ class _FleetPage:
         self._closing.show(
             chosen, "", of.cordon if of else None, of.unreachable_reason if of else "", there=of is not None
         )
+        self._facts.show(of)
 
     def _received(self, page: FleetPageOut, wanted: FleetFilter) -> None:
         shown = self._lists[self.view].show(page, wanted, self.by)

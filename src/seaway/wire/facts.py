@@ -1,0 +1,289 @@
+"""Requests and views of the facts of clusters: location, hardware, prices, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from seaway.domain.errors import RejectedError
+from seaway.domain.facts import ALL_MODELS, MAX_MICROPRICE, Facts, Location, location_of
+from seaway.wire.fields import Labels, OneOrMore, Reference, ReferenceOrNone, no_entries, no_pairs
+from seaway.wire.message import Incoming, Shown
+
+MICRO = 10**6
+MAX_PRICES = 64
+"""Maximum number of prices of a cluster."""
+
+
+def microprice(value: object) -> int:
+    """Read a price, a number or a decimal text like ``2.50``; return millionths of the currency's unit.
+
+    Raises
+    ------
+    RejectedError
+        If it is not a price, is out of range, or has more than six decimal places.
+    """
+    try:
+        price = Decimal(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except InvalidOperation:
+        price = None
+    if price is None or not price.is_finite() or price < 0:
+        raise RejectedError(f"{value!r} is not a price like 2.50")
+    if price * MICRO > MAX_MICROPRICE:
+        raise RejectedError(f"{value!r} is above the highest price, {MAX_MICROPRICE // MICRO:,}")
+    micros = price * MICRO
+    if micros != int(micros):
+        raise RejectedError(f"{value!r} has more than six decimal places")
+    return int(micros)
+
+
+def price_text(micros: int) -> str:
+    """Format a price in millionths as an exact decimal with at least two places."""
+    whole, rest = divmod(micros, MICRO)
+    return f"{whole}.{f'{rest:06d}'.rstrip('0'):0<2}"
+
+
+def price_or_none(micros: int | None) -> str | None:
+    """Format a price as `price_text` does; None if it is unknown."""
+    return None if micros is None else price_text(micros)
+
+
+def _price(value: object) -> object:
+    try:
+        microprice(value)
+    except RejectedError as error:
+        raise PydanticCustomError("price", "{why}", {"why": error.message}) from None
+    return value
+
+
+def _by_model(value: object) -> object:
+    """Read a single price as that of all models."""
+    return value if isinstance(value, Mapping) or value is None else {ALL_MODELS: value}
+
+
+Price = Annotated[str | int | float, AfterValidator(_price), Field(examples=["2.50", 2.5])]
+Prices = Annotated[
+    dict[Reference, Price],
+    Field(max_length=MAX_PRICES),
+    BeforeValidator(_by_model, json_schema_input_type=Price | dict[Reference, Price]),
+]
+"""Prices by a part of a model's name; a single price applies to all models."""
+
+
+class LocationIn(Incoming):
+    """A point on the Earth, in degrees."""
+
+    latitude: Annotated[float, Field(ge=-90, le=90)]
+    longitude: Annotated[float, Field(ge=-180, le=180)]
+
+
+class FactsIn(Incoming):
+    """Facts of a cluster that an operator sets. They precede those that the cluster reports."""
+
+    region: ReferenceOrNone = ""
+    """Region of the cluster."""
+    zones: OneOrMore = no_entries()
+    """Zones of the cluster."""
+    provider: ReferenceOrNone = ""
+    """Provider of its machines."""
+    location: LocationIn | None = None
+    """Geographic location."""
+    hardware: OneOrMore | None = None
+    """Special hardware, for jobs that request it; an empty list states that the cluster has none."""
+    price_per_gpu_hour: Prices = no_pairs()
+    """Price of a GPU per hour by a part of its model's name, such as `A100`. The longest match applies, and `*` to all
+    other models."""
+    spot_price_per_gpu_hour: Prices = no_pairs()
+    """The same for spot nodes. A spot node without a spot price has the normal price."""
+    labels: Labels = no_pairs()
+    """Labels of the cluster."""
+
+    def facts(self) -> Facts:
+        """Return the facts."""
+        where = self.location
+        return Facts(
+            self.region,
+            tuple(self.zones),
+            self.provider,
+            Location(where.latitude, where.longitude) if where else None,
+            None if self.hardware is None else frozenset(self.hardware),
+            _micros(self.price_per_gpu_hour),
+            _micros(self.spot_price_per_gpu_hour),
+            self.labels,
+        )
+
+
+NO_HARDWARE = "none"
+"""Word for a cluster without special hardware."""
+
+_FIELDS = {
+    "price-per-gpu-hour": "price_per_gpu_hour",
+    "spot-price-per-gpu-hour": "spot_price_per_gpu_hour",
+    "region": "region",
+    "zone": "zones",
+    "provider": "provider",
+    "location": "location",
+    "hardware": "hardware",
+    "label": "labels",
+}
+"""Fields of `FactsIn` by the names of options."""
+
+
+def patch_of(given: Mapping[str, Sequence[str]], unset: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a merge patch for facts that a user wrote.
+
+    Parameters
+    ----------
+    given
+        Written values by option: prices as ``MODEL=PRICE`` or ``PRICE``, labels as ``KEY=VALUE``, the location as
+        ``LAT,LON``. An option without values is left out.
+    unset
+        Facts to remove, an option's name or ``NAME=KEY`` for one price or label.
+
+    Raises
+    ------
+    RejectedError
+        If a value is invalid.
+    """
+    patch: dict[str, Any] = {}
+    for each in unset:
+        name, _, key = each.partition("=")
+        field = _FIELDS.get(name)
+        if field is None or (key and name not in _PAIRS):
+            raise RejectedError(f"{each[:80]!r} is not a fact; available: {', '.join(_FIELDS)}", where="unset")
+        if not key:
+            patch[field] = None
+        elif patch.get(field, {}) is not None:
+            patch.setdefault(field, {})[key] = None
+    for name, values in given.items():
+        if values:
+            read = _PAIRS.get(name) or _VALUES[name]
+            patch[_FIELDS[name]] = _over(patch.get(_FIELDS[name]), read(values))
+    return patch
+
+
+def _over(before: Any, value: Any) -> Any:  # noqa: ANN401  # of any field
+    return {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+
+
+def _priced(values: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in values:
+        model, _, price = each.rpartition("=")
+        microprice(price.strip())
+        found[model.strip() or ALL_MODELS] = price.strip()
+    return found
+
+
+def _labelled(values: Sequence[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in values]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise RejectedError(f"{key[:80]!r} is not a label like team=a", where="labels")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _located(values: Sequence[str]) -> dict[str, float]:
+    where = location_of(values[-1])
+    return {"latitude": where.latitude, "longitude": where.longitude}
+
+
+_PAIRS: dict[str, Callable[[Sequence[str]], Any]] = {
+    "price-per-gpu-hour": _priced,
+    "spot-price-per-gpu-hour": _priced,
+    "label": _labelled,
+}
+_VALUES: dict[str, Callable[[Sequence[str]], Any]] = {
+    "region": lambda values: values[-1],
+    "provider": lambda values: values[-1],
+    "zone": list,
+    "location": _located,
+    "hardware": lambda values: [each for each in values if each != NO_HARDWARE],
+}
+
+
+class FactsPatch(BaseModel):
+    """Facts of a cluster to set, as in `FactsIn`; null returns to what the cluster reports."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={"examples": [{"region": "eu", "price_per_gpu_hour": {"A100": "2.50", "T4": None}}]},
+    )
+
+
+class LocationOut(Shown):
+    """A point on the Earth, in degrees."""
+
+    latitude: float
+    longitude: float
+
+
+class FactsOut(Shown):
+    """Facts of a cluster, as in `FactsIn`."""
+
+    region: str | None
+    """Null if unknown."""
+    zones: list[str]
+    """Empty if unknown."""
+    provider: str | None
+    """Null if unknown."""
+    location: LocationOut | None
+    """Null if unknown."""
+    hardware: list[str] | None
+    """Null if unknown; empty if the cluster has none."""
+    price_per_gpu_hour: dict[str, str]
+    """Exact price per GPU and hour by a part of the model's name, in units of the currency; empty if unknown."""
+    spot_price_per_gpu_hour: dict[str, str]
+    labels: dict[str, str]
+
+
+class ModelPrice(Shown):
+    """Price of the GPUs of a model in a cluster."""
+
+    model: str
+    spot: bool
+    """True for GPUs of spot nodes."""
+    gpus: int
+    price_per_gpu_hour: str | None
+    """Exact price per GPU and hour, in units of the currency; null if unknown."""
+
+
+def facts_fields(facts: Facts) -> dict[str, Any]:
+    """Return the fields of `FactsOut` for the facts of a cluster."""
+    where = facts.location
+    return {
+        "region": facts.region or None,
+        "zones": list(facts.zones),
+        "provider": facts.provider or None,
+        "location": {"latitude": where.latitude, "longitude": where.longitude} if where else None,
+        "hardware": None if facts.hardware is None else sorted(facts.hardware),
+        "price_per_gpu_hour": {name: price_text(price) for name, price in sorted(facts.prices.items())},
+        "spot_price_per_gpu_hour": {name: price_text(price) for name, price in sorted(facts.spot_prices.items())},
+        "labels": dict(sorted(facts.labels.items())),
+    }
+
+
+def facts_document(facts: Facts) -> dict[str, Any]:
+    """Return facts as a document of `FactsIn`, without unknown ones."""
+    return {name: value for name, value in facts_fields(facts).items() if value or value == []}
+
+
+def model_prices(facts: Facts, models: Mapping[tuple[str, bool], int]) -> list[dict[str, Any]]:
+    """Return the fields of `ModelPrice` for the models of a cluster."""
+    return [
+        {
+            "model": model,
+            "spot": spot,
+            "gpus": gpus,
+            "price_per_gpu_hour": price_or_none(facts.microprice(model, spot=spot)),
+        }
+        for (model, spot), gpus in sorted(models.items())
+    ]
+
+
+def _micros(prices: Mapping[str, str | int | float]) -> dict[str, int]:
+    return {name: microprice(price) for name, price in prices.items()}
