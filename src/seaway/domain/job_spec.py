@@ -183,8 +183,10 @@ class JobSpec:
     @property
     def max_duration_s(self) -> int | None:
         """Time limit or expected duration in seconds, the shorter one; None if both are unknown."""
-        known = [each for each in (self.expected_duration_s, self.time_limit_s) if each is not None]
-        return min(known, default=None)
+        expected_s, limit_s = self.expected_duration_s, self.time_limit_s
+        if expected_s is None or limit_s is None:
+            return limit_s if expected_s is None else expected_s
+        return min(expected_s, limit_s)
 
 
 def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:

@@ -92,7 +92,7 @@ class Kind:
         return known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Entry:
     """Waiting job.
 
@@ -173,8 +173,8 @@ def entry(
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s
-    length = past or (-1 if ends_s is None else ends_s.bit_length())  # short jobs may fit before a reservation begins
-    kind = Kind.of(spec.queue, apart, length, job)
+    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
+    kind = Kind.of(spec.queue, apart, past if past and past.runs_s else length, job)
     return Entry(record, job, kind, discipline.job_key(job, record.submitted_ns, queue), past)
 
 

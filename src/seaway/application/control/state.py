@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary, WeakSet
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
@@ -240,6 +241,7 @@ class ControlState:
         self._decayed_s = -math.inf
         self._past_durations = PastDurations()
         self._learned: dict[Key, tuple[PastRuns, int | None]] = {}  # past runs, and expected seconds at the start
+        self._without_past: WeakKeyDictionary[PastRuns, WeakSet[Entry]] = WeakKeyDictionary()
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -406,7 +408,11 @@ class ControlState:
         _, expected_s = self._learned.get((job.id, job.attempt), (None, None))
         if expected_s is not None:
             self.duration_error.note(abs(ran_s - expected_s))
-        self._past_durations.of(job.spec.tenant, job.submitted_by, job.spec.name).add(ran_s)
+        past = self._past_durations.of(job.spec.tenant, job.submitted_by, job.spec.name)
+        past.add(ran_s)
+        for each in self._without_past.pop(past, ()):
+            if self.waiting.get(each.record.id) is each:
+                self.consider(each.record.id)
 
     def _release_removed(self, key: Key) -> None:
         """Release the allocations of an ending attempt in clusters that removed it."""
@@ -478,7 +484,10 @@ class ControlState:
         if job is None:
             return
         if job.state.waits and not self.blocked(job):
-            self.waiting.put(self.entry(job))
+            waits = self.entry(job)
+            self.waiting.put(waits)
+            if waits.past and not waits.past.runs_s:
+                self._without_past.setdefault(waits.past, WeakSet()).add(waits)
         elif job.state.final and not self.by_job.get(job_id):
             del self.jobs[job_id]
             self.by_job.pop(job_id, None)

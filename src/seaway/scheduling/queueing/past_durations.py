@@ -26,7 +26,7 @@ MAX_NAMES = 100_000
 _NUMBERS = re.compile(r"(?:-\d+)+$")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class PastRuns:
     """Last completed runs of one tenant, user and job name, seconds."""
 
