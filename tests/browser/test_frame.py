@@ -20,6 +20,7 @@ WHOLE = (
     ("/jobs", ".jobs-rows tbody tr"),
     ("/queues", ".fragment-queues tbody tr"),
     ("/queues?queue=default", ".fragment-queues tbody tr"),
+    ("/schedule", ".gantt-bar"),
     ("/fleet", ".node-name"),
     ("/fleet?view=cards", ".fragment-fleet-cards tbody tr"),
     ("/fleet/cluster-1/cluster-1-n0", ".fragment-node-head"),

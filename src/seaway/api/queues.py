@@ -14,20 +14,24 @@ from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.api.jobs import JobRef
 from seaway.api.operators import act, named
+from seaway.application.fleet.schedule import Grouping, ScheduleFilter
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
+from seaway.wire.fields import LONGEST_TIME_S
 from seaway.wire.queues import (
     PriorityOut,
     QueueIn,
     QueueList,
     QueueOut,
     QueueUsageList,
+    ScheduleOut,
     ShadowList,
     ShareList,
     WaitingPage,
     priority_fields,
     queue_fields,
+    schedule_fields,
     shadow_fields,
     share_fields,
     tenant_totals_fields,
@@ -40,6 +44,9 @@ queues, shadows = map(router, ("queues", "policies"))
 
 MAX_EXPLAINED = 100
 """Maximum number of jobs on a page, each with an explanation."""
+
+MAX_SCHEDULED = 1000
+"""Maximum number of jobs of a schedule."""
 
 
 @operation(queues, "GET", "/queues", Role.VIEWER, {200: QueueList})
@@ -188,3 +195,26 @@ async def _waiting_page(request: Request, queue: str, tenant: str, after: str, l
         }
 
     return json_reply(await pipeline.threads.read(page))
+
+
+@operation(queues, "GET", "/schedule", Role.VIEWER, {200: ScheduleOut}, errors=(404,))
+async def get_schedule(  # one parameter for each filter
+    request: Request,
+    by: Grouping = Grouping.CLUSTER,
+    cluster: Word = "",
+    queue: Word = "",
+    tenant: Word = "",
+    within_s: Annotated[int, Query(ge=1, le=LONGEST_TIME_S)] = 86_400,
+    limit: Annotated[int, Query(ge=1, le=MAX_SCHEDULED)] = 200,
+) -> Response:
+    """Return running jobs with their expected ends, and waiting jobs with their expected starts, by cluster or queue.
+
+    Starts within `within_s` seconds count. At most `limit` jobs are returned: large running jobs and early starts of
+    each cluster or queue first. A job in several clusters is in the group of each. Jobs of other tenants are omitted.
+    """
+    pipeline = pipeline_of(request)
+    wanted = ScheduleFilter(cluster, queue, tenant_asked(caller_of(request), tenant), within_s)
+    if queue:
+        await named(request, "queue", pipeline.plane.store.queues, queue, lambda row: row.tenant)
+    found = await pipeline.threads.read(pipeline.plane.overview.schedule, by, wanted, limit)
+    return json_reply(schedule_fields(found))

@@ -131,6 +131,7 @@ class Methods:
     delete_queue = verb(queue_calls.delete_queue)
     queue_usage = verb(queue_calls.queue_usage)
     waiting = pages(queue_calls.waiting)
+    schedule = verb(queue_calls.schedule)
     pools = verb(tenancy_calls.pools)
     pool = verb(tenancy_calls.pool)
     put_pool = verb(tenancy_calls.put_pool)

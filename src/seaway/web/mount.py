@@ -32,7 +32,7 @@ from seaway.web.pages.jobs import job, submit
 from seaway.web.pages.jobs import list as jobs
 from seaway.web.pages.network import link, network
 from seaway.web.pages.policies import policies
-from seaway.web.pages.queues import queues
+from seaway.web.pages.queues import queues, schedule
 from seaway.web.pages.whatif import whatif
 from seaway.web.plain import ICON, broken, posted, wrong
 from seaway.web.provider import Provider, ProviderSettings
@@ -187,6 +187,7 @@ PAGES = (
     Page("/jobs", "Jobs", jobs.build, "list_alt", "jobs"),
     Page("/jobs/{job}", "Job", job.build, style="jobs"),
     Page("/queues", "Queues", queues.build, "queue", "queues"),
+    Page("/schedule", "Schedule", schedule.build, "view_timeline", "schedule"),
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
     Page("/network", "Network", network.build, "hub", "network"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, TenantTotals
+from seaway.application.fleet.schedule import Schedule, ScheduledJob
 from seaway.application.fleet.shares import Factor, Share
 from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
@@ -138,6 +139,47 @@ class WaitingPage(Shown):
     """Cursor of the next page: send it as `after`; null on the last page."""
 
 
+class ScheduledJobOut(Shown):
+    """A running job, or a waiting job with an expected start."""
+
+    id: str
+    name: str
+    tenant: str
+    queue: str
+    clusters: list[str]
+    """Clusters of a running job. Of a planned one: those of its reservation or that it may use; empty for all."""
+    planned: bool
+    """True for a waiting job, whose start is expected."""
+    start: str
+    end: str | None
+    """Expected end; null if it is unknown."""
+    gpus: float
+    """GPUs that it holds or requests; a slice counts as its larger share of cores and memory."""
+
+
+class ScheduleGroupOut(Shown):
+    """Jobs of a cluster or a queue."""
+
+    name: str
+    """Cluster or queue; empty for planned jobs that may start in several clusters."""
+    running: int
+    """Number of running jobs, with those beyond the limit."""
+    planned: int
+    """Number of planned jobs, with those beyond the limit."""
+    jobs: list[ScheduledJobOut]
+    """Running jobs, then planned ones, each by start."""
+
+
+class ScheduleOut(Shown):
+    """Running and planned jobs by cluster or queue."""
+
+    at: str
+    """Time of the schedule."""
+    groups: list[ScheduleGroupOut]
+    unplanned: int
+    """Number of waiting jobs without an expected start within the time."""
+
+
 class ShareOut(Shown):
     """Share of a queue with its descendants, or of a tenant in a queue. Shares of the pool are between 0 and 1."""
 
@@ -201,6 +243,20 @@ class PriorityOut(Shown):
     """Place among the waiting jobs of its queue; in a fair queue, among those of its tenant."""
     estimated_start: str | None = None
     factors: list[FactorOut]
+
+
+def schedule_fields(schedule: Schedule) -> dict[str, Any]:
+    """Return the fields of `ScheduleOut` for a schedule."""
+    groups = [
+        fields_of(ScheduleGroupOut, each, jobs=[_scheduled_fields(job) for job in each.jobs])
+        for each in schedule.groups
+    ]
+    return {"at": moment(schedule.now_ns), "groups": groups, "unplanned": schedule.unplanned}
+
+
+def _scheduled_fields(job: ScheduledJob) -> dict[str, Any]:
+    times = {"start": moment(job.starts_ns), "end": moment_or_none(job.ends_ns)}
+    return fields_of(ScheduledJobOut, job, gpus=job.gpu_milli / 1000, **times)
 
 
 def share_fields(share: Share) -> dict[str, Any]:

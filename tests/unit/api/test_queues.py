@@ -285,3 +285,39 @@ async def test_mistakes_of_reservations_are_at_their_field(
         answer = await client.put("/api/v1/reservations/demo", json={**WINDOW, **fields})
     (error,) = answer.json()["errors"]
     assert (error["field"], says in error["message"]) == (field, True), error
+
+
+async def test_the_schedule_has_running_and_planned_jobs(rig: Rig) -> None:
+    """Running jobs have their expected ends and clusters, waiting ones expected starts. A tenant sees only its own."""
+    for _ in range(2):
+        await rig.submit(resources={"gpus": 2}, expected_duration="10m")
+        await rig.submit("other", queue="theirs", resources={"gpus": 2}, tenant="other", expected_duration="10m")
+    await rig.submit(name="next", resources={"gpus": 2}, expected_duration="5m")
+    await rig.submit(name="bound", resources={"gpus": 2}, placement={"clusters": ["b"]}, expected_duration="5m")
+    rig.step(3)
+    async with rig.client("operator") as client:
+        by_cluster = (await client.get("/api/v1/schedule")).json()
+        of_b = (await client.get("/api/v1/schedule", params={"cluster": "b"})).json()
+        by_queue = (await client.get("/api/v1/schedule", params={"by": "queue", "queue": "theirs"})).json()
+        early = (await client.get("/api/v1/schedule", params={"within_s": 60})).json()
+        few = (await client.get("/api/v1/schedule", params={"limit": 2})).json()
+        for wrong, status in (({"queue": "nowhere"}, 404), ({"by": "node"}, 422), ({"limit": 0}, 422)):
+            assert (await client.get("/api/v1/schedule", params=wrong)).status_code == status
+    async with rig.client("other") as client:
+        own = (await client.get("/api/v1/schedule", params={"by": "queue"})).json()
+        assert (await client.get("/api/v1/schedule", params={"tenant": "default"})).status_code == 404
+    groups = {each["name"]: each for each in by_cluster["groups"]}
+    assert {name: (each["running"], each["planned"]) for name, each in groups.items()} == {
+        "a": (2, 0),
+        "b": (2, 1),
+        "": (0, 1),
+    }
+    (planned,) = groups[""]["jobs"]
+    assert (planned["name"], planned["planned"], planned["clusters"]) == ("next", True, [])
+    ends = {each["end"] for name in "ab" for each in groups[name]["jobs"] if not each["planned"]}
+    assert min(ends) <= planned["start"] <= max(ends)
+    assert planned["start"] < planned["end"]
+    assert [each["name"] for each in of_b["groups"]] == ["b", ""]
+    assert by_queue["groups"] == own["groups"]
+    assert (early["unplanned"], sum(each["planned"] for each in early["groups"])) == (2, 0)
+    assert [(each["name"], len(each["jobs"])) for each in few["groups"]] == [("a", 1), ("b", 1), ("", 0)]

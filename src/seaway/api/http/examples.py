@@ -282,6 +282,41 @@ EXAMPLES: dict[str, Any] = {
         "total": 1,
         "next": None,
     },
+    "ScheduleOut": {
+        "at": "2026-11-21T10:00:00.000000Z",
+        "groups": [
+            {
+                "name": "berlin",
+                "running": 1,
+                "planned": 1,
+                "jobs": [
+                    {
+                        "id": "6hhgq2g019edv",
+                        "name": "train-17",
+                        "tenant": "vision",
+                        "queue": "batch",
+                        "clusters": ["berlin"],
+                        "planned": False,
+                        "start": "2026-11-21T09:40:00.000000Z",
+                        "end": "2026-11-21T10:40:00.000000Z",
+                        "gpus": 8.0,
+                    },
+                    {
+                        "id": "6hhgq2g019edx",
+                        "name": "train-18",
+                        "tenant": "vision",
+                        "queue": "batch",
+                        "clusters": ["berlin"],
+                        "planned": True,
+                        "start": "2026-11-21T10:40:00.000000Z",
+                        "end": None,
+                        "gpus": 8.0,
+                    },
+                ],
+            }
+        ],
+        "unplanned": 3,
+    },
     "PoolOut": {"name": "near", **_POOL, "version": "6e1b0b3c7f5d2a90"},
     "ReservationOut": {
         "name": "demo",

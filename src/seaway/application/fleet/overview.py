@@ -12,6 +12,7 @@ from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
+from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.shares import Factor, Share, Shares
 from seaway.application.histogram import Timed
@@ -217,6 +218,10 @@ class Overview:
     def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
         """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried."""
         return self._queues.waiting(queue, tenant)
+
+    def schedule(self, by: Grouping, wanted: ScheduleFilter, limit: int) -> Schedule:
+        """Return running jobs and planned starts by cluster or queue, as `seaway.application.fleet.schedule`."""
+        return schedule(self._controller, by, wanted, limit)
 
     def shares(self, tenant: str = "") -> list[Share]:
         """Return the shares of queues and their tenants, as `Shares.shares`."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         QueueList,
         QueueOut,
         QueueUsageList,
+        ScheduleOut,
         ShadowList,
         ShadowOut,
         ShareList,
@@ -27,6 +28,7 @@ QUEUE: Answer[QueueOut] = Model(_WIRE, "QueueOut")
 QUEUES: Answer[QueueList] = Model(_WIRE, "QueueList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
 QUEUE_USES: Answer[QueueUsageList] = Model(_WIRE, "QueueUsageList")
+SCHEDULE: Answer[ScheduleOut] = Model(_WIRE, "ScheduleOut")
 SHARES: Answer[ShareList] = Model(_WIRE, "ShareList")
 PRIORITY: Answer[PriorityOut] = Model(_WIRE, "PriorityOut")
 WAITING: Answer[WaitingPage] = Model(_WIRE, "WaitingPage")
@@ -99,6 +101,30 @@ def waiting(queue: str = "", *, tenant: str = "", after: str = "", limit: int | 
     size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
     query = {"queue": queue or None, "tenant": tenant or None, "after": after or None, "limit": size}
     return Paged(get("/waiting-jobs", WAITING, query), "jobs", limit=limit)
+
+
+def schedule(
+    by: str = "cluster",
+    *,
+    cluster: str = "",
+    queue: str = "",
+    tenant: str = "",
+    within_s: int = 86_400,
+    limit: int = 200,
+) -> Call[ScheduleOut]:
+    """Return running jobs with their expected ends, and expected starts of waiting jobs, by cluster or queue.
+
+    Parameters
+    ----------
+    by
+        ``cluster`` or ``queue``.
+    within_s
+        Time from now in which expected starts count, seconds.
+    limit
+        Maximum number of jobs. Groups share it equally.
+    """
+    query = {"cluster": cluster or None, "queue": queue or None, "tenant": tenant or None}
+    return get("/schedule", SCHEDULE, {"by": by, **query, "within_s": within_s, "limit": limit})
 
 
 def shares() -> Call[ShareList]:

@@ -58,10 +58,16 @@ class PlannedStart:
         Number of jobs of the whole fleet that are expected to be tried before it.
     starts_ns
         Expected start by the wall clock; None if it is unknown.
+    ends_ns
+        Expected end by the wall clock; None if it is unknown.
+    clusters
+        Clusters that the job may use; empty for all.
     """
 
     rank: int
     starts_ns: int | None
+    ends_ns: int | None = None
+    clusters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,5 +413,7 @@ def planned(
         if entry.queue in strict:
             latest_s[entry.queue] = starts_s
         at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None
-        found[entry.record.id] = PlannedStart(rank, at_ns)
+        lasts_s = entry.max_duration_s
+        ends_ns = None if at_ns is None or lasts_s is None else at_ns + lasts_s * NS_PER_S
+        found[entry.record.id] = PlannedStart(rank, at_ns, ends_ns, _region_of(entry, state.advance).clusters)
     return found

@@ -1,0 +1,232 @@
+"""Schedule page: running jobs and planned starts on a time axis, by cluster or queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from seaway.client.calls import fleet, tenancy
+from seaway.client.calls import queues as queue_calls
+from seaway.domain.errors import SeawayError
+from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
+from seaway.web.parts.form import error_line
+from seaway.web.visit import Visit
+
+if TYPE_CHECKING:
+    from seaway.wire.queues import ScheduledJobOut, ScheduleOut
+
+EVERY_S = 2.0
+"""Interval of queries, in seconds."""
+
+MOST = 200
+"""Maximum number of bars. More are unreadable, and slow in the browser."""
+
+SPANS_S = {"1h": 3600, "6h": 6 * 3600, "24h": 86_400, "7d": 7 * 86_400}
+"""Length of the time axis in seconds, by its name in the address."""
+
+PAST = 0.25
+"""Part of the time axis before the present."""
+
+STEPS_S = (600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
+"""Possible distances of marks on the time axis, in seconds."""
+
+MAX_MARKS = 8
+
+EDGE = 5.0
+"""Half of the width of a label, in percent."""
+
+GROUPINGS = ("cluster", "queue")
+FILTERS = ("cluster", "queue", "tenant")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Time axis.
+
+    Attributes
+    ----------
+    now
+        Present time.
+    span_s
+        Length in seconds.
+    """
+
+    now: datetime
+    span_s: int
+
+    @property
+    def first(self) -> datetime:
+        """Time at the left edge."""
+        return self.now - timedelta(seconds=self.span_s * PAST)
+
+    def percent(self, at: datetime) -> float:
+        """Return the position of a time in percent, 0 to 100; times beyond an edge are at the edge."""
+        return min(100.0, max(0.0, 100 * (at - self.first).total_seconds() / self.span_s))
+
+    def marks(self) -> Iterator[tuple[float, str]]:
+        """Yield the positions of round times, in percent, with their labels in UTC; empty without room for one."""
+        step_s = next((each for each in STEPS_S if self.span_s / each <= MAX_MARKS), STEPS_S[-1])
+        first_s = self.first.timestamp()
+        at_s = -(-first_s // step_s) * step_s
+        while at_s <= first_s + self.span_s:
+            at = datetime.fromtimestamp(at_s, UTC)
+            position = self.percent(at)
+            hidden = not EDGE < position < 100 - EDGE or abs(position - 100 * PAST) < EDGE
+            yield position, "" if hidden else at.strftime("%H:%M" if at.hour or at.minute else "%m-%d")
+            at_s += step_s
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Bar of a job. Positions are percent of the axis.
+
+    Attributes
+    ----------
+    lane
+        Line in its group, from 0.
+    room
+        Left edge of the next bar in its lane. The name of a short bar extends up to there.
+    """
+
+    job: ScheduledJobOut
+    left: float
+    right: float
+    lane: int
+    room: float = 100.0
+
+    @property
+    def share(self) -> float:
+        """Width of the bar in percent of the width up to the next one."""
+        return 100 * (self.right - self.left) / (self.room - self.left) if self.room > self.left else 100.0
+
+    @property
+    def kinds(self) -> str:
+        """CSS classes."""
+        return f"bar-{'planned' if self.job.planned else 'running'}{'' if self.job.end else ' bar-open'}"
+
+
+def bars_of(jobs: Iterable[ScheduledJobOut], axis: Axis) -> list[Bar]:
+    """Return the bars of jobs in as few lanes as possible. Bars of a lane do not overlap."""
+    lanes: list[list[Bar]] = []
+    for job in sorted(jobs, key=lambda each: datetime.fromisoformat(each.start)):
+        left = axis.percent(datetime.fromisoformat(job.start))
+        right = axis.percent(datetime.fromisoformat(job.end)) if job.end else 100.0
+        lane = next((at for at, bars in enumerate(lanes) if bars[-1].right <= left), len(lanes))
+        if lane == len(lanes):
+            lanes.append([])
+        else:
+            lanes[lane][-1] = replace(lanes[lane][-1], room=left)
+        lanes[lane].append(Bar(job, left, max(left, right), lane))
+    return [bar for bars in lanes for bar in bars]
+
+
+def drawing(schedule: ScheduleOut, by: str, span: str) -> dict[str, Any]:
+    """Return the variables of the template."""
+    axis = Axis(datetime.fromisoformat(schedule.at), SPANS_S[span])
+    groups = [
+        {
+            "name": group.name,
+            "running": group.running,
+            "planned": group.planned,
+            "left": group.running + group.planned - len(group.jobs),
+            "bars": (bars := bars_of(group.jobs, axis)),
+            "lanes": 1 + max((bar.lane for bar in bars), default=0),
+        }
+        for group in schedule.groups
+    ]
+    return {
+        "groups": groups,
+        "by": by,
+        "marks": list(axis.marks()),
+        "now": 100 * PAST,
+        "left": sum(each["left"] for each in groups),
+        "unplanned": schedule.unplanned,
+    }
+
+
+async def build(visit: Visit) -> None:
+    """Build the page."""
+    page = _Schedule(visit)
+    await page.make()
+    await page.look()
+
+
+class _Schedule:
+    """Schedule page of one visitor."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit, self._words, query = visit, visit.words, visit.query
+        self._wanted = {name: query.get(name, "") for name in FILTERS}
+        self._by = _known(query.get("by", ""), GROUPINGS)
+        self._span = _known(query.get("range", ""), tuple(SPANS_S))
+        self._latest = Latest(visit)
+
+    async def make(self) -> None:
+        """Draw the filters and an empty axis."""
+        visit, words = self._visit, self._words
+        queues, clusters = await asyncio.gather(visit.ask(queue_calls.queues()), visit.ask(fleet.clusters()))
+        with ui.element("section").classes("panel"):
+            with ui.element("div").classes("looks").props(f'role=search aria-label="{words("Filters")}"'):
+                self._toggle(
+                    "by", words("Group by"), {"cluster": words("Per cluster"), "queue": words("Per queue")}, self._by
+                )
+                spans = {"1h": words("1 hour"), "6h": words("6 hours"), "24h": words("24 hours"), "7d": words("7 days")}
+                self._toggle("range", words("Range of time"), spans, self._span)
+                self._select("cluster", words("Cluster"), [each.name for each in clusters.clusters])
+                self._select("queue", words("Queue"), [each.name for each in queues.queues])
+                if not visit.who.tenant:
+                    tenants = (await visit.ask(tenancy.tenants())).tenants
+                    self._select("tenant", words("Tenant"), [each.name for each in tenants])
+            self._wrong = error_line()
+            self._drawn = Fragment("schedule", words)
+
+    def _toggle(self, name: str, label: str, options: dict[str, str], value: str) -> None:
+        toggle = ui.toggle(options, value=value, on_change=lambda event: self._choose(name, event.value))
+        toggle.props(f'no-caps unelevated dense padding="4px 12px" aria-label="{label}"')
+
+    def _select(self, name: str, label: str, options: list[str]) -> None:
+        there = self._wanted[name]
+        listed = options if not there or there in options else [*options, there]
+        select = ui.select(listed, label=label, value=there or None, clearable=True, with_input=len(listed) > 8)
+        select.on_value_change(lambda event: self._choose(name, event.value or ""))
+        select.props("outlined dense options-dense")
+
+    async def _choose(self, name: str, value: str) -> None:
+        """Apply a choice, and store it in the address."""
+        if name == "by":
+            self._by = value
+        elif name == "range":
+            self._span = value
+        else:
+            self._wanted[name] = value
+        self._visit.keep(by=self._by, range=self._span, **self._wanted)
+        await self.look()
+
+    async def look(self) -> None:
+        """Follow the schedule for the current choices."""
+        turn, by, span = self._latest.begin(), self._by, self._span
+        within_s = int(SPANS_S[span] * (1 - PAST))
+        call = queue_calls.schedule(by, **self._wanted, within_s=within_s, limit=MOST)
+
+        def received(schedule: ScheduleOut) -> None:
+            self._drawn.show_of([schedule], lambda: drawing(schedule, by, span), by, span)
+
+        self._wrong.set_visibility(False)
+        try:
+            with self._drawn.element:
+                await turn.follow(call, received, EVERY_S)
+        except SeawayError as error:
+            self._drawn.put("")
+            self._wrong.set_text(str(error))
+            self._wrong.set_visibility(True)
+
+
+def _known(value: str, values: Sequence[str]) -> str:
+    """Return a value of an address, or the default if it is unknown."""
+    return value if value in values else values[0]

@@ -1,0 +1,90 @@
+"""Running and planned jobs on a time axis."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Look
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
+from tests.integration.running import Running
+
+pytestmark = pytest.mark.slow
+
+WHOLE = {"cpu": 1, "memory": "1Gi", "gpus": 1, "gpu_memory": "100%"}
+
+
+@pytest.fixture
+def planned(demo: Running) -> str:
+    """Run a job in a queue of one GPU, let another wait for it, and return the queue."""
+    made = demo.client.put("/api/v1/queues/one-by-one", json={"limit": {"gpus": 1}})
+    assert made.is_success, made.text
+    for state in ("running", "queued"):
+        job = demo.submit(name=f"axis-{state}", queue="one-by-one", resources=WHOLE, expected_duration="30m")
+        demo.await_state(job, state)
+    return "one-by-one"
+
+
+@pytest.fixture(autouse=True)
+def no_jobs(demo: Running) -> None:
+    """Cancel jobs of earlier tests."""
+    for job in demo.client.get("/api/v1/jobs", params={"queue": "one-by-one", "limit": 100}).json()["jobs"]:
+        demo.client.post(f"/api/v1/jobs/{job['id']}/cancel")
+
+
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_schedule_can_be_read_by_everybody(
+    look: Look, planned: str, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """In both themes, languages and widths: nothing is hidden sideways, and labels and contrast are good enough."""
+    with look("operator", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/schedule?by=queue&range=6h&queue={planned}")
+        expect(page.get_by_role("link", name=re.compile("axis-queued (planned|计划中)"))).to_be_visible()
+        keep_screen(page, f"schedule-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+
+
+def test_bars_follow_each_other_and_lead_to_their_jobs(look: Look, planned: str, demo: Running) -> None:
+    """A planned bar begins where the running one ends. It becomes a running one without a reload, and is a link."""
+    with look("user") as looker:
+        page = looker.open(f"/schedule?range=6h&queue={planned}")
+        running, waiting = page.locator(".bar-running:not(.bar-key)"), page.locator(".bar-planned:not(.bar-key)")
+        expect(waiting).to_have_count(1)
+        now = page.locator(".gantt-now").bounding_box()
+        first, second = running.bounding_box(), waiting.bounding_box()
+        assert now
+        assert first
+        assert second
+        assert first["x"] <= now["x"] + 3 < first["x"] + first["width"] <= second["x"] + 3
+        assert abs(first["width"] - second["width"]) < 5
+        (job,) = demo.client.get("/api/v1/jobs", params={"name": "axis-running", "state": "running"}).json()["jobs"]
+        demo.client.post(f"/api/v1/jobs/{job['id']}/cancel")
+        expect(waiting).to_have_count(0)
+        bar = page.get_by_role("link", name=re.compile("^axis-queued running, queue one-by-one"))
+        bar.focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/jobs/[a-z0-9]+$"))
+
+
+def test_choices_stay_after_a_reload(look: Look, planned: str) -> None:
+    """Grouping, range and filters are in the address; an unknown queue is reported."""
+    with look("operator") as looker:
+        page = looker.open("/schedule")
+        page.get_by_role("button", name="Per queue").click()
+        expect(page).to_have_url(re.compile("by=queue"))
+        expect(page.get_by_role("heading", name=planned)).to_be_visible()
+        page.get_by_role("button", name="1 hour").click()
+        expect(page).to_have_url(re.compile("range=1h"))
+        page.get_by_role("combobox", name="Tenant").click()
+        page.get_by_role("option", name="default").click()
+        expect(page).to_have_url(re.compile("tenant=default"))
+        looker.go(page, page.url.removeprefix(looker.url))
+        expect(page.get_by_role("heading", name=planned)).to_be_visible()
+        expect(page.get_by_role("button", name="1 hour")).to_have_attribute("aria-pressed", "true")
+        looker.go(page, "/schedule?queue=nowhere")
+        expect(page.get_by_role("alert")).to_contain_text("'nowhere' not found")
+        assert [each for each in looker.wrong if "404" not in each] == []
