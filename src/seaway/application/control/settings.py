@@ -66,7 +66,9 @@ class ControlSettings:
     duration nor a time limit. They serve reservations, backfill and expected starts, and end no job.
     """
     gpu_weights: str = ""
-    """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others."""
+    """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others. With weights, memory and cores of GPUs do
+    not count.
+    """
     reservations: bool = True
     """Reservation of capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300

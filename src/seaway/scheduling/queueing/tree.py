@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from seaway.domain.amounts import (
+    CPU,
     GPUS,
     JOBS,
+    MEMORY,
     MODEL_PREFIX,
     NO_AMOUNTS,
     RESOURCES,
@@ -211,7 +213,8 @@ class QueueNode(Holder):
         self._gpu_weights = gpu_weights
         named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
-        self._shares = [(name, self._weighed(capacity, name) or 1, named.get(name, implied)) for name in RESOURCES]
+        counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
+        self._shares = [(name, self._weighed(capacity, name) or 1, named.get(name, implied)) for name in counted]
 
     @property
     def parent(self) -> QueueNode | None:
@@ -221,8 +224,8 @@ class QueueNode(Holder):
     def share_of(self, held: Amounts) -> float:
         """Return the dominant share of amounts: the largest share of the pool's capacity over all resources.
 
-        GPUs of single models are not resources of their own here. Their memory weighs them, and their weights if some
-        are set.
+        GPUs of single models are not resources of their own here. Their memory weighs them. If weights are set, GPUs
+        count by these alone, without their memory and cores.
 
         References
         ----------

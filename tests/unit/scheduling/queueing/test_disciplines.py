@@ -128,6 +128,16 @@ def test_a_guarantee_stands_for_the_same_share_of_other_resources() -> None:
     assert tree.node("a").share_beyond_guarantee() == pytest.approx(0.25)
 
 
+def test_weights_of_models_replace_their_memory_and_cores() -> None:
+    """With weights, an L4 counts as its weight says, whatever its memory; without, the memory counts."""
+    held = {"gpus": 4000, "gpus/l4": 4000, "gpu_cores": 4000, "gpu_memory": 4 * 24, "cpu": 4000}
+    capacity = {"gpus": 8000, "gpus/l4": 4000, "gpu_cores": 8000, "gpu_memory": 4 * (24 + 80), "cpu": 64_000}
+    weighed = QueueTree([Queue("a")], {"default": capacity}, gpu_weights={"gpus/l4": 1.0, "gpus/h100": 9.0})
+    capacity["gpus/h100"] = 4000
+    assert weighed.node("a").share_of(held) == pytest.approx(0.1)
+    assert QueueTree([Queue("a")], {"default": capacity}).node("a").share_of(held) == pytest.approx(0.5)
+
+
 def test_disciplines_of_other_packages_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed package adds a discipline by an entry point; an unknown name is rejected with the known ones."""
     offer(tmp_path, "other", queue_disciplines="mine = seaway.scheduling.queueing.registry:FairShare")
