@@ -183,6 +183,37 @@ def test_a_waiting_job_says_what_it_waits_for() -> None:
     assert "alpha/" in reason.message
 
 
+def test_victims_that_take_their_time_stay_the_only_ones() -> None:
+    """While the victim of a guarantee is ending, further jobs of the queue displace no other job."""
+    made = with_queues(gpus(4), Queue("x", guarantee={"gpus": 1000}), Queue("y"))
+    made.plane.submit(*[spec(queue="y") for _ in range(4)])
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=10)
+    first = made.submit(queue="x")
+    for at in range(4):
+        made.plane.submit(spec(queue="x", cpu_milli=100 + at))  # each asks for a place of its own
+        made.plane.run(6)
+    assert made.state(first) == "running"
+    assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
+
+
+def test_guarantees_of_queues_go_before_those_of_their_parents() -> None:
+    """A queue does not displace for the guarantee that its sibling needs at the same time."""
+    made = with_queues(
+        gpus(4),
+        Queue("lab"),
+        Queue("x", parent="lab", guarantee={"gpus": 1000}),
+        Queue("y", parent="lab", guarantee={"gpus": 1000}),
+        Queue("z"),
+    )
+    made.plane.submit(*[spec(queue="z") for _ in range(4)])
+    made.plane.run(10)
+    jobs = {name: made.plane.submit(*[spec(queue=name) for _ in range(3)]) for name in "xy"}
+    made.plane.run(30)
+    assert {name: started(made, *each) for name, each in jobs.items()} == {"x": 1, "y": 1}
+    assert made.plane.controller.scheduler.preemptor.displaced == {("z", "reclaim"): 2}
+
+
 def test_fair_share_takes_until_shares_are_equal() -> None:
     """With `FairShare`, queues without guarantees end with equal shares, and no job displaces further."""
     queues = [Queue(name, reclaim=Reclaim.FAIR_SHARE) for name in "xy"]

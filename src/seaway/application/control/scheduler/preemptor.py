@@ -14,6 +14,7 @@ from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt
 from seaway.application.transitions import blocked, moved, stepped, stopped
 from seaway.application.views import ClusterState
+from seaway.domain.amounts import total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
@@ -88,17 +89,27 @@ class Preemptor:
         """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {kind: until_ns for kind, until_ns in self._infeasible.items() if until_ns > now_ns}
+        self._drop_old()
         found: list[Claim] = []
         asking, self._requests = list(self._requests.values()), {}
-        for asked in asking:
-            for entry in self._state.waiting.alike(asked, MAX_ALIKE):
-                if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS or not self._may_ask(entry):
-                    break
-                claim = self._claim(entry)
-                if claim is None:
-                    break
-                found.append(claim)
+        for within in (True, False):
+            for asked in asking:
+                for entry in self._state.waiting.alike(asked, MAX_ALIKE):
+                    if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS or not self._may_ask(entry):
+                        break
+                    if within and not self._is_within_guarantee(entry):
+                        break  # its ancestors' guarantees are first for jobs within those of their own queues
+                    claim = self._claim(entry)
+                    if claim is None:
+                        break
+                    found.append(claim)
         return found
+
+    def _is_within_guarantee(self, entry: Entry) -> bool:
+        """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
+        winners = (claim.entry for claim in self._claims.values() if claim.entry.queue == entry.queue)
+        requested = total_of([entry.kind.requested, *(winner.kind.requested for winner in winners)])
+        return self._state.tree.node(entry.queue).guarantees(requested)
 
     def settle(self, claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> None:
         """Release the reservations of claims that were not stored because a user changed one of their jobs."""
@@ -146,19 +157,22 @@ class Preemptor:
         return claim
 
     def _drop_old(self) -> None:
-        """Drop the claims whose victims are ending in the stored state, or that lost their reservation."""
-        for job_id, claim in list(self._claims.items()):
-            ending = all(
-                (known := self._state.attempts.get(each.key)) is None or not known.state.live for each in claim.victims
-            )
-            if ending or not self._reservations.of_claim(job_id):
+        """Drop the claims of winners that have a place, or lost their reservation."""
+        for job_id in list(self._claims):
+            if not self._reservations.of_claim(job_id):
                 del self._claims[job_id]
 
     @contextmanager
     def _as_if_done(self, snapshot: Snapshot) -> Iterator[None]:
         """Remove ending jobs and the victims of claims from a copy of the fleet, and for a while from the tree."""
-        tree, claimed = self._state.tree, [each for claim in self._claims.values() for each in claim.victims]
-        ending = [attempt for attempt in self._state.attempts.values() if not attempt.state.live]
+        tree, attempts = self._state.tree, self._state.attempts
+        claimed = [
+            each
+            for claim in self._claims.values()
+            for each in claim.victims
+            if (known := attempts.get(each.key)) and known.state.live
+        ]
+        ending = [attempt for attempt in attempts.values() if not attempt.state.live]
         for attempt in ending:
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
                 booking.copy().release(snapshot)
