@@ -9,7 +9,7 @@ falls.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from typing import ClassVar
@@ -27,7 +27,7 @@ from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_am
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
 from seaway.scheduling.queueing.past_durations import PastRuns
-from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueTree
+from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueNode, QueueTree, below_common_ancestor
 
 SCAN_FACTOR = 8
 """Number of jobs that are checked for each requested job."""
@@ -35,6 +35,10 @@ SCAN_FACTOR = 8
 
 MAX_SKIPPED = 1024
 """Number of kinds that are skipped without a try before other threads can acquire the lock."""
+
+
+MAX_AHEAD = 16
+"""Number of jobs of a lane of which one can prevent the reservation of another queue."""
 
 
 class Rules:
@@ -325,6 +329,32 @@ class Waiting:
             if len(tried) >= most:
                 break
         return tried
+
+    def ahead(self, entry: Entry, competes: Callable[[Entry], bool]) -> Iterator[Entry]:
+        """Yield a job of each lane of other queues that goes before a job in its pool, without those at a limit.
+
+        Parameters
+        ----------
+        competes
+            Report whether a job counts.
+        """
+        own = self.tree.node(entry.queue)
+        keys: dict[QueueNode, SortKey] = {}
+        for queue, lanes in self._lanes.items():
+            node = self.tree.node(queue)
+            if node is own or node.queue.pool != own.queue.pool:
+                continue
+            mine, theirs = below_common_ancestor(own, node)
+            if mine not in keys:
+                keys[mine] = self.discipline.queue_key(mine, entry.kind.requested)
+            for lane in lanes.values():
+                if lane.closed:
+                    continue
+                jobs = (each for _, _, each in lane.jobs.heap[:MAX_AHEAD])
+                open_jobs = (each for each in jobs if self._waits(each) and each.kind not in lane.limited)
+                first = next(filter(competes, open_jobs), None)
+                if first and self.discipline.queue_key(theirs, first.kind.requested) < keys[mine]:
+                    yield first
 
     def limit_of(self, entry: Entry) -> LimitHit | None:
         """Return the limit that leaves no room for a waiting job; None if all have room."""

@@ -39,7 +39,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import Key, Owner, QueueNode, QueueTree
+from seaway.scheduling.queueing.tree import Key, Owner, QueueNode, QueueTree, below_common_ancestor
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_NODES = 16
@@ -137,15 +137,6 @@ def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amount
     if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
         return mine.guarantees(requested)
     return _weighted(mine, requested) < _weighted(theirs)
-
-
-def below_common_ancestor(one: QueueNode, other: QueueNode) -> tuple[QueueNode, QueueNode]:
-    """Return the ancestors of two queues, or the queues themselves, that are siblings."""
-    mine, theirs = one.path[::-1], other.path[::-1]
-    at = 0
-    while at + 1 < min(len(mine), len(theirs)) and mine[at] is theirs[at]:
-        at += 1
-    return mine[at], theirs[at]
 
 
 def _weighted(node: QueueNode, more: Amounts = NO_AMOUNTS) -> float:

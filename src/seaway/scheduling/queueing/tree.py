@@ -276,6 +276,15 @@ class QueueNode(Holder):
         return max((held.get(name, 0) / most for name, most in self.guarantee.items() if most), default=0.0)
 
 
+def below_common_ancestor(one: QueueNode, other: QueueNode) -> tuple[QueueNode, QueueNode]:
+    """Return the ancestors of two queues, or the queues themselves, that are siblings."""
+    mine, theirs = one.path[::-1], other.path[::-1]
+    at = 0
+    while at + 1 < min(len(mine), len(theirs)) and mine[at] is theirs[at]:
+        at += 1
+    return mine[at], theirs[at]
+
+
 def _effective_limit(queue: Queue, guarantee: Amounts) -> Amounts:
     """Return the limit of a queue, as far as its borrowing limit does not set a lower one."""
     if not queue.borrowing_limit:

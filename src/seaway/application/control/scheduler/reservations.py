@@ -193,7 +193,16 @@ class Reservations:
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
         """Return the index of the first job of a batch that does not fit and needs a reservation; None without one."""
-        return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
+        ahead: dict[str, str] = {}  # first queue of each pool with a job that does not fit
+        for at, entry in enumerate(batch):
+            if fits[at]:
+                continue
+            pool = self._state.tree.node(entry.queue).queue.pool
+            if ahead.get(pool, entry.queue) == entry.queue and self.awaits(entry):
+                return at
+            if self._competes(entry):
+                ahead.setdefault(pool, entry.queue)
+        return None
 
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
@@ -203,6 +212,19 @@ class Reservations:
             and not self.of_claim(entry.record.id)
             and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
             and self._may_fit(entry)
+            and not self._is_behind_others(entry)
+        )
+
+    def _is_behind_others(self, entry: Entry) -> bool:
+        """Report whether a job of another queue goes first, which a reservation would delay."""
+        return any(self._state.waiting.ahead(entry, self._competes))
+
+    def _competes(self, entry: Entry) -> bool:
+        """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
+        return (
+            entry.kind not in self._is_infeasible
+            and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
+            and self.of(entry.record.id) is None
         )
 
     def make(self, entry: Entry) -> None:
@@ -211,6 +233,8 @@ class Reservations:
         self._looked_at += 1
         placements, starts_ns = self._project(copy, entry)
         if not placements:
+            if self._state.bookings:
+                return  # jobs that were placed in this cycle are not among those that end
             self._is_infeasible[entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
         until_ns = (
