@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
@@ -183,7 +183,40 @@ def send(method: str, path: str, answer: Answer[T], body: object = None, *, repe
     if body is None:
         return Call(method, PREFIX + path, answer, repeatable=repeatable)
     headers = {"Content-Type": "application/json"}
-    return Call(method, PREFIX + path, answer, {}, headers, orjson.dumps(body), repeatable)
+    return Call(method, PREFIX + path, answer, {}, headers, _encoded(body), repeatable)
+
+
+MAX_INTEGER, MIN_INTEGER = 2**64 - 1, -(2**63)
+"""Bounds of integers in JSON that every program can read as such."""
+
+
+def _encoded(body: object) -> bytes:
+    """Encode JSON.
+
+    Raises
+    ------
+    RejectedError
+        When a value has no form in JSON; names its field.
+    """
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        where, huge = next(_huge(body, ""), ("", 0))
+        if huge:
+            raise RejectedError(f"is too {'large' if huge > 0 else 'small'}", where=where) from None
+        raise RejectedError(f"this cannot be written as JSON: {error}") from None
+
+
+def _huge(value: object, path: str) -> Iterator[tuple[str, int]]:
+    """Yield the integers out of bounds, with their paths."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _huge(each, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for at, each in enumerate(value):
+            yield from _huge(each, f"{path}[{at}]")
+    elif isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
+        yield path, value
 
 
 class Body(dict[str, Any]):

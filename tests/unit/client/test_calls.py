@@ -70,6 +70,23 @@ def test_a_job_is_submitted_however_it_is_written(
     assert len(request.headers["idempotency-key"]) == 32
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"priority": 10**30}, "priority: is too large"),
+        ({"run": {"ports": [1, -(10**30)]}}, r"run.ports\[1\]: is too small"),
+        ({"labels": {"a": object()}}, "cannot be written as JSON"),
+    ],
+)
+def test_a_value_without_a_form_in_json_is_an_error(ask: AttentionParams, fields: dict[str, object], said: str) -> None:
+    """A number beyond 64 bits is rejected with its field before anything is sent, in a submit and in a change."""
+    stub = Stub([])
+    with pytest.raises(RejectedError, match=said):
+        ask(stub, "submit", name="a", **fields)
+    with pytest.raises(RejectedError, match=said):
+        ask(stub, "update", "a", fields)
+
+
 def test_yaml_is_sent_as_it_is(ask: AttentionParams) -> None:
     """Anything that people wrote comes to the server letter by letter, and nothing can go over it."""
     stub = Stub([httpx.Response(201, json=JOB)])
