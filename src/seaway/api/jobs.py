@@ -171,6 +171,7 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
     pipeline, who = pipeline_of(request), caller_of(request)
     spec = pipeline.plane.admission.with_template_traits(given.spec(job.spec.tenant))
     require_changeable(job, spec)
+    _require_own_priority(request, spec, job.spec.priority)
     await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant, job.spec)
     if request.scope.get(DRY_RUN):
         return job_reply(replace(job, spec=spec))
@@ -195,8 +196,22 @@ def _own(request: Request, given: JobIn) -> JobSpec:
 async def _admit(request: Request, spec: JobSpec) -> None:
     """Check a job by admission. A long check does not block other requests."""
     pipeline, who = pipeline_of(request), caller_of(request)
+    _require_own_priority(request, spec)
     if not pipeline.plane.admission.admits_at_once(spec, who.tenant):
         await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant)
+
+
+def _require_own_priority(request: Request, spec: JobSpec, before: int = 0) -> None:
+    """Check that the caller may set the priority of a job, which is `before` so far.
+
+    Raises
+    ------
+    RejectedError
+        If it exceeds the limit of users.
+    """
+    most = max(plane_of(request).settings.control.max_user_priority, before)
+    if spec.priority > most and not caller_of(request).may(Role.OPERATOR):
+        raise RejectedError(f"must be at most {most} for users; an operator can set {spec.priority}", where="priority")
 
 
 def required_version(request: Request, job: JobRecord) -> int | None:

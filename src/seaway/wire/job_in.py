@@ -199,7 +199,7 @@ class JobIn(Incoming):
     queue: Name = DEFAULT
     """Queue of the job."""
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Priority. Jobs with a higher priority go first."""
+    """Priority. Jobs with a higher priority go first. Users may set at most `control.max_user_priority`."""
     gateway: ReferenceOrNone = ""
     """Gateway from which you access clusters. Network bounds apply to the links from this gateway."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1

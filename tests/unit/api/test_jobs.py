@@ -30,13 +30,38 @@ async def test_a_job_that_was_submitted_can_be_read(rig: Rig) -> None:
 
 
 async def test_a_job_is_found_by_its_name_too(rig: Rig) -> None:
-    """A name refers to the latest job of exactly that name."""
-    await rig.submit(name="train")
-    second = await rig.submit(name="train")
+    """A name means the only unfinished job of exactly that name, or else the only one; otherwise it is ambiguous."""
+    first = await rig.submit(name="train")
     await rig.submit(name="train-more")
     async with rig.client("user") as client:
-        assert (await client.get(f"{JOBS}/train")).json()["id"] == second["id"]
         assert (await client.get(f"{JOBS}/trai")).status_code == 404
+        await client.post(f"{JOBS}/train/cancel")
+        assert (await client.get(f"{JOBS}/train")).json()["id"] == first["id"]
+        second = await rig.submit(name="train")
+        assert (await client.get(f"{JOBS}/train")).json()["id"] == second["id"]
+        third = await rig.submit(name="train")
+        answer = await client.get(f"{JOBS}/train")
+        said = answer.json()["detail"]
+        assert answer.status_code == 422
+        assert second["id"] in said
+        assert third["id"] in said
+        assert first["id"] not in said  # it is finished
+        await client.post(f"{JOBS}/{second['id']}/cancel")
+        await client.post(f"{JOBS}/{third['id']}/cancel")
+        assert first["id"] in (await client.get(f"{JOBS}/train")).json()["detail"]
+
+
+async def test_users_set_priorities_up_to_a_limit(rig: Rig) -> None:
+    """Users set priorities up to `max_user_priority`, in submits and changes; what an operator set stays."""
+    most = rig.plane.settings.control.max_user_priority
+    async with rig.client("user") as user, rig.client("operator") as operator:
+        answer = await user.post(JOBS, json={**JOB, "priority": most + 1})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "priority")
+        url = (await user.post(JOBS, json={**JOB, "priority": most})).headers["location"]
+        assert (await user.patch(url, json={"priority": most + 1})).status_code == 422
+        assert (await operator.patch(url, json={"priority": most + 5})).json()["priority"] == most + 5
+        assert (await user.patch(url, json={"retries": 1})).json()["priority"] == most + 5
+        assert (await user.patch(url, json={"priority": most + 6})).status_code == 422
 
 
 async def test_a_job_may_be_submitted_as_yaml(rig: Rig) -> None:

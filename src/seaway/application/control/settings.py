@@ -69,6 +69,8 @@ class ControlSettings:
     """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others. With weights, memory and cores of GPUs do
     not count.
     """
+    max_user_priority: int = 1000
+    """Maximum priority of jobs that users submit or change. Operators and admins may exceed it."""
     reservations: bool = True
     """Reservation of capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300
