@@ -33,7 +33,9 @@ LONGEST_KEY = 255
 
 routes = router("jobs")
 
-JobRef = Annotated[str, Path(description="ID of a job, or its name. A name refers to the latest job with that name.")]
+JobRef = Annotated[
+    str, Path(description="ID of a job, or its name. If several jobs have the name, the only unfinished one is meant.")
+]
 KEY = Header("Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY)
 DryRun = Annotated[bool, Query(description="Dry run: return the decision and store nothing.")]
 

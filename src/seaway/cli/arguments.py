@@ -103,7 +103,7 @@ def _body(client: Client, call: Any) -> Body:  # noqa: ANN401  # any call
     return client.body(call)
 
 
-JOB = typer.Argument(help="ID or name of a job; a name means the latest job with it.", autocompletion=jobs)
+JOB = typer.Argument(help="ID or name of a job; an unfinished one takes precedence.", autocompletion=jobs)
 
 Job = Annotated[str, JOB]
 Jobs = Annotated[list[str], typer.Argument(help="IDs or names of jobs.", autocompletion=jobs, metavar="JOB...")]

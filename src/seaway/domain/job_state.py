@@ -48,6 +48,7 @@ class JobState(Enum):
 
 
 FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.DELETED})
+UNFINISHED = frozenset(JobState) - FINAL
 WAITING = frozenset({JobState.PENDING, JobState.QUEUED, JobState.PREEMPTED})
 PLACED = frozenset({JobState.SCHEDULED, JobState.DEPLOYING, JobState.RUNNING})
 

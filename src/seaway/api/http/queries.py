@@ -18,7 +18,7 @@ from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError, UnknownError
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import UNFINISHED, JobState
 from seaway.domain.tenancy import NAME
 from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN, at_ns
 from seaway.wire.job_out import StateName
@@ -147,10 +147,12 @@ INVALID_CURSOR = "is not a 'next' value of a previous page"
 
 
 async def find(request: Request, job: str) -> JobRecord:
-    """Return the job with an ID, or the latest job with a name.
+    """Return the job with an ID or a name. An unfinished job takes precedence over finished ones with its name.
 
     Raises
     ------
+    RejectedError
+        If the name is ambiguous.
     UnknownError
         If the job does not exist or is not visible to the caller.
     """
@@ -237,7 +239,23 @@ def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
 def _find(store: Store, who: Caller, job: str) -> JobRecord:
     found = store.job(job) if ids.decode(job) is not None else None
     if found is None and NAME.fullmatch(job):
-        found = next(iter(store.jobs(JobFilter(tenant=who.tenant, named=job), 1)), None)
+        found = _named(store, who.tenant, job)
     if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
         raise UnknownError(f"job {job[:63]!r} not found")
     return found
+
+
+MAX_NAMED = 5
+"""Maximum number of jobs that the error for an ambiguous name lists."""
+
+
+def _named(store: Store, tenant: str, name: str) -> JobRecord | None:
+    for states, kind in ((UNFINISHED, "unfinished "), (frozenset[JobState](), "")):
+        rows = store.jobs(JobFilter(tenant=tenant, named=name, states=states), MAX_NAMED + 1)
+        if len(rows) > 1:
+            more = ", ..." if len(rows) > MAX_NAMED else ""
+            listed = ", ".join(f"{each.id} ({each.state.value})" for each in rows[:MAX_NAMED])
+            raise RejectedError(f"several {kind}jobs have the name {name!r}; use an ID: {listed}{more}", where="job")
+        if rows:
+            return rows[0]
+    return None

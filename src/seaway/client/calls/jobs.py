@@ -1,4 +1,4 @@
-"""Calls about jobs. A job is identified by its id, or by its name for the latest one of that name."""
+"""Calls about jobs. A job is identified by its id or name. The only unfinished job of a name takes precedence."""
 
 from __future__ import annotations
 
