@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seaway.cli.remote import Body, connect
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import RejectedError, SeawayError
 
 if TYPE_CHECKING:
     from seaway.client.sync import Client
@@ -18,6 +18,28 @@ def split_place(place: str) -> tuple[str, str]:
     """Split ``CLUSTER`` or ``CLUSTER/NODE``; the node is empty for a whole cluster."""
     cluster, _, node = place.partition("/")
     return cluster, node
+
+
+def moment(text: str, option: str) -> str:
+    """Parse a time in the past, an age like ``1h``, a date or a timestamp; return a timestamp with a time zone.
+
+    Raises
+    ------
+    RejectedError
+        When it is none of these.
+    """
+    from datetime import datetime, timedelta
+
+    from seaway.domain.units import seconds_ns
+
+    now = datetime.now().astimezone()
+    try:
+        if text[4:5] != "-":
+            return (now - timedelta(microseconds=seconds_ns(text) // 1000)).isoformat()
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except (RejectedError, ValueError, OverflowError):
+        said = f"{text!r} is not a time; use an age like 1h, a date like 2026-11-21, or 2026-11-21T10:00:00Z"
+        raise RejectedError(said, where=option) from None
 
 
 MOST = 100

@@ -71,6 +71,7 @@ MEMORY_FORM = (
 )
 CPU_FORM = "a number of CPU cores, like 2, 0.5 or 500m"
 DURATION_FORM = "a time with its unit, like 600us, 20ms, 1.5s, 10m, 2h or 1h30m"
+SECONDS_FORM = "a time, like 90s, 10m, 2h, 1h30m or 60 (in seconds)"
 RATE_FORM = "a bandwidth, like 10Gbps, 500Mbps or 500 (in Mbit/s)"
 SHARE_FORM = "a share, like 0.1% or 0.001"
 PERCENT_FORM = "a share of a device, like 30% or 0.3"
@@ -111,15 +112,25 @@ def duration_ns(value: object, *, where: str = "") -> int:
     Units are ``ns``, ``us`` (or ``µs``), ``ms``, ``s``, ``m`` (or ``min``), ``h`` and ``d``, and can be combined, as in
     ``1h30m``. A number without a unit is rejected unless it is 0.
     """
+    return _duration_ns(value, None, DURATION_FORM, where)
+
+
+def seconds_ns(value: object, *, where: str = "") -> int:
+    """Parse a duration as `duration_ns` does, but read a number without a unit as seconds; nanoseconds."""
+    return _duration_ns(value, NS_BY_UNIT["s"], SECONDS_FORM, where)
+
+
+def _duration_ns(value: object, plain_ns: int | None, form: str, where: str) -> int:
     if isinstance(value, str) and len(value) <= LONGEST and DURATION.fullmatch(value):
         total = Fraction(0)
         for figure, unit in DURATION_PART.findall(value):
             if unit not in NS_BY_UNIT:
-                raise _invalid(value, DURATION_FORM, where)
+                raise _invalid(value, form, where)
             total += Fraction(figure) * NS_BY_UNIT[unit]
-        return _whole(total, Fraction(1), value, DURATION_FORM, where)
-    figure, unit = _amount(value, DURATION_FORM, where)
-    return _whole(figure, Fraction(1) if unit == "" and figure == 0 else None, value, DURATION_FORM, where)
+        return _whole(total, Fraction(1), value, form, where)
+    figure, unit = _amount(value, form, where)
+    plain = 1 if figure == 0 else plain_ns
+    return _whole(figure, Fraction(plain) if unit == "" and plain else None, value, form, where)
 
 
 def rate_mbps(value: object, *, where: str = "") -> int:

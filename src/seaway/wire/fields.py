@@ -81,7 +81,7 @@ def gpu_memory(value: object) -> tuple[int, int]:
 
 
 def _seconds(value: object) -> int:
-    return -(-units.duration_ns(value) // 10**9)
+    return -(-units.seconds_ns(value) // 10**9)
 
 
 memory_mib = reader(units.memory_mib, LARGEST_INT32)
@@ -128,7 +128,7 @@ Memory = Annotated[Amount, Unit(memory_mib, "64GB", "16Gi", "512Mi")]
 GpuMemory = Annotated[Amount, Unit(gpu_memory, "24GB", "50%")]
 Cpu = Annotated[Amount, Unit(cpu_milli, "500m", 2, 0.5)]
 Cores = Annotated[Amount, Unit(gpu_milli, "30%", 0.3)]
-Time = Annotated[Amount, Unit(seconds, "90s", "10m", "1h30m")]
+Time = Annotated[Amount, Unit(seconds, "90s", "10m", "1h30m", 60)]
 Limit = Annotated[Amount, Unit(limit_s, "2h", "1d")]
 Bound = Annotated[Amount, Unit(bound_ns, "20ms", "600us")]
 Loss = Annotated[Amount, Unit(bound_ppm, "0.1%", 0.001)]

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.fields import PATTERNS
-from seaway.wire.yaml import MAX_VALUES, read_yaml
+from seaway.wire.yaml import MAX_VALUES, yaml_document
 
 Message = TypeVar("Message", bound=BaseModel)
 
@@ -117,12 +117,39 @@ def _read_json(model: type[Message], body: bytes | str) -> Message:
 
 
 def read_yaml_message(model: type[Message], body: bytes | str, most: int = MAX_VALUES) -> Message:
-    """Read a message of at most `most` values in YAML, a superset of JSON; raises as `read_json`."""
+    """Read a message of at most `most` values in YAML, a superset of JSON; raises as `read_json`.
+
+    A plain number, truth value or date where a text is expected is that text as written, so `env: {A: 010}` works.
+    """
+    document = yaml_document(body, most)
     try:
-        written = orjson.dumps(read_yaml(body, most))
+        return model.model_validate_json(_dumped(document.value))
+    except ValidationError as error:
+        expected = _texts_expected(error)
+        if not expected:
+            raise rejected(error, model) from None
+    return _read_json(model, _dumped(document.with_texts(expected.__contains__)))
+
+
+def _dumped(value: object) -> bytes:
+    try:
+        return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise RejectedError(f"this cannot be written as JSON: {error}") from None
-    return _read_json(model, written)
+
+
+def _texts_expected(error: ValidationError) -> set[str]:
+    """Return the paths at which a text, or a list that may be a single text, is missing."""
+    if error.error_count() > MAX_LISTED:
+        return set()
+    steps = [
+        each["loc"]
+        for each in error.errors(include_url=False, include_context=False)
+        if each["type"] in ("string_type", "list_type")
+    ]
+    return {
+        "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".") for loc in steps
+    }
 
 
 def read_value(model: type[Message], value: object) -> Message:

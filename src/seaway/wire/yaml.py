@@ -118,6 +118,8 @@ class _Extent(NamedTuple):
 NONE = _Extent(0, 0)
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+TEXT_TAG = "tag:yaml.org,2002:str"
+PLAIN_TAGS = frozenset({*NUMBERS, "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"})
 LONGEST_NUMBER = 100
 """Maximum length of a number, characters. The time to read one like ``1:30:30`` grows with the square of its length."""
 
@@ -146,7 +148,20 @@ class Document:
 
     def lines(self) -> dict[str, int]:
         """Return the line of each field and entry, from 1, by path such as ``run.ports[0]``."""
-        return dict(_lines(self.root, "")) if self.root else {}
+        return {path: line for path, line, _ in _fields(self.root, "")} if self.root else {}
+
+    def with_texts(self, wanted: Callable[[str], bool]) -> object:
+        """Return the value, with numbers, truth values and dates at the wanted paths as the texts that were written."""
+        if self.root is None:
+            return self.value
+        numbers = [
+            node
+            for path, _, node in _fields(self.root, "")
+            if isinstance(node, yaml.ScalarNode) and node.tag in PLAIN_TAGS and wanted(path)
+        ]
+        for node in numbers:
+            node.tag = TEXT_TAG
+        return _construct(self.root) if numbers else self.value
 
 
 def read_yaml(body: bytes | str, most: int = MAX_VALUES) -> object:
@@ -187,16 +202,17 @@ def _document(root: yaml.Node | None, most: int) -> Document:
     return Document(_construct(root), root)
 
 
-def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
+def _fields(node: yaml.Node, path: str) -> Iterator[tuple[str, int, yaml.Node]]:
+    """Yield the path, line and value of each field and entry."""
     if isinstance(node, yaml.SequenceNode):
         for at, part in enumerate(node.value):
-            yield f"{path}[{at}]", part.start_mark.line + 1
-            yield from _lines(part, f"{path}[{at}]")
+            yield f"{path}[{at}]", part.start_mark.line + 1, part
+            yield from _fields(part, f"{path}[{at}]")
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = f"{path}.{key.value}" if path else str(key.value)
-            yield name, key.start_mark.line + 1
-            yield from _lines(value, name)
+            yield name, key.start_mark.line + 1, value
+            yield from _fields(value, name)
 
 
 def _require_flat(body: bytes | str, most: int) -> None:

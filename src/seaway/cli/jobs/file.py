@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,14 +29,26 @@ class Kind:
         Example of a line.
     most
         Maximum number of fields, including expanded aliases.
+    texts
+        Pattern of the paths of texts. Numbers there are read as the text that was written.
     """
 
     name: str
     example: str
     most: int
+    texts: re.Pattern[str] = re.compile("")
 
 
-JOB = Kind("job", "name: train", 50_000)
+TEXTS = re.compile(
+    r"(name|tenant|queue|gateway|template|labels\..+|network\.on_violation|checkpoint\.signal|data\.location"
+    r"|resources\.gpu_(model|vendor|mode|(use|avoid)_types|(avoid_)?uuids)(\[\d+\])?"
+    r"|placement\.((clusters|regions|hardware)\[\d+\]|node_labels\..+|tolerations\[\d+\]\.(key|value|effect))"
+    r"|run\.(image|(command|args)\[\d+\]|env\..+))",
+    re.DOTALL,
+)
+"""Paths of the texts of a job."""
+
+JOB = Kind("job", "name: train", 50_000, TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +135,8 @@ def _written(document: Document, source: str, kind: Kind) -> Written:
     if not isinstance(document.value, dict):
         where = f"{source}:{document.line}"
         raise RejectedError(f"must be a mapping of names to values, like `{kind.example}`", where=where)
-    return Written(_plain(document.value, source, document.line), source, {"": document.line, **document.lines()})
+    value = document.with_texts(lambda path: bool(kind.texts.fullmatch(path)))
+    return Written(_plain(value, source, document.line), source, {"": document.line, **document.lines()})
 
 
 def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # any value of YAML

@@ -32,7 +32,10 @@ def jobs(
         typer.Option("--state", "-s", help="Filter by state. Repeatable.", rich_help_panel=FILTERS),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(help="Filter by queue.", autocompletion=arguments.queues, rich_help_panel=FILTERS)
+        str | None,
+        typer.Option(
+            "--queue", "-q", help="Filter by queue.", autocompletion=arguments.queues, rich_help_panel=FILTERS
+        ),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Filter by cluster.", autocompletion=arguments.clusters, rich_help_panel=FILTERS)
@@ -47,7 +50,12 @@ def jobs(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Earliest submission, like 2026-11-21T10:00:00Z.", rich_help_panel=FILTERS),
+        typer.Option(
+            metavar="TIME",
+            help="Earliest submission: 1h or 2d ago, a date like 2026-11-21, or 2026-11-21T10:00:00Z. "
+            "Without a zone, in the time zone of this machine.",
+            rich_help_panel=FILTERS,
+        ),
     ] = None,
     waiting: Annotated[
         bool,
@@ -74,6 +82,10 @@ def jobs(
 
       [cyan]seaway jobs --tenant team-a -s running[/cyan]
 
+    Jobs of the last hour that failed:
+
+      [cyan]seaway jobs -s failed --since 1h[/cyan]
+
     Cancel all jobs of a sweep:
 
       [cyan]seaway cancel $(seaway jobs -l sweep=7 -o name)[/cyan]
@@ -92,7 +104,7 @@ def jobs(
         "name": name,
         "label": label,
         "submitted_by": by,
-        "submitted_from": since,
+        "submitted_from": since and arguments.moment(since, "--since"),
     }
     given = {key: value for key, value in given.items() if value}
     if waiting and (others := given.keys() - {"queue", "tenant"}):

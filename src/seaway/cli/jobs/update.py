@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -142,6 +143,10 @@ def _field(text: str) -> dict[str, Any]:
         read: Any = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError):
         raise RejectedError(f"{value!r} is not a valid value", where=f"--set {path}") from None
+    from seaway.cli.jobs.file import TEXTS
+
+    if isinstance(read, int | float | date) and TEXTS.fullmatch(path):
+        read = value
     for name in reversed(names):
         read = {name: read}
     return dict(read)
