@@ -24,7 +24,7 @@ from seaway.wire.explanations import DryRunOut, dry_run_fields
 from seaway.wire.fields import Line
 from seaway.wire.job_in import JobIn, JobPatch
 from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
-from seaway.wire.job_text import job_text
+from seaway.wire.job_text import changes_text, job_text
 from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value
 
@@ -177,7 +177,8 @@ async def _change(request: Request, job: JobRecord, given: JobIn, version: int |
     await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant, job.spec)
     if request.scope.get(DRY_RUN):
         return job_reply(replace(job, spec=spec))
-    return job_reply(await pipeline.threads.write(pipeline.plane.jobs.change, job.id, spec, who.name, version))
+    said = changes_text(job_text(job.spec), job_text(spec))
+    return job_reply(await pipeline.threads.write(pipeline.plane.jobs.change, job.id, spec, who.name, version, said))
 
 
 def _own(request: Request, given: JobIn) -> JobSpec:

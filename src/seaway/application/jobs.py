@@ -110,13 +110,17 @@ class Jobs:
         """
         return await asyncio.to_thread(self._used, tenant, key)
 
-    def change(self, job_id: str, spec: JobSpec, actor: str, version: int | None = None) -> JobRecord:
+    def change(
+        self, job_id: str, spec: JobSpec, actor: str, version: int | None = None, changes: str = ""
+    ) -> JobRecord:
         """Change the spec of a job. A running job restarts if necessary.
 
         Parameters
         ----------
         version
             Version that the change is based on; None for any.
+        changes
+            Description of the change for its event; empty for none.
 
         Raises
         ------
@@ -129,7 +133,7 @@ class Jobs:
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             require_changeable(job, spec)
             may_stay = attempt is None or spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
-            return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay)
+            return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay, changes=changes)
 
         return self._take(job_id, version, step)
 

@@ -121,13 +121,20 @@ def sent_back(
 
 
 def respecified(
-    job: JobRecord, attempt: Attempt | None, spec: JobSpec, actor: str, now_ns: int, *, may_stay: bool = True
+    job: JobRecord,
+    attempt: Attempt | None,
+    spec: JobSpec,
+    actor: str,
+    now_ns: int,
+    *,
+    may_stay: bool = True,
+    changes: str = "",
 ) -> tuple[JobRecord, Change]:
     """Return the change for a new spec of a job.
 
-    The job is requeued if its placement does not match or may not stay.
+    The job is requeued if its placement does not match or may not stay. `changes` describes the change for people.
     """
-    reason = f"changed by {actor}"
+    reason = f"changed by {actor}{f': {changes}' if changes else ''}"
     placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
     if placed_otherwise:
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)

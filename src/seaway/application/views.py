@@ -218,7 +218,8 @@ class Choice:
     link
         Link from the gateway of the user to that of the cluster; None if either is unknown.
     microprice_per_hour
-        Price of a replica per hour, millionths of the currency unit; None if unknown, or without GPUs.
+        Price of a replica per hour, millionths of the currency unit. A slice costs its share of the device. None if
+        unknown, or without GPUs.
     chosen
         Whether the policy selects the node.
     """
@@ -249,6 +250,9 @@ class DryRun:
         Candidates for the first replica, best first.
     placements
         Placement of every replica; empty if the job would wait.
+    microprice_per_hour
+        Price of all replicas per hour, millionths of the currency unit; None if the price of any is unknown, or if the
+        job would wait.
     manifests
         Objects that would be sent to the clusters.
     """
@@ -259,6 +263,7 @@ class DryRun:
     candidates: tuple[Choice, ...]
     placements: tuple[Placement, ...]
     explanation: Explanation
+    microprice_per_hour: int | None = None
     manifests: tuple[dict[str, Any], ...] = ()
 
 

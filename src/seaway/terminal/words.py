@@ -125,13 +125,13 @@ def seconds(count: float) -> str:
 
 
 def clock(text: str) -> str:
-    """Format a time of day in the local time zone."""
-    return moment(text).astimezone().strftime("%H:%M:%S")
+    """Format a time of day in the local time zone, with that zone."""
+    return moment(text).astimezone().strftime("%H:%M:%S %Z")
 
 
 def day(text: str | None) -> str:
-    """Format a date and time in the local time zone."""
-    return moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S") if text else NONE
+    """Format a date and time in the local time zone, with that zone."""
+    return moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if text else NONE
 
 
 def state(name: str) -> Text:
@@ -196,13 +196,19 @@ def level(amount: Body, write: Callable[[int], str]) -> Text:
     return Text.assemble(bar(amount["used"], amount["total"]), f" {write(amount['used'])}/{write(amount['total'])}")
 
 
-def gpus(job: Body) -> str:
-    """Return the requested devices of each replica of a job, in the user's notation."""
+def gpus(job: Body, replicas: int = 1) -> str:
+    """Return the requested devices of one or more replicas of a job, in the user's notation."""
     asked = job["spec"].get("resources", {})
     if not asked.get("gpus"):
         return NONE
     share = asked.get("gpu_memory") or asked.get("gpu_cores")
-    return f"{asked['gpus']} × {share}" if share else str(asked["gpus"])
+    count = asked["gpus"] * replicas
+    return f"{count} × {share}" if share else str(count)
+
+
+def all_gpus(job: Body) -> str:
+    """Return the requested devices of all replicas of a job."""
+    return gpus(job, job["replicas"])
 
 
 def cordoned(thing: Body) -> str:

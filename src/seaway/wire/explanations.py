@@ -117,7 +117,8 @@ class ChoiceOut(Shown):
     link: LinkOut | None
     """Link between your gateway and that of the cluster; null if unknown."""
     price_per_hour: str | None
-    """Exact price of the GPUs of one replica per hour, in units of the currency; null if unknown, or without GPUs."""
+    """Price of the GPUs of one replica per hour, in units of the currency; null if unknown, or without GPUs. A slice
+    costs its share of a device: that of its memory or cores, whichever is larger."""
     chosen: bool
 
 
@@ -134,6 +135,8 @@ class DryRunOut(Shown):
     message: str
     candidates: list[ChoiceOut]
     placements: list[PlacementOut]
+    price_per_hour: str | None = None
+    """Price of all replicas per hour, in units of the currency; null if unknown, or if the job would wait."""
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
     """First 1,000 objects that Seaway would create in the clusters; the job ID in them consists of zeros."""
@@ -210,6 +213,7 @@ def dry_run_fields(trial: DryRun) -> dict[str, Any]:
         trial,
         candidates=[choice_fields(each) for each in trial.candidates],
         placements=[placement_fields(each) for each in trial.placements],
+        price_per_hour=price_or_none(trial.microprice_per_hour),
         explanation=explanation_fields(trial.explanation),
         manifests=list(trial.manifests[:MAX_OBJECTS]),
     )

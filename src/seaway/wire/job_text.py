@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
@@ -50,6 +51,44 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
     if spec.expected_duration_s is not None:
         written["expected_duration"] = time_text(spec.expected_duration_s)
     return _given(written) | ({} if spec.preemptible is not False else {"preemptible": False})
+
+
+SECRET = "run.env."
+"""Path of values that may be secret, and are left out of descriptions."""
+
+MAX_CHANGES = 5
+MAX_VALUE = 60
+"""Maximum number of changes, and of characters of a value, in a description."""
+
+
+def changes_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Describe the differences between two jobs for people.
+
+    Examples
+    --------
+    >>> changes_text({"priority": 1, "resources": {"gpus": 1}}, {"resources": {"gpus": 2}})
+    'priority 1 → default, resources.gpus 1 → 2'
+    """
+    found = [
+        f"{path} changed" if path.startswith(SECRET) else f"{path} {_shown(was)} → {_shown(now)}"
+        for path, was, now in _differences(before, after, "")
+    ]
+    more = len(found) - MAX_CHANGES
+    return ", ".join([*found[:MAX_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
+    for name in {**before, **after}:
+        was, now = before.get(name), after.get(name)
+        if isinstance(was, Mapping) or isinstance(now, Mapping):
+            yield from _differences(was or {}, now or {}, f"{path}{name}.")
+        elif was != now:
+            yield f"{path}{name}", was, now
+
+
+def _shown(value: object) -> str:
+    text = "default" if value is None else str(value)
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
 
 def _given(written: dict[str, Any]) -> dict[str, Any]:

@@ -31,12 +31,29 @@ def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
         assert trial.fits
         (choice,) = trial.candidates
         assert (choice.cluster, choice.node, choice.chosen) == ("alpha", "node-0", True)
-        assert (choice.free_slices, choice.microprice_per_hour) == (8, 2_000_000)
+        assert (choice.free_slices, choice.microprice_per_hour) == (8, 500_000)
         assert choice.link is not None
         assert choice.link.latency_ns == 5_000_000
     assert not made.plane.overview.dry_run(spec(gpus=3)).fits
     with pytest.raises(RejectedError, match="unknown gateway"):
         made.plane.overview.dry_run(spec(gateway="nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "price", "total"),
+    [
+        ({}, 2_000_000, 2_000_000),
+        ({"gpu_memory_mib": 20_480, "gpu_milli": 250}, 500_000, 500_000),
+        ({"gpu_memory_mib": 8_192, "gpu_milli": 500}, 1_000_000, 1_000_000),
+        ({"gpus": 2, "gpu_milli": 500, "gpu_memory_mib": 8_192, "replicas": 2}, 2_000_000, 4_000_000),
+        ({"gpus": 0, "cpu_milli": 1}, None, None),
+    ],
+)
+def test_a_slice_costs_its_share_of_the_device(fields: dict[str, int], price: int | None, total: int | None) -> None:
+    """The price of a replica is that of its share of memory or cores, the larger one; the total is that of all."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha", microprice_per_gpu_hour=2_000_000)))
+    trial = made.plane.overview.dry_run(spec(**fields))
+    assert (trial.candidates[0].microprice_per_hour, trial.microprice_per_hour) == (price, total)
 
 
 def test_questions_write_nothing_into_what_the_loop_works_on() -> None:

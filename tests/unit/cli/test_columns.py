@@ -112,5 +112,5 @@ def test_an_event_says_when_what_why_and_who() -> None:
         "job_id": "x",
     }
     said = line(event, named=True).plain
-    assert said.split()[1:] == ["running", "x", "runs", "on", "a/n", "·", "ada"]
+    assert said.split()[1:] == ["UTC", "running", "x", "runs", "on", "a/n", "·", "ada"]
     assert "fleet" in line({**event, "state": "", "kind": "drained", "job_id": ""}, named=True).plain

@@ -111,6 +111,12 @@ class DryRuns:
             placements, hit = self._placed(spec, user, job, profile)
             with self._controller.lock:
                 reserved = self._reserved(spec)
+            prices = [
+                microprice(snapshot, job, each.cluster, snapshot.node_index[each.cluster, each.node])
+                for each in placements
+            ]
+            priced = [each for each in prices if each is not None]
+            price = sum(priced) if priced and len(priced) == len(prices) else None
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
@@ -119,7 +125,7 @@ class DryRuns:
             said += f"; but {hit.message}"
         elif explanation.fits and not placements and not explanation.deferral_reason:
             said += f"; but {short}" if short else reserved or RESERVED
-        return DryRun(profile.name, bool(placements), said, choices, placements, explanation)
+        return DryRun(profile.name, bool(placements), said, choices, placements, explanation, price)
 
     def _placed(
         self, spec: JobSpec, user: str, job: Job, profile: Profile
@@ -324,10 +330,7 @@ class DryRuns:
 
     def _choice(self, snapshot: Snapshot, job: Job, candidate: Candidate, chosen: set[tuple[str, str]]) -> Choice:
         cluster = snapshot.clusters[snapshot.cluster_index(candidate.cluster)]
-        gpus, n = job.demand.request.gpus, snapshot.node_index[candidate.cluster, candidate.node]
-        node = snapshot.nodes[n]
-        allowed = [each for each in node.devices if kind_allowed(job.demand.devices, each)]
-        price = cluster.facts.node_microprice(node, allowed)
+        n = snapshot.node_index[candidate.cluster, candidate.node]
         return Choice(
             candidate.cluster,
             candidate.node,
@@ -335,7 +338,7 @@ class DryRuns:
             candidate.scores,
             free_slices(snapshot, job, n),
             _link(snapshot, job.demand.gateway, cluster.gateway),
-            None if price is None or not gpus else price * gpus,
+            microprice(snapshot, job, candidate.cluster, n),
             (candidate.cluster, candidate.node) in chosen,
         )
 
@@ -366,6 +369,30 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
             room = np.where(needed > 0, np.minimum(room, free // np.maximum(needed, 1)), room)
         bounds.append(_sets(np.maximum(room, 0), request.gpus))
     return max(0, min(bounds))
+
+
+def microprice(snapshot: Snapshot, job: Job, cluster: str, n: int) -> int | None:
+    """Return the price of a replica on node `n` per hour, millionths of the currency unit, rounded up.
+
+    A slice costs its share of the device: that of its memory or its cores, whichever is larger. None if the price is
+    unknown, or without GPUs.
+    """
+    request, node, columns = job.demand.request.filled(), snapshot.nodes[n], snapshot.arrays.nodes[:, n]
+    devices = snapshot.arrays.devices[:, columns[NODE_DEVICE_FIRST] : columns[NODE_DEVICE_END]]
+    devices = devices[:, devices[DEVICE_OPEN] == 1]
+    allowed = [each for each in node.devices if kind_allowed(job.demand.devices, each)]
+    whole = snapshot.clusters[snapshot.cluster_index(cluster)].facts.node_microprice(node, allowed)
+    if whole is None or not request.gpus or not devices.shape[1]:
+        return None
+    shares_ppm = [
+        -(-needed * 10**6 // np.maximum(total, 1))
+        for needed, total in (
+            (_memory_needed(devices, request), devices[DEVICE_MEMORY].astype(np.int64)),
+            (_cores_needed(devices, request), devices[DEVICE_CORE].astype(np.int64)),
+        )
+    ]
+    share_ppm = int(np.clip(np.maximum(*shares_ppm), 0, 10**6).min())
+    return -(-whole * request.gpus * share_ppm // 10**6)
 
 
 def _limit_params(hit: LimitHit) -> dict[str, str | int]:

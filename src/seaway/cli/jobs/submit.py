@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Group
@@ -44,7 +46,7 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
         Column("", lambda each: "→" if each["chosen"] else " "),
         Column("NODE", lambda each: each["node"], cut=True),
         Column("CLUSTER", lambda each: each["cluster"]),
-        Column("FREE SLICES", lambda each: f"{each['free_slices']:,}", right=True),
+        Column("FITS", lambda each: f"{each['free_slices']:,}", right=True),
         Column("RTT", lambda each: rtt(each["link"]["latency_ns"]) if each["link"] else NONE, right=True),
         Column("BANDWIDTH", lambda each: _bandwidth(each["link"]), right=True, drop=1),
         Column("PRICE/H", lambda each: each["price_per_hour"] or "-", right=True),
@@ -53,9 +55,43 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
     parts: list[RenderableType] = [verdict, Rows(columns, shown, wide=wide)]
     if len(shown) < len(choices):
         parts.append(f"[dim]and {len(choices) - len(shown)} more: -o wide[/dim]")
+    if len(trial["placements"]) > 1:
+        parts += ["", *_replicas(trial)]
     if wide:
         parts += scores(trial["explanation"]["candidates"])
     return Group(*parts, "")
+
+
+def _replicas(trial: Body) -> Iterator[RenderableType]:
+    """Yield the replicas of each node, and their price."""
+    by_node: dict[tuple[str, str], list[int]] = {}
+    for each in trial["placements"]:
+        by_node.setdefault((each["cluster"], each["node"]), []).append(each["replica"])
+    columns = (
+        Column("NODE", lambda each: each["node"], cut=True),
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("REPLICAS", lambda each: ranges(each["replicas"]), cut=True),
+    )
+    yield Rows(columns, [{"cluster": place[0], "node": place[1], "replicas": on} for place, on in by_node.items()])
+    price = trial["price_per_hour"]
+    yield f"{len(trial['placements']):,} replicas{f', price {price} per hour in total' if price else ''}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Format numbers with ranges.
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    runs: list[list[int]] = []
+    for each in sorted(numbers):
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1][1:] = [each]
+        else:
+            runs.append([each])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def _bandwidth(link: Body | None) -> str:
