@@ -79,7 +79,7 @@ def revoke(context: typer.Context, tokens: Noted | None) -> None:
         why = "another server is meant"
     except SeawayError as error:
         why = str(error)
-    how = f"seaway --server {tokens.server} token revoke {' '.join(tokens.ids)}"
+    how = f"seaway --server {tokens.server} token delete {' '.join(tokens.ids)}"
     note(f"the tokens of its agents hold on for {LAST} at most ({why}); to revoke them:\n  {how}")
 
 

@@ -31,12 +31,12 @@ def test_submit_shows_candidates_and_follows_the_job(cli: Cli) -> None:
     with cli.cycling():
         ran = cli("submit", *SMALL, "--gateway", "site", "--", "python", "train.py")
     assert ran.code == 0, ran.err
-    head = next(line for line in ran.out.splitlines() if "FREE SLICES" in line)
-    assert head.split() == ["NODE", "CLUSTER", "FREE", "SLICES", "RTT", "BANDWIDTH", "PRICE/H", "SCORE"]
+    head = next(line for line in ran.out.splitlines() if "FITS" in line)
+    assert head.split() == ["NODE", "CLUSTER", "FITS", "RTT", "BANDWIDTH", "PRICE/H", "SCORE"]
     chosen = next(line for line in ran.out.splitlines() if line.startswith("→"))
     assert "1 ms" in chosen or "9 ms" in chosen
     assert "1 Gbit/s" in chosen
-    states = [line.split()[1] for line in ran.out.splitlines() if "  · " in line]
+    states = [line.split()[2] for line in ran.out.splitlines() if "  · " in line]
     assert states[0] == "pending"
     assert states[-2:] == ["running", "completed"]
     command = cli("show", "hello", "-o", "json").body["spec"]["run"]["command"]
@@ -66,6 +66,43 @@ def test_ctrl_c_detaches_and_prints_the_follow_command(cli: Cli, monkeypatch: py
     assert ran.code == 0
     assert f"seaway events -f {job}" in ran.out
     assert cli("show", job, "-o", "json").body["state"] in {"pending", "queued"}
+
+
+def test_a_job_file_needs_no_option(cli: Cli, tmp_path: Path) -> None:
+    """A YAML file is submitted with or without -f, with plain numbers as texts and seconds, and options override it."""
+    text = "name: plain\nrun: {env: {A: 010}}\nexpected_duration: 60\nlabels: {v: 1.10}\n"
+    path = job_file(tmp_path, text)
+    assert cli("submit", path, "--time-limit", "120", "-d").code == 0
+    spec = cli("show", "plain", "-o", "json").body["spec"]
+    assert (spec["run"]["env"], spec["labels"]) == ({"A": "010"}, {"v": "1.10"})
+    assert (spec["expected_duration"], spec["time_limit"]) == ("1m", "2m")
+    assert cli("update", "plain", "--set", "labels.v=2.0", "--set", "priority=3").code == 0
+    said = cli("events", "plain").out
+    assert "priority default → 3" in said
+    assert "labels.v 1.10 → 2.0" in said
+
+
+def test_numbers_beyond_64_bits_are_reported_with_their_option(cli: Cli, tmp_path: Path) -> None:
+    """A number that JSON cannot carry is an error that names its option or line."""
+    huge = str(10**30)
+    assert "--priority: is too large" in cli("submit", *SMALL, "--priority", huge).err
+    assert "--gpus: is too large" in cli("submit", "--name", "x", "--gpus", huge).err
+    assert "job.yaml:2:priority: is too large" in cli("submit", job_file(tmp_path, f"name: x\npriority: {huge}\n")).err
+    assert cli("submit", *SMALL, "-d").code == 0
+    for arguments in (("reprioritize", "hello", huge), ("whatif", "--add-nodes", "a/n0", "--count", huge)):
+        ran = cli(*arguments)
+        assert (ran.code, "is too large" in ran.err, "Traceback" in ran.err) == (2, True, False), ran.err
+
+
+def test_dry_run_of_a_gang_shows_each_replica_and_the_total_price(cli: Cli) -> None:
+    """The nodes of all replicas are listed, with the price of all; the list of jobs has the GPUs of all replicas."""
+    arguments = ("--name", "gang", "--gpus", "1", "--gpu-memory", "50%", "--replicas", "3", "--gang")
+    ran = cli("submit", *arguments, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "REPLICAS" in ran.out
+    assert "3 replicas, price " in ran.out
+    assert cli("submit", *arguments, "-d").code == 0
+    assert "3 × 50%" in cli("jobs").out
 
 
 def test_dry_run_exit_code_predicts_the_start(cli: Cli) -> None:

@@ -91,7 +91,7 @@ def test_a_server_that_is_away_is_informed_of(
     right = os.environ["SEAWAY_SERVER"]
     monkeypatch.setenv("SEAWAY_SERVER", "http://127.0.0.1:1")
     assert lab("down", *NAMED) == 0
-    assert f"seaway --server {right} token revoke " in capsys.readouterr().err
+    assert f"seaway --server {right} token delete " in capsys.readouterr().err
     monkeypatch.setenv("SEAWAY_SERVER", right)
     assert len(holding(plane)) == 2
     assert lab(*UP) == 0

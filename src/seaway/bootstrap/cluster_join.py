@@ -124,7 +124,7 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
         says = (
             f"{name!r} is another cluster, whose jobs are stored under that name; choose another --name, or if it is "
         )
-        says += f"not used any more, leave it, remove it (seaway cluster remove {name}), and --replace it"
+        says += f"not used any more, leave it, remove it (seaway cluster delete {name}), and --replace it"
         raise RejectedError(says, where="name")
     return name
 

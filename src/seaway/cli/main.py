@@ -3,109 +3,86 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from seaway import __version__
 from seaway.cli.errors import print_error, show_warnings_plainly, write_encodable
+from seaway.cli.groups import FLEET, GROUPS, JOBS, SERVER, TRYING, Command, make_top
 from seaway.cli.remote import ServerOptions
 from seaway.domain.errors import SeawayError
 
-JOBS, FLEET, SETUP, TRYING = "Jobs", "The fleet", "Set up", "Try out"
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Command, or group of commands.
-
-    Attributes
-    ----------
-    name
-        Name on the command line.
-    panel
-        Section of the help.
-    module
-        Module in `seaway.cli`.
-    what
-        Function or group in the module; empty if it has the command's name.
-    """
-
-    name: str
-    panel: str
-    module: str
-    what: str = ""
-
-    def join(self, app: typer.Typer) -> None:
-        """Import the command, and add it to the command line."""
-        found = getattr(import_module(f"seaway.cli.{self.module}"), self.what or self.name)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=self.name, rich_help_panel=self.panel)
-        else:
-            app.command(self.name, rich_help_panel=self.panel)(found)
-
-
 COMMANDS = (
-    Command("submit", JOBS, "jobs.submit"),
-    Command("jobs", JOBS, "jobs.list"),
-    Command("show", JOBS, "jobs.show", "show_job"),
-    Command("explain", JOBS, "jobs.show"),
-    Command("priority", JOBS, "jobs.show"),
-    Command("events", JOBS, "jobs.events"),
-    Command("logs", JOBS, "jobs.logs"),
-    Command("manifest", JOBS, "jobs.logs"),
-    Command("cancel", JOBS, "jobs.actions"),
-    Command("suspend", JOBS, "jobs.actions"),
-    Command("resume", JOBS, "jobs.actions"),
-    Command("reprioritize", JOBS, "jobs.actions"),
-    Command("update", JOBS, "jobs.update"),
-    Command("delete", JOBS, "jobs.actions"),
-    Command("top", FLEET, "fleet.top"),
-    Command("fleet", FLEET, "fleet.fleet", "app"),
-    Command("metrics", FLEET, "fleet.fleet"),
-    Command("links", FLEET, "fleet.links", "app"),
-    Command("gateways", FLEET, "fleet.links"),
-    Command("cordon", FLEET, "fleet.cordons"),
-    Command("uncordon", FLEET, "fleet.cordons"),
-    Command("drain", FLEET, "fleet.cordons"),
-    Command("orphans", FLEET, "fleet.orphans", "app"),
-    Command("whatif", FLEET, "fleet.whatif"),
-    Command("share", FLEET, "fleet.share"),
-    Command("network", SETUP, "admin.network", "app"),
-    Command("queues", SETUP, "admin.queues", "app"),
-    Command("pools", SETUP, "admin.pools", "app"),
-    Command("reservations", SETUP, "admin.reservations", "app"),
-    Command("tenants", SETUP, "admin.tenants", "app"),
-    Command("token", SETUP, "admin.tokens", "app"),
-    Command("audit", SETUP, "admin.tokens"),
-    Command("login", SETUP, "admin.config"),
-    Command("config", SETUP, "admin.config", "app"),
-    Command("cluster", SETUP, "fleet.cluster", "app"),
-    Command("gateway", SETUP, "admin.gateway", "app"),
-    Command("agent", SETUP, "admin.agent"),
-    Command("db", SETUP, "admin.db", "app"),
-    Command("compile", SETUP, "serving.compile", "compile_policies"),
-    Command("up", SETUP, "serving.up"),
-    Command("train", TRYING, "learning.train"),
-    Command("replay", TRYING, "learning.replay"),
-    Command("evaluate", TRYING, "learning.evaluate"),
-    Command("policies", TRYING, "learning.policies"),
-    Command("simulate", TRYING, "serving.simulate", "app"),
+    Command("submit", JOBS, "jobs.submit", summary="Submit jobs, and follow one.", group="job", kind="SubmitCommand"),
+    Command("jobs", JOBS, "jobs.list", summary="List jobs.", group="job list", aliases=("ls", "list", "ps")),
+    Command("show", JOBS, "jobs.show", "show_job", "Show a job: state, request, attempts.", "job", ("describe", "get")),
+    Command("explain", JOBS, "jobs.show", summary="Explain why a job waits, or runs where it does.", group="job"),
+    Command("logs", JOBS, "jobs.logs", summary="Print or follow the logs of a job.", group="job"),
+    Command("events", JOBS, "jobs.events", summary="Print or follow the changes of a job.", group="job"),
+    Command("wait", JOBS, "jobs.events", summary="Wait until jobs end or run.", group="job"),
+    Command("cancel", JOBS, "jobs.actions", summary="Cancel jobs.", group="job"),
+    Command(
+        "delete",
+        JOBS,
+        "jobs.actions",
+        summary="Delete jobs, and hide their records.",
+        group="job",
+        aliases=("rm", "remove"),
+    ),
+    Command("update", "", "jobs.update", group="job"),
+    Command("reprioritize", "", "jobs.actions", group="job"),
+    Command("suspend", "", "jobs.actions", group="job"),
+    Command("resume", "", "jobs.actions", group="job"),
+    Command("priority", "", "jobs.show", group="job"),
+    Command("manifest", "", "jobs.logs", group="job"),
+    Command("status", FLEET, "fleet.top", summary="Print fleet, queue and jobs; with JOB, that job."),
+    Command("top", FLEET, "fleet.top", summary="Show fleet, queue, jobs and links live on the full screen."),
+    Command("fleet", FLEET, "fleet.fleet", "app", "List clusters, nodes, devices and slices."),
+    Command("whatif", FLEET, "fleet.whatif", summary="Try a change on a copy of the fleet."),
+    Command("job", GROUPS, "", summary="Submit, show and change jobs."),
+    Command("queue", GROUPS, "admin.queues", "app", "Show and set queues and their shares.", aliases=("queues",)),
+    Command(
+        "cluster", GROUPS, "fleet.cluster", "app", "Join, describe, drain and delete clusters.", aliases=("clusters",)
+    ),
+    Command("network", GROUPS, "admin.network", "app", "Show links and gateways, and set the network between them."),
+    Command("policy", GROUPS, "learning.policies", "policies", "Manage and train policies.", aliases=("policies",)),
+    Command("pool", GROUPS, "admin.pools", "app", "Show and set pools of clusters.", aliases=("pools",)),
+    Command(
+        "reservation",
+        GROUPS,
+        "admin.reservations",
+        "app",
+        "Reserve capacity in advance, and plan maintenance.",
+        aliases=("reservations",),
+    ),
+    Command("tenant", GROUPS, "admin.tenants", "app", "Show and set tenants and quotas.", aliases=("tenants",)),
+    Command("token", GROUPS, "admin.tokens", "app", "Create, list and delete API tokens.", aliases=("tokens",)),
+    Command("share", "", "fleet.share", group="queue"),
+    Command("cordon", "", "fleet.cordons", group="cluster"),
+    Command("uncordon", "", "fleet.cordons", group="cluster"),
+    Command("drain", "", "fleet.cordons", group="cluster"),
+    Command("orphans", "", "fleet.orphans", "app", group="cluster"),
+    Command("metrics", "", "fleet.fleet", group="cluster"),
+    Command("links", "", "fleet.links", "app", group="network"),
+    Command("gateways", "", "fleet.links", group="network"),
+    Command("gateway", "", "admin.gateway", "app", group="network"),
+    Command("agent", "", "admin.agent", group="network"),
+    Command("up", SERVER, "serving.up", summary="Start a server."),
+    Command("login", SERVER, "admin.config", summary="Store server and token as a profile."),
+    Command("whoami", SERVER, "admin.config", summary="Show your name, role and tenant at the server."),
+    Command("config", SERVER, "admin.config", "app", "Show settings with their sources."),
+    Command("db", SERVER, "admin.db", "app", "Back up, restore, check and prune the database."),
+    Command("audit", SERVER, "admin.tokens", summary="List requests with actor and result."),
+    Command("simulate", SERVER, "serving.simulate", "app", "Run simulated clusters."),
+    Command("compile", "", "serving.compile", "compile_policies", group="policy"),
+    Command(
+        "evaluate", TRYING, "learning.evaluate", summary="Compare policies on generated or own jobs.", group="policy"
+    ),
+    Command("replay", TRYING, "learning.replay", summary="Replay a trace of jobs with policies.", group="policy"),
+    Command("train", TRYING, "learning.train", summary="Train a policy.", group="policy"),
 )
-
-WITH_VALUE = ("--server", "--profile")
-"""Options before the command that require a value."""
-
-
-def wanted(arguments: Sequence[str]) -> tuple[Command, ...]:
-    """Return the commands that the arguments select: one, or all if the selection is unclear."""
-    rest = list(arguments)
-    while rest and rest[0].startswith("-"):
-        rest = rest[2 if rest[0] in WITH_VALUE else 1 :]
-    return tuple(each for each in COMMANDS if rest and each.name == rest[0]) or COMMANDS
 
 
 def print_version(asked: bool) -> None:
@@ -136,21 +113,16 @@ def seaway(
     context.obj = ServerOptions(server, profile)
 
 
-def make_app(commands: Iterable[Command] = COMMANDS) -> typer.Typer:
-    """Return the command line with some commands."""
-    app = typer.Typer(
-        name="seaway",
+def make_app() -> typer.Typer:
+    """Return the command line."""
+    return make_top(
+        COMMANDS,
+        seaway,
         help="Schedule GPU work over many Kubernetes clusters, and the network between them.",
-        epilog="Start with [bold]seaway up[/bold], then [bold]seaway submit --help[/bold]. "
-        "Exit codes: 0 done, 1 the job failed or nothing matched, 2 wrong input, 3 not allowed, 4 no server.",
-        rich_markup_mode="rich",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
+        epilog="Start with `seaway up`, then `seaway submit --help`. `seaway GROUP --help` lists all commands of a "
+        "group. Exit codes: 0 done, 1 the job failed or nothing matched, 2 wrong input, 3 not allowed, 4 no server, "
+        "130 interrupted.",
     )
-    app.callback()(seaway)
-    for each in commands:
-        each.join(app)
-    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -162,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Arguments without the program's name; None for those of the process.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    run(make_app(wanted(given)), given, "seaway")
+    run(make_app(), given, "seaway")
 
 
 def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 
-DEFAULT_SERVER = "http://127.0.0.1:8080"
+EXAMPLE = "http://127.0.0.1:8080"
+NO_SERVER = (
+    "no server: none has run here, and none is set; start one with `seaway up`, or set one with --server URL, "
+    "SEAWAY_SERVER or `seaway --server URL login`"
+)
 TOKEN_FILE = "admin-token"
 """File in the data folder with the first token of its server."""
 SERVER_FILE = "server.json"
@@ -55,9 +59,7 @@ class Target:
         """Check values that would otherwise fail later, or reveal the token in an error."""
         parts = urlsplit(self.server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RejectedError(
-                f"{self.server!r} is not a URL of a server, like {DEFAULT_SERVER}", where=self.server_from
-            )
+            raise RejectedError(f"{self.server!r} is not a URL of a server, like {EXAMPLE}", where=self.server_from)
         if self.token and not VISIBLE.fullmatch(self.token):
             raise RejectedError("the token contains invalid characters", where=self.token_from)
 
@@ -75,7 +77,7 @@ class Target:
     def find(cls, server: str | None = None, token: str | None = None, profile: str | None = None) -> Target:
         """Find a server and a token.
 
-        The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's URL file, the default. The token:
+        The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's URL file. The token:
         the argument, ``SEAWAY_TOKEN``, the profile, the local server's token file. A profile's token is sent to the
         profile's server only, and the local one to the local server only.
 
@@ -90,6 +92,8 @@ class Target:
         ------
         RejectedError
             When the profile is missing, its file is invalid, or the server is no URL.
+        UnavailableError
+            When there is no server.
         """
         name, chosen = find_profile(profile)
         local = local_server()
@@ -98,9 +102,10 @@ class Target:
             (os.environ.get("SEAWAY_SERVER"), "SEAWAY_SERVER"),
             (chosen.get("server"), f"profile {name}"),
             (local, str(data_folder() / SERVER_FILE)),
-            (DEFAULT_SERVER, "default"),
         ]
-        url, url_from = next((_plain(value), says) for value, says in ways if value)
+        url, url_from = next(((_plain(value), says) for value, says in ways if value), ("", ""))
+        if not url:
+            raise UnavailableError(NO_SERVER)
         secrets = [
             (token, "argument"),
             (os.environ.get("SEAWAY_TOKEN"), "SEAWAY_TOKEN"),

@@ -51,7 +51,7 @@ def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
 )
 def test_a_slice_costs_its_share_of_the_device(fields: dict[str, int], price: int | None, total: int | None) -> None:
     """The price of a replica is that of its share of memory or cores, the larger one; the total is that of all."""
-    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha", microprice_per_gpu_hour=2_000_000)))
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha", prices={"*": 2_000_000})))
     trial = made.plane.overview.dry_run(spec(**fields))
     assert (trial.candidates[0].microprice_per_hour, trial.microprice_per_hour) == (price, total)
 

@@ -1,35 +1,119 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from seaway.cli.admin.config import masked
-from seaway.cli.errors import BAD_INPUT, FAILED, NOT_ALLOWED, UNAVAILABLE, code_of
-from seaway.cli.main import COMMANDS, wanted
+from seaway.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, NOT_ALLOWED, UNAVAILABLE, code_of
+from seaway.cli.groups import GROUPS
+from seaway.cli.main import COMMANDS, main
 from seaway.client import errors
 from seaway.domain.errors import SeawayError
 
 SLOW = ("numpy", "numba", "matplotlib", "highspy", "fastapi", "sqlalchemy", "seaway.wire", "httpx._main")
 
 
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Run a command without a server; return its exit code, and what it prints without frames and line breaks."""
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    said = capsys.readouterr()
+    return int(done.value.code or 0), " ".join((said.out + said.err).replace("│", " ").split())
+
+
+@pytest.fixture(autouse=True)
+def _no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("SERVER", "PROFILE"):
+        monkeypatch.delenv(f"SEAWAY_{variable}", raising=False)
+    monkeypatch.setenv("SEAWAY_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
 @pytest.mark.parametrize(
-    ("typed", "name"),
+    ("typed", "found"),
     [
-        (["jobs", "-o", "json"], "jobs"),
-        (["--server", "replay", "jobs"], "jobs"),
-        (["--profile=x", "explain", "jobs"], "explain"),
-        (["--server", "x", "--profile", "y", "show"], "show"),
+        ("ps", "ps"),
+        ("ls", "ls"),
+        ("get jobs", "jobs"),
+        ("help jobs", "jobs"),
+        ("job list", "job list"),
+        ("job ls", "job ls"),
+        ("describe", "describe"),
+        ("describe job x", "show"),
+        ("rm", "rm"),
+        ("job rm", "job rm"),
+        ("status", "status"),
+        ("whoami", "whoami"),
+        ("wait", "wait"),
+        ("queues", "queues"),
+        ("queue show", "queue show"),
+        ("queues show", "queues show"),
+        ("get queue x", "queue show"),
+        ("get nodes", "fleet nodes"),
+        ("policies rm", "policies rm"),
+        ("cluster cordon", "cluster cordon"),
+        ("cordon", "cordon"),
+        ("cluster orphans delete", "cluster orphans delete"),
+        ("network links", "network links"),
+        ("token revoke", "token revoke"),
     ],
 )
-def test_only_the_command_that_is_asked_for_is_imported(typed: list[str], name: str) -> None:
-    """The command is what comes after the options before it and their values."""
-    assert [each.name for each in wanted(typed)] == [name]
+def test_commands_have_the_names_that_people_type(capsys: pytest.CaptureFixture[str], typed: str, found: str) -> None:
+    """A command is found by its name, as part of its group, by its usual aliases, and by a kind after `get`."""
+    code, said = ran(capsys, *typed.split(), "--help")
+    assert code == 0
+    assert f"Usage: seaway {found} " in said
 
 
-@pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["--version"], ["--server"]])
-def test_all_commands_are_there_where_none_is_clear(typed: list[str]) -> None:
-    """Help, completion and slips know all commands."""
-    assert wanted(typed) == COMMANDS
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("kill x", "seaway cancel"),
+        ("sbatch job.sh", "seaway submit"),
+        ("squeue", "seaway jobs --waiting"),
+        ("nodes", "seaway fleet nodes"),
+        ("submt", "seaway submit"),
+        ("queue sett", "seaway queue set"),
+        ("polices", "seaway policy"),
+        ("xyzzy", "seaway --help"),
+    ],
+)
+def test_unknown_commands_get_a_hint(capsys: pytest.CaptureFixture[str], typed: str, hint: str) -> None:
+    """The error for an unknown command names the likely one: a similar name, or ours for another tool's."""
+    code, said = ran(capsys, *typed.split())
+    assert code == BAD_INPUT
+    assert f"`{hint}`" in said
+
+
+def test_the_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help lists everyday commands and groups; each other command is in the help of its group."""
+    _, said = ran(capsys, "--help")
+    listed = [each for each in COMMANDS if each.panel]
+    assert len(listed) <= 32
+    assert all(f" {each.name} " in said and each.summary in said for each in listed)
+    groups = {each.name for each in COMMANDS if each.panel == GROUPS}
+    for each in COMMANDS:
+        assert each.panel or each.group.partition(" ")[0] in groups
+
+
+def test_without_a_server_the_client_asks_for_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """No address is guessed: the error says how to start or set a server, and the settings show that there is none."""
+    code, said = ran(capsys, "jobs")
+    assert (code, "no server" in said, "seaway up" in said, "8080" in said) == (UNAVAILABLE, True, True, False)
+    assert "server – nowhere" in ran(capsys, "config", "show")[1]
+
+
+def test_an_interrupt_ends_a_command_with_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C prints a line and no traceback; the exit code is that of shells."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seaway.cli.jobs.list.connect", interrupt)
+    assert ran(capsys, "jobs") == (INTERRUPTED, "interrupted")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from seaway.bootstrap import policies
 from seaway.bootstrap.policies import POLICIES, compilable
-from seaway.cli.main import COMMANDS, make_app
+from seaway.cli.main import make_app
 from seaway.domain.errors import RejectedError
 from seaway.scheduling.kernels import compile as kernels
 
-APP = make_app(each for each in COMMANDS if each.name in ("compile", "up"))
+APP = make_app()
 
 
 @pytest.fixture

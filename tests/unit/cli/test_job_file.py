@@ -1,11 +1,16 @@
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer import Abort
 
 from seaway.cli.admin.network import read_network_file
-from seaway.cli.jobs.file import Written, merged, option_of, pairs, read_jobs, written_jobs
+from seaway.cli.jobs.file import TEXTS, Written, merged, option_of, pairs, read_jobs, written_jobs
+from seaway.cli.jobs.submit import sorted_words
 from seaway.domain.errors import RejectedError
+from seaway.wire.job_in import JobIn
 
 TWO = """\
 # a comment
@@ -42,6 +47,46 @@ def test_each_document_is_a_job_that_knows_its_lines(tmp_path: Path) -> None:
         "run.ports[1]": 6,
     }
     assert (two.fields["labels"], two.lines["labels.a"]) == ({"a": "b"}, 9)
+
+
+def test_numbers_are_texts_where_a_text_is_expected(tmp_path: Path) -> None:
+    """A plain number, date or truth value of a text field is the text as written; other fields keep their types."""
+    text = "labels: {v: 1.10}\nrun: {env: {A: 010, D: 2026-11-21, B: yes}, args: [1_000], ports: [80]}\nreplicas: 2\n"
+    (job,) = read_jobs(file(tmp_path, text))
+    assert job.fields == {
+        "labels": {"v": "1.10"},
+        "run": {"env": {"A": "010", "D": "2026-11-21", "B": "yes"}, "args": ["1_000"], "ports": [80]},
+        "replicas": 2,
+    }
+
+
+def text_paths(schema: dict[str, Any], definitions: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield an example path of each text in a schema that takes no numbers."""
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    kinds = schema.get("anyOf", [])
+    if schema.get("type") == "string":
+        yield path
+    if kinds and not any(each.get("type") in ("number", "integer") for each in kinds):
+        for each in kinds:
+            yield from text_paths(each, definitions, path)
+    if "items" in schema:
+        yield from text_paths(schema["items"], definitions, f"{path}[0]")
+    for name, each in schema.get("properties", {}).items():
+        yield from text_paths(each, definitions, f"{path}.{name}" if path else name)
+    for each in (schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()):
+        if isinstance(each, dict):
+            yield from text_paths(each, definitions, f"{path}.any.name/x")
+
+
+def test_all_texts_of_a_job_are_known() -> None:
+    """The pattern of text fields matches each text of the schema of jobs, and no other field."""
+    schema = JobIn.model_json_schema()
+    paths = list(text_paths(schema, schema["$defs"]))
+    assert {"name", "run.env.any.name/x", "run.args[0]", "placement.tolerations[0].key"} <= {*paths}
+    assert [path for path in paths if not TEXTS.fullmatch(path)] == []
+    for path in ("replicas", "run.ports[0]", "resources.gpus", "resources.memory", "expected_duration", "gang"):
+        assert not TEXTS.fullmatch(path)
 
 
 def test_json_is_a_job_file_too(tmp_path: Path) -> None:
@@ -154,3 +199,36 @@ def test_a_network_may_have_more_fields_than_a_job(tmp_path: Path) -> None:
     assert len(read_network_file(path).fields["paths"]) == 60_000
     with pytest.raises(RejectedError, match="has more than 50000 values"):
         read_jobs(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "after", "files", "command"),
+    [
+        (["job.yaml"], 0, ["job.yaml"], []),
+        (["a.yml", "b.yaml", "python", "x"], 2, ["a.yml", "b.yaml"], ["python", "x"]),
+        (["python", "-c", "1"], 0, [], ["python", "-c", "1"]),
+        (["python", "train.py"], 2, [], ["python", "train.py"]),
+        (["-"], 0, ["-"], []),
+        (["./run.sh"], 1, [], ["./run.sh"]),
+    ],
+)
+def test_words_are_job_files_or_the_command(words: list[str], after: int, files: list[str], command: list[str]) -> None:
+    """YAML files before two dashes are job files. All words after the dashes, or all others, are the command."""
+    assert sorted_words(words, after) == (files, command)
+
+
+@pytest.mark.parametrize(("words", "after"), [(["job.yaml"], 1), (["FILE.sh"], 0), (["FILE.sh", "x"], 0)])
+def test_a_file_as_the_command_is_not_run_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], after: int
+) -> None:
+    """A local script or job file as the command is asked about; without a terminal it is an error with a hint."""
+    script = tmp_path / "FILE.sh"
+    script.write_text("true\n")
+    given = [str(script) if each == script.name else each for each in words]
+    with pytest.raises(RejectedError, match=r"content is not sent; .*seaway submit"):
+        sorted_words(given, after)
+    monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})("n\n"))
+    with pytest.raises(Abort):
+        sorted_words(given, after)
+    monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})("y\n"))
+    assert sorted_words(given, after) == ([], given)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from seaway.cli.main import COMMANDS, make_app
+from seaway.cli.main import make_app
 from seaway.domain.errors import RejectedError
 from tests.unit.learning.runs.small import write_instance
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 
-APP = make_app(each for each in COMMANDS if each.name in ("train", "replay"))
+APP = make_app()
 SHORT = ["--episodes", "2", "--evaluate-every", "1", "--batch", "4", "--set", "warm_up=4"]
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from seaway.cli.learning.runs import folder_of
 from seaway.cli.learning.watch import Ended, RunWatch, announce, ended_by_signals
-from seaway.cli.main import COMMANDS, make_app
+from seaway.cli.main import make_app
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import new_run
@@ -20,7 +20,7 @@ from seaway.learning.runs.folder import RunFolder
 from seaway.learning.training.listener import Plan, Reached, Row
 from tests.unit.learning.runs.small import evaluated, play, write_instance
 
-APP = make_app(each for each in COMMANDS if each.name in ("train", "replay"))
+APP = make_app()
 
 
 def run(*arguments: str) -> Result:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from seaway import Client
-from seaway.client.config import DEFAULT_SERVER, Target, data_folder, profiles_file
-from seaway.domain.errors import RejectedError
+from seaway.client.config import Target, data_folder, profiles_file
+from seaway.domain.errors import RejectedError, UnavailableError
 
 
 def note_local(url: str = "http://127.0.0.1:8080", token: str = "sw_l_local") -> None:
@@ -24,10 +24,10 @@ def note_profile() -> None:
     )
 
 
-def test_without_any_setting_the_local_server_is_meant() -> None:
-    """With nothing set, the default port of this machine is asked, without a token."""
-    found = Target.find()
-    assert (found.server, found.token, found.server_from) == (DEFAULT_SERVER, "", "default")
+def test_without_any_setting_there_is_no_server() -> None:
+    """With nothing set, no address is guessed."""
+    with pytest.raises(UnavailableError, match="no server"):
+        Target.find()
 
 
 def test_the_local_server_is_found_with_its_token() -> None:

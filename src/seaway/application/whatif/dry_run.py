@@ -54,6 +54,9 @@ RESERVED = "; but the free resources are reserved for the first job of a queue"
 
 _BUT = {"reserved_for_others": RESERVED, "delays_earlier_jobs": f"; but {DELAYS}"}
 
+PRICE_STEP = 100
+"""Smallest difference of prices of slices, millionths of the currency unit."""
+
 MAX_ROOM = 10_000
 """Upper bound of the replica count of a node."""
 
@@ -372,7 +375,7 @@ def free_slices(snapshot: Snapshot, job: Job, n: int) -> int:
 
 
 def microprice(snapshot: Snapshot, job: Job, cluster: str, n: int) -> int | None:
-    """Return the price of a replica on node `n` per hour, millionths of the currency unit, rounded up.
+    """Return the price of a replica on node `n` per hour, millionths of the currency unit, rounded up to `PRICE_STEP`.
 
     A slice costs its share of the device: that of its memory or its cores, whichever is larger. None if the price is
     unknown, or without GPUs.
@@ -392,7 +395,7 @@ def microprice(snapshot: Snapshot, job: Job, cluster: str, n: int) -> int | None
         )
     ]
     share_ppm = int(np.clip(np.maximum(*shares_ppm), 0, 10**6).min())
-    return -(-whole * request.gpus * share_ppm // 10**6)
+    return -(-whole * request.gpus * share_ppm // 10**6 // PRICE_STEP) * PRICE_STEP
 
 
 def _limit_params(hit: LimitHit) -> dict[str, str | int]:

@@ -13,7 +13,7 @@ import typer
 
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import target
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -129,13 +129,17 @@ def show_config(
         raise RejectedError("requires --server", where="--config" if config else "--data")
     from seaway.client.config import data_folder, profiles_file, read_profiles
 
-    used = target(context)
+    try:
+        used = target(context)
+    except UnavailableError:
+        used = None
     profiles = read_profiles().get("profiles", {})
+    ca_file = used.ca_file if used else ""
     settings = {
-        "server": {"value": used.server, "from": used.server_from},
-        "token": {"value": masked(used.token), "from": used.token_from or "nowhere"},
-        "ca_file": {"value": used.ca_file, "from": "SEAWAY_CA_FILE or profile" if used.ca_file else "the system's"},
-        "profile": {"value": used.profile, "from": str(profiles_file())},
+        "server": {"value": used.server if used else "", "from": used.server_from if used else "nowhere"},
+        "token": {"value": masked(used.token) if used else "", "from": (used and used.token_from) or "nowhere"},
+        "ca_file": {"value": ca_file, "from": "SEAWAY_CA_FILE or profile" if ca_file else "the system's"},
+        "profile": {"value": used.profile if used else "", "from": str(profiles_file())},
         "data": {"value": str(data_folder()), "from": "SEAWAY_DATA" if os.environ.get("SEAWAY_DATA") else "default"},
     }
     body: dict[str, Any] = {"settings": settings, "profiles": sorted(profiles)}
@@ -173,6 +177,29 @@ def login(
         who = client.me()
     write_profile(name, profile)
     typer.echo(f"signed in to {server} as {who.name} ({who.role}); profile {name} is in {profiles_file()}")
+
+
+def whoami(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show your name, role and tenant at the server, and the server.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway whoami[/cyan]
+    """
+    from seaway.cli.remote import connect
+    from seaway.client.calls.service import me
+    from seaway.terminal.tables import Column, Rows
+
+    with connect(context) as client:
+        server = client.target.server
+        body = client.body(me())
+    columns = (
+        Column("NAME", lambda each: each["name"]),
+        Column("ROLE", lambda each: each["role"]),
+        Column("TENANT", lambda each: each["tenant"] or "all"),
+        Column("SERVER", lambda _: server),
+    )
+    show(output, body, lambda wide: Rows(columns, [body], wide=wide), lambda: [body["name"]])
 
 
 def masked(token: str) -> str:

@@ -126,7 +126,7 @@ def restore(
         named = ", ".join(f"{name} ({token})" for name, token in restored.holding[:MAX_NAMED])
         more = f" and {len(restored.holding) - MAX_NAMED:,} more" if len(restored.holding) > MAX_NAMED else ""
         typer.echo(f"Valid tokens: {named}{more}.")
-        typer.echo("Were some revoked elsewhere since? seaway token revoke ID, or restore again with --revoke-tokens.")
+        typer.echo("Were some revoked elsewhere since? seaway token delete ID, or restore again with --revoke-tokens.")
     elif restored.rows.get("tokens"):
         typer.echo("No token is valid. Create one for an admin: seaway db new-admin-token")
 
@@ -222,4 +222,4 @@ def new_admin_token(database: Database = None, data: Data = None) -> None:
         folder.close()
     typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
     if len(holding) > 1:
-        typer.echo("Lost tokens are still valid: `seaway token list`, then `seaway token revoke ID`.")
+        typer.echo("Lost tokens are still valid: `seaway token list`, then `seaway token delete ID`.")

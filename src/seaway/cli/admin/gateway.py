@@ -65,7 +65,7 @@ def gateway() -> None:
       [cyan]seaway gateway plan -f network.yaml --gateway gw-1[/cyan]
       [cyan]seaway gateway apply -f network.yaml --gateway gw-1[/cyan]
       [cyan]seaway gateway apply -f network.yaml --gateway gw-1 --via gw-4=via-2[/cyan]
-      [cyan]seaway gateway remove[/cyan]
+      [cyan]seaway gateway delete[/cyan]
 
     The file is described in docs/gateways.md.
     """
@@ -154,7 +154,7 @@ def apply(
 app.command()(follow)
 
 
-@app.command()
+@app.command("delete")
 def remove(
     netns: Netns = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed.")] = False,
@@ -168,7 +168,7 @@ def remove(
 
     [bold]Example[/bold]
 
-      [cyan]seaway gateway remove[/cyan]
+      [cyan]seaway gateway delete[/cyan]
     """
     from seaway.steering.difference import difference
     from seaway.steering.state import NOTHING

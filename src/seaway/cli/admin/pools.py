@@ -19,8 +19,8 @@ def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
     [bold]Examples[/bold]
 
-      [cyan]seaway pools[/cyan]
-      [cyan]seaway pools set eu --cluster berlin --cluster paris[/cyan]
+      [cyan]seaway pool[/cyan]
+      [cyan]seaway pool set eu --cluster berlin --cluster paris[/cyan]
     """
     if context.invoked_subcommand:
         return

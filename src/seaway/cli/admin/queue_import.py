@@ -36,7 +36,7 @@ def import_queues(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway queues import scheduler-queues.yaml --dry-run[/cyan]
+      [cyan]seaway queue import scheduler-queues.yaml --dry-run[/cyan]
       [cyan]kubectl get clusterqueues,cohorts,resourceflavors,localqueues -A -o yaml | seaway queues import -[/cyan]
     """
     from seaway.client.calls.fleet import clusters

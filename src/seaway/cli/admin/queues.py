@@ -33,13 +33,13 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
     [bold]Examples[/bold]
 
-      [cyan]seaway queues[/cyan]
-      [cyan]seaway queues set research --limit gpus=32[/cyan]
-      [cyan]seaway queues set vision --parent research --weight 2 --guarantee gpus=16,gpus/A100=8[/cyan]
-      [cyan]seaway queues show vision[/cyan]
-      [cyan]seaway queues import kueue.yaml --dry-run[/cyan]
-      [cyan]seaway queues set batch --policy seaway --shadow fgd --closed[/cyan]
-      [cyan]seaway queues shadows batch[/cyan]
+      [cyan]seaway queue[/cyan]
+      [cyan]seaway queue set research --limit gpus=32[/cyan]
+      [cyan]seaway queue set vision --parent research --weight 2 --guarantee gpus=16,gpus/A100=8[/cyan]
+      [cyan]seaway queue show vision[/cyan]
+      [cyan]seaway queue import kueue.yaml --dry-run[/cyan]
+      [cyan]seaway queue set batch --policy seaway --shadow fgd --closed[/cyan]
+      [cyan]seaway queue shadows batch[/cyan]
     """
     if context.invoked_subcommand:
         return
@@ -64,8 +64,8 @@ def show_queue(context: typer.Context, name: Name, output: OutputOption = Output
 
     [bold]Examples[/bold]
 
-      [cyan]seaway queues show vision[/cyan]
-      [cyan]seaway queues show vision -o yaml[/cyan]
+      [cyan]seaway queue show vision[/cyan]
+      [cyan]seaway queue show vision -o yaml[/cyan]
     """
     from seaway.client.calls import queues as calls
     from seaway.terminal.queues import detail, tree
@@ -184,14 +184,14 @@ def set_queue(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway queues set research --guarantee gpus=32 --limit gpus=64,memory=2TB[/cyan]
-      [cyan]seaway queues set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
-      [cyan]seaway queues set vision --guarantee gpus=16,gpus/A100=8[/cyan]
-      [cyan]seaway queues set vision --preemption PreemptLowerPriority --min-runtime 10m[/cyan]
-      [cyan]seaway queues set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
-      [cyan]seaway queues set vision --order priority --ageing 1h[/cyan]
-      [cyan]seaway queues set vision --parent '' --guarantee '' --limit ''[/cyan]
-      [cyan]seaway queues set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
+      [cyan]seaway queue set research --guarantee gpus=32 --limit gpus=64,memory=2TB[/cyan]
+      [cyan]seaway queue set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
+      [cyan]seaway queue set vision --guarantee gpus=16,gpus/A100=8[/cyan]
+      [cyan]seaway queue set vision --preemption PreemptLowerPriority --min-runtime 10m[/cyan]
+      [cyan]seaway queue set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
+      [cyan]seaway queue set vision --order priority --ageing 1h[/cyan]
+      [cyan]seaway queue set vision --parent '' --guarantee '' --limit ''[/cyan]
+      [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
     given = {
         "tenant": tenant,

@@ -23,10 +23,10 @@ def reservations(context: typer.Context, output: OutputOption = Output.TABLE) ->
 
     [bold]Examples[/bold]
 
-      [cyan]seaway reservations[/cyan]
-      [cyan]seaway reservations create demo --tenant vision --gpus 8 --gpu-model A100 --from 14:00 --to 18:00[/cyan]
-      [cyan]seaway reservations create upgrade --cluster paris --drain --from "2026-11-28 06:00" --for 8h[/cyan]
-      [cyan]seaway reservations delete upgrade[/cyan]
+      [cyan]seaway reservation[/cyan]
+      [cyan]seaway reservation create demo --tenant vision --gpus 8 --gpu-model A100 --from 14:00 --to 18:00[/cyan]
+      [cyan]seaway reservation create upgrade --cluster paris --drain --from "2026-11-28 06:00" --for 8h[/cyan]
+      [cyan]seaway reservation delete upgrade[/cyan]
     """
     if context.invoked_subcommand:
         return

@@ -31,10 +31,10 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
 
     [bold]Examples[/bold]
 
-      [cyan]seaway tenants[/cyan]
-      [cyan]seaway tenants set vision --description "the vision team" --weight 2[/cyan]
-      [cyan]seaway tenants set vision --limit gpus=32,jobs=100 --guarantee gpus=8 --max-waiting 500[/cyan]
-      [cyan]seaway tenants set vision --pool gold --user-limit gpus=8[/cyan]
+      [cyan]seaway tenant[/cyan]
+      [cyan]seaway tenant set vision --description "the vision team" --weight 2[/cyan]
+      [cyan]seaway tenant set vision --limit gpus=32,jobs=100 --guarantee gpus=8 --max-waiting 500[/cyan]
+      [cyan]seaway tenant set vision --pool gold --user-limit gpus=8[/cyan]
     """
     if context.invoked_subcommand:
         return
@@ -91,10 +91,10 @@ def set_tenant(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway tenants set vision --weight 2[/cyan]
-      [cyan]seaway tenants set vision --limit gpus=32,gpus/A100=8,jobs=100 --max-waiting 500[/cyan]
-      [cyan]seaway tenants set vision --pool gold --guarantee gpus=8 --user-limit gpus=4,jobs=10[/cyan]
-      [cyan]seaway tenants set vision --limit '' --max-waiting ''[/cyan]
+      [cyan]seaway tenant set vision --weight 2[/cyan]
+      [cyan]seaway tenant set vision --limit gpus=32,gpus/A100=8,jobs=100 --max-waiting 500[/cyan]
+      [cyan]seaway tenant set vision --pool gold --guarantee gpus=8 --user-limit gpus=4,jobs=10[/cyan]
+      [cyan]seaway tenant set vision --limit '' --max-waiting ''[/cyan]
     """
     quota: dict[str, Any] = {
         key: split_amounts(text, where=option)

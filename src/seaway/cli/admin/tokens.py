@@ -36,7 +36,7 @@ def token() -> None:
 
       [cyan]seaway token create ada --tenant vision[/cyan]
       [cyan]seaway token list[/cyan]
-      [cyan]seaway token revoke 1a2b3c4d5e6f[/cyan]
+      [cyan]seaway token delete 1a2b3c4d5e6f[/cyan]
     """
 
 
@@ -105,7 +105,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["id"] for each in rows))
 
 
-@app.command()
+@app.command("delete")
 def revoke(
     context: typer.Context,
     tokens: Annotated[list[str], typer.Argument(help="IDs of the tokens, from `seaway token list`.", metavar="ID...")],

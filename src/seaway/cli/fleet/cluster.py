@@ -37,7 +37,7 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data folder.", show_d
 
 @app.callback()
 def cluster() -> None:
-    """Join real clusters, list them, set their facts, leave them, and remove them.
+    """Join real clusters, list them, set their facts, leave them, and delete lost ones.
 
     Kubeconfigs are stored in the data folder. `seaway up` with that folder uses these clusters instead of simulated
     ones, and picks up changes while it runs. Members of a Karmada control plane need not be joined: set
@@ -246,7 +246,7 @@ def _facts_table(cluster: Body) -> RenderableType:
     return Rows(columns, rows, wide=True)
 
 
-@app.command("remove")
+@app.command("delete")
 def remove_cluster(
     context: typer.Context,
     cluster: Annotated[
@@ -265,7 +265,7 @@ def remove_cluster(
 
     [bold]Example[/bold]
 
-      [cyan]seaway cluster remove berlin[/cyan]
+      [cyan]seaway cluster delete berlin[/cyan]
     """
     from seaway.client.calls.fleet import remove_cluster as call
 

@@ -28,8 +28,8 @@ def orphans(
     [bold]Examples[/bold]
 
       [cyan]seaway orphans[/cyan]
-      [cyan]seaway orphans remove berlin sw-6dqdpn803cf2t-1[/cyan]
-      [cyan]seaway orphans remove berlin[/cyan]
+      [cyan]seaway orphans delete berlin sw-6dqdpn803cf2t-1[/cyan]
+      [cyan]seaway orphans delete berlin[/cyan]
     """
     if context.invoked_subcommand:
         return
@@ -55,7 +55,7 @@ def orphans(
     show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "no orphaned workloads", lambda: names)
 
 
-@app.command()
+@app.command("delete")
 def remove(
     context: typer.Context,
     cluster: Annotated[str, typer.Argument(help="Name of the cluster.", autocompletion=arguments.clusters)],

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seaway.cli.output import console
+from seaway.cli import arguments
+from seaway.cli.output import Output, OutputOption, console
 from seaway.cli.remote import Body, connect, connect_to_watch, whole
 from seaway.domain.errors import RejectedError
 
@@ -47,6 +48,27 @@ def top(
             console().print(picture(client))
             return
     asyncio.run(_watch(context, who, light=light))
+
+
+def status(
+    context: typer.Context, job: Annotated[str | None, arguments.JOB] = None, output: OutputOption = Output.TABLE
+) -> None:
+    """Print the state of fleet, queue and jobs; or of one job, as `seaway show` does.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway status[/cyan]
+      [cyan]seaway status train[/cyan]
+    """
+    if job is not None:
+        from seaway.cli.jobs.show import show_job
+
+        show_job(context, job, output=output)
+        return
+    with connect(context) as client:
+        if output not in (Output.TABLE, Output.WIDE):
+            raise RejectedError("needs a JOB; for the fleet use `seaway fleet`, for jobs `seaway jobs`", where="-o")
+        console().print(picture(client))
 
 
 async def _watch(context: typer.Context, who: Body, *, light: bool) -> None:

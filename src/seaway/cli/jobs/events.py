@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seaway.cli.arguments import JOB
+from seaway.cli.arguments import JOB, Jobs
 from seaway.cli.errors import FAILED, OK, note
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.cli.remote import Body, connect, whole
@@ -123,6 +123,39 @@ def events(
             from seaway.cli.jobs.events import attach
 
             raise typer.Exit(attach(client, client.body(calls.job(job))))
+
+
+def wait(
+    context: typer.Context,
+    jobs: Jobs,
+    until: Annotated[
+        Literal["running", "finished"], typer.Option("--for", help="State to wait for; running also ends with the job.")
+    ] = "finished",
+    timeout: Annotated[str | None, typer.Option(help="Maximum time in total, like 10m.")] = None,
+) -> None:
+    """Wait until jobs end or run. Exits with 1 if any did not complete, or does not run.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway wait train && seaway submit test.yaml[/cyan]
+      [cyan]seaway wait --for running --timeout 5m serve[/cyan]
+    """
+    from time import monotonic
+
+    from seaway.cli.remote import retry_longer
+    from seaway.domain.units import seconds_ns
+
+    ends = None if timeout is None else monotonic() + seconds_ns(timeout, where="--timeout") / 10**9
+    states = {"completed", "running"} if until == "running" else {"completed"}
+    missed = False
+    with connect(context) as client:
+        retry_longer(client)
+        for job in jobs:
+            after = client.wait(job, until, timeout_s=None if ends is None else max(0.0, ends - monotonic()))
+            typer.echo(f"{after.name} ({after.id}) is {after.state}")
+            missed |= after.state not in states
+    if missed:
+        raise typer.Exit(FAILED)
 
 
 def _picture(body: Body, *, wide: bool) -> RenderableType:

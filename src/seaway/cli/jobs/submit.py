@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import Group
 from rich.text import Text
+from typer.core import TyperCommand
 
 from seaway.cli import arguments
 from seaway.cli.errors import FAILED
-from seaway.cli.jobs.file import pairs, written_jobs
+from seaway.cli.jobs.file import STDIN, pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
@@ -122,8 +123,12 @@ NEEDS, RUNS, WHERE = "Resources", "Program", "Where and when"
 
 def submit(
     context: typer.Context,
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="Command of each replica, after two dashes.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE... -- COMMAND",
+            help="Job YAML, as with -f; and after two dashes, the command of each replica.",
+        ),
     ] = None,
     file: Annotated[
         list[Path] | None,
@@ -235,8 +240,9 @@ def submit(
 
     [bold]Examples[/bold]
 
-      [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan] [cyan]seaway submit -f
-      job.yaml --dry-run[/cyan] [cyan]id=$(seaway submit -f job.yaml -o name)[/cyan]
+      [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan]
+      [cyan]seaway submit job.yaml --dry-run[/cyan]
+      [cyan]id=$(seaway submit job.yaml -o name)[/cyan]
 
     A job file:
 
@@ -244,6 +250,7 @@ def submit(
       resources: {cpu: 4, memory: 32GB, gpus: 1, gpu_memory: 24GB}
       run: {image: "pytorch:2.9", command: \[python, train.py]}[/dim]
     """
+    files, command = sorted_words(words or [], context.meta[AFTER_DASHES])
     given = {
         "name": name,
         "resources.gpus": gpus,
@@ -255,7 +262,7 @@ def submit(
         "replicas": replicas,
         "gang": gang,
         "run.image": image,
-        "run.command": command,
+        "run.command": command or None,
         "run.env": pairs(env, "--env"),
         "template": template,
         "expected_duration": expected_duration,
@@ -275,7 +282,7 @@ def submit(
         "labels": pairs(label, "--label"),
     }
     jobs = written_jobs(
-        [str(each) for each in file or []], {path: value for path, value in given.items() if value is not None}
+        [*map(str, file or []), *files], {path: value for path, value in given.items() if value is not None}
     )
     if key and len(jobs) > 1:
         raise RejectedError("an idempotency key is for one job, but there are several", where="--key")
@@ -296,6 +303,50 @@ def submit(
 
             print_stored(stored)
             raise typer.Exit(attach(client, stored[0]))
+
+
+AFTER_DASHES = "seaway.after_dashes"
+"""Key of the number of words after two dashes."""
+
+
+class SubmitCommand(TyperCommand):
+    """Command that notes how many words follow two dashes, which parsing removes."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # typer has no public class for it
+        """Parse the arguments."""
+        ctx.meta[AFTER_DASHES] = len(args) - args.index("--") - 1 if "--" in args else 0
+        return super().parse_args(ctx, args)
+
+
+def sorted_words(words: list[str], after: int) -> tuple[list[str], list[str]]:
+    """Return the job files and the command among words, of which the last `after` follow two dashes.
+
+    A file of this machine as the command is probably a mistake, since its content is not sent: ask first.
+
+    Raises
+    ------
+    RejectedError
+        When the command is such a file, was not marked by two dashes, and there is no terminal to ask.
+    """
+    before, command = words[: len(words) - after], words[len(words) - after :]
+    if not command and before and not _is_job_file(before[0]):
+        before, command = [], before
+    if not command:
+        return before, []
+    path = command[0]
+    if _is_job_file(path) or Path(path).is_file():
+        hint = f"seaway submit {path}" if _is_job_file(path) else f"seaway submit [OPTIONS] -- {shlex.join(command)}"
+        said = f"{path} is a file of this machine, and its content is not sent"
+        if sys.stdin.isatty():
+            typer.confirm(f"{said}. Run it as the command of each replica?", abort=True, err=True)
+        elif _is_job_file(path) or not after:
+            what = "to submit it" if _is_job_file(path) else "if the image has it"
+            raise RejectedError(f"{said}; {what}: {hint}", where="COMMAND")
+    return before, command
+
+
+def _is_job_file(path: str) -> bool:
+    return path == STDIN or path.endswith((".yaml", ".yml"))
 
 
 def try_out(client: Client, jobs: list[Written]) -> list[Body]:

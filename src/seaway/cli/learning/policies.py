@@ -48,13 +48,13 @@ def list_when_alone(
     The list includes policies of other packages and trained ones. Compare policies with
     [bold]seaway replay --policy[/bold]; set the policy of a queue with [bold]seaway queues set --policy[/bold].
 
-      [cyan]seaway policies --remote -o wide[/cyan]
+      [cyan]seaway policy --remote -o wide[/cyan]
 
     Import a trained policy and run it as a shadow policy first:
 
-      [cyan]seaway policies show runs/mine/best.policy[/cyan]
-      [cyan]seaway policies import runs/mine/best.policy --name mine --remote[/cyan]
-      [cyan]seaway policies activate mine --queue batch --shadow[/cyan]
+      [cyan]seaway policy show runs/mine/best.policy[/cyan]
+      [cyan]seaway policy import runs/mine/best.policy --name mine --remote[/cyan]
+      [cyan]seaway policy activate mine --queue batch --shadow[/cyan]
 
     A profile file is TOML: a name, and a [bold]\[\[plugin]][/bold] with name, weight and settings for each
     plugin. [bold]seaway replay --policy[/bold] accepts it:
@@ -200,7 +200,7 @@ def activate(
         typer.echo(f"policy {name} is compared in the shadow of queue {queue}: {left}")
 
 
-@policies.command("rm")
+@policies.command("delete")
 def remove(context: typer.Context, name: Name, remote: Remote = False) -> None:
     """Remove an imported policy that no queue uses."""
     with store_of(context, remote=remote) as store:
