@@ -92,6 +92,7 @@ class Known:
     spec: JobSpec
     text: str
     clusters: tuple[str, ...]
+    final: bool
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ class Memory:
     latest
         Highest assigned ID by kind of record.
     jobs
-        Stored states of jobs by number; the oldest are evicted.
+        Stored states of unfinished jobs by number; the oldest are evicted.
     """
 
     latest: dict[type[Any], int] = field(default_factory=lambda: dict.fromkeys(NUMBERED, 0))
@@ -111,8 +112,11 @@ class Memory:
     most: int = 32_768
 
     def learn(self, jobs: dict[int, Known]) -> None:
-        """Add stored states of jobs."""
-        self.jobs.update(jobs)
+        """Add stored states of jobs. Finished jobs hardly change again, so that theirs are not worth their memory."""
+        for number, known in jobs.items():
+            self.jobs.pop(number, None)
+            if not known.final:
+                self.jobs[number] = known
         while len(self.jobs) > self.most:
             del self.jobs[next(iter(self.jobs))]
 
@@ -222,7 +226,7 @@ class Batch:
         if known is None or known.clusters != clusters:
             names = [(cluster,) for cluster in clusters]
             self._link(step, tables.JOB_CLUSTERS, number, names, known is None or bool(known.clusters))
-        self.jobs[number] = Known(spec, text, clusters)
+        self.jobs[number] = Known(spec, text, clusters, job.state.final)
 
     def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[str, ...]], clear: bool) -> None:
         """Set the names of a job in a table; `clear` is True if the table may contain other names."""
