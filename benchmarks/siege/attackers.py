@@ -125,7 +125,10 @@ class Attempt:
                 await asyncio.sleep(0.001)  # until a response is noticed
                 if answer.done():
                     break
-        except ConnectionError:  # the response is still there if it came before the end
+        except (
+            ConnectionError,
+            RuntimeError,
+        ):  # the response is still there; uvloop raises the latter when it is closed
             pass
         return _end(await answer)
 

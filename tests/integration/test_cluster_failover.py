@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.application.views import Amount
+from seaway.domain.job import ResourceRequest
 from seaway.domain.job_state import JobState
+from seaway.domain.queues import Order, Preemption, Queue
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 from tests.integration.test_cluster_faults import CONTROL, World, received, world
@@ -259,3 +263,24 @@ def free_mib(made: World, cluster: str) -> int:
     """Return the free memory of the device of a cluster with most of it, as Seaway observes it."""
     found = [device for node in made.plane.overview.nodes(cluster) for device in node.devices]
     return max(device.memory_mib.total - device.memory_mib.used for device in found)
+
+
+def test_winner_starts_only_after_its_victims_pods_are_gone(made: World) -> None:
+    """No device is used twice, and the winner's pod begins when the victims' pods have ended their grace period."""
+    queue = Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY, order=Order.PRIORITY)
+    made.plane.writer.commit([Change(put=[queue])])
+    alpha = made.members["alpha"]
+    alpha.pace.stop_s = 1.5
+    whole = ResourceRequest(500, 256, 1, 0, 0, 1000)
+    low = [made.submit(request=whole, clusters=("alpha",)) for _ in range(4)]
+    for each in low:
+        made.wait(running(made, each), "the cluster being full")
+    high = made.submit(request=replace(whole, gpus=2), clusters=("alpha",), priority=5)
+    made.wait(running(made, high), "the winner")
+    victims = [each for each in low if made.job(each).state is not JobState.RUNNING]
+    assert len(victims) == 2
+    for each in victims:
+        assert f"preempted by job {high}" in made.reasons(each)
+        assert made.seen.began_s[high, 1] >= made.seen.ended_s[each, 1]
+    assert made.seen.overbooked == []
+    assert len(made.pods(high)) == 1

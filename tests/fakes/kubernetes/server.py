@@ -185,7 +185,7 @@ class ApiServer:
         self._open = False
         self.staff = Staff(self.store, self.verbs)
         self._kubelets = Kubelets(self.staff)
-        self._kubelets.pace = pace or Pace()
+        self.pace = self._kubelets.pace = pace or Pace()
         self._nodes = NodeLife(self.staff, self._kubelets)
         self.logs = self._kubelets.logs
         self.parts.logs = self.logs
