@@ -91,7 +91,11 @@ def test_the_tree_is_shown_with_use_guarantee_and_limit(look: Look, demo: Runnin
         dialog = page.get_by_role("dialog", name="Change queue lab-speech")
         guarantee = dialog.get_by_role("textbox", name="Guarantee")
         expect(guarantee).to_have_value("gpus=1")
-        for wrong, says in (("gpus", "use RESOURCE=AMOUNT"), ("gpus=9", "its children guarantee 10 gpus together")):
+        for wrong, says in (
+            ("gpus", "use RESOURCE=AMOUNT"),
+            ("gpu=1", "gpu: unknown resource"),
+            ("gpus=9", "its children guarantee 10 gpus together"),
+        ):
             guarantee.fill(wrong)
             page.keyboard.press("Enter")
             expect(dialog.get_by_role("alert").filter(has_text=says)).to_be_visible()
@@ -110,3 +114,124 @@ def test_the_tree_is_shown_with_use_guarantee_and_limit(look: Look, demo: Runnin
         assert hindrances(page) == []
     for job in jobs:
         demo.client.post(f"/api/v1/jobs/{job}/cancel")
+
+
+FIELDS = {
+    "Guarantee": ("guarantee", "gpus=2", {"gpus": 2}),
+    "Limit": ("limit", "gpus=6, jobs=20", {"gpus": 6, "jobs": 20}),
+    "Borrowing limit": ("borrowing_limit", "gpus=3", {"gpus": 3}),
+    "Lending limit": ("lending_limit", "gpus=1", {"gpus": 1}),
+    "Weight": ("weight", "3", 3),
+    "Priority among siblings": ("priority", "-2", -2),
+    "Ageing": ("ageing", "1h", "1h"),
+    "Not before a run time of": ("min_runtime", "10m", "10m"),
+    "Description": ("description", "All fields", "All fields"),
+    "Allowed taints": ("allowed_taints", "gpu, spot", ["gpu", "spot"]),
+    "Allowed node labels": ("allowed_node_labels", "*", ["*"]),
+}
+"""Text fields of a queue by their labels, each with a text and its value in the API."""
+
+CHOICES = {
+    "Part of": ("parent", "family", "family"),
+    "Order": ("order", "Shortest expected duration first", "shortest"),
+    "Backfill": ("backfill", "Jobs that delay no earlier job", "conservative"),
+    "Displaces in the queue": ("preemption", "Jobs of a lower priority", "PreemptLowerPriority"),
+    "Displaces in other queues": ("reclaim", "Also jobs of queues with a larger share", "FairShare"),
+    "Tenant": ("tenant", "default", "default"),
+    "Policy": ("policy", "fgd", "fgd"),
+    "Shadow": ("shadow", "spread", "spread"),
+}
+SWITCHES = {"Its jobs may be displaced": "preemptible", "Accepts new jobs": "open"}
+
+
+def test_the_form_of_a_queue_sets_every_field(look: Look, demo: Running) -> None:
+    """Each field of the API is in the form, is stored as it was filled in, and is there when it is opened again."""
+    assert demo.client.put("/api/v1/queues/family", json={}).is_success
+    known = {each["name"] for each in demo.client.get("/api/v1/policies").json()["policies"]}
+    assert {"fgd", "spread"} <= known
+    with look("operator") as looker:
+        page = looker.open("/queues")
+        page.get_by_role("button", name="New queue").click()
+        dialog = page.get_by_role("dialog", name="New queue")
+        dialog.get_by_role("textbox", name="Name").fill("full")
+        for label, (_, text, _) in FIELDS.items():
+            dialog.get_by_role("textbox", name=label, exact=True).fill(text)
+        for label, (_, option, _) in CHOICES.items():
+            dialog.get_by_role("combobox", name=label, exact=True).click()
+            page.get_by_role("option", name=option, exact=True).click()
+        for label in SWITCHES:
+            dialog.get_by_role("switch", name=label).click()
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_have_count(0)
+        made = demo.client.get("/api/v1/queues/full").json()
+        wanted = {field: value for field, _, value in (*FIELDS.values(), *CHOICES.values())}
+        wanted |= dict.fromkeys(SWITCHES.values(), False)
+        assert {name: made[name] for name in wanted} == wanted
+        assert made.keys() - wanted.keys() == {"name", "pool", "version"}
+        page.get_by_role("button", name="Change queue full").click()
+        dialog = page.get_by_role("dialog", name="Change queue full")
+        for label, (_, text, _) in FIELDS.items():
+            expect(dialog.get_by_role("textbox", name=label, exact=True)).to_have_value(text)
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_have_count(0)
+        assert demo.client.get("/api/v1/queues/full").json() == made
+    for name in ("full", "family"):
+        assert demo.client.delete(f"/api/v1/queues/{name}").is_success
+
+
+def test_quotas_of_tenants_are_set_with_mistakes_at_their_field(look: Look, demo: Running) -> None:
+    """A quota is added, changed and removed. A change of the tenant itself leaves it as it is, and so do phones."""
+    assert demo.client.put("/api/v1/tenants/robots", json={"weight": 2}).is_success
+    with look("admin") as looker:
+        page = looker.open("/queues")
+        page.get_by_role("button", name="New quota of robots").click()
+        dialog = page.get_by_role("dialog", name="New quota of robots")
+        for label, wrong, says, right in (
+            ("Most waiting jobs", "many", "Use a whole number.", "50"),
+            ("Most waiting jobs of each user", "-1", "at least 0", "5"),
+            ("Limit", "gpu=8", "gpu: unknown resource", "gpus=8, jobs=20"),
+            ("Guarantee", "gpus=9", "more than its limit of 8 gpus", "gpus=4"),
+            ("Limit of each user", "memory=3", "memory with its unit", "gpus=2"),
+        ):
+            field = dialog.get_by_role("textbox", name=label, exact=True)
+            field.fill(wrong)
+            page.keyboard.press("Enter")
+            expect(dialog.get_by_role("alert").filter(has_text=says)).to_be_visible()
+            field.fill(right)
+        keep_screen(page, "quota-form-light-en-1440")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        row = page.locator("tr[data-key=robots]")
+        expect(row.get_by_role("img", name="GPUs: 0 of 8, 4 guaranteed")).to_be_visible()
+        expect(row.get_by_role("img", name="Jobs: 0 of 20")).to_be_visible()
+        expect(row).to_contain_text("0 of 50 waiting jobs")
+        expect(row).to_contain_text("each user: gpus=2, 5 waiting jobs")
+        page.get_by_role("button", name="Change tenant robots").click()
+        dialog = page.get_by_role("dialog", name="Change tenant robots")
+        dialog.get_by_role("textbox", name="Weight").fill("3")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        expect(row).to_contain_text("weight 3")
+        quota = demo.client.get("/api/v1/tenants/robots").json()["quotas"]["default"]
+        assert quota == {
+            "guarantee": {"gpus": 4},
+            "limit": {"gpus": 8, "jobs": 20},
+            "max_waiting": 50,
+            "user_limit": {"gpus": 2},
+            "user_max_waiting": 5,
+        }
+    with look("admin", theme="dark", language="zh", size=NARROW) as looker:
+        page = looker.open("/queues")
+        page.locator("tr[data-key=robots]").scroll_into_view_if_needed()
+        keep_screen(page, "quotas-dark-zh-390")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        page.get_by_role("button", name="修改租户 robots 在资源池 default 中的配额").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("textbox")).to_have_count(5)
+        for field in dialog.get_by_role("textbox").all():
+            field.fill("")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        assert demo.client.get("/api/v1/tenants/robots").json()["quotas"] == {}
+    demo.client.delete("/api/v1/tenants/robots")

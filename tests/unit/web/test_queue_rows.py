@@ -15,8 +15,8 @@ from seaway.web.pages.queues.rows import (
     tenant_rows,
 )
 from seaway.wire.fleet import AmountOut, ClusterOut
-from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut
-from seaway.wire.tenancy import PoolOut, TenantOut
+from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut, TenantTotalsOut
+from seaway.wire.tenancy import PoolOut, QuotaOut, TenantOut
 
 
 def amount(total: int, used: int) -> AmountOut:
@@ -135,3 +135,24 @@ def test_a_tenant_has_what_it_holds_in_all_queues_and_a_pool_who_uses_it() -> No
     (vision,) = tenant_rows(SEEN)
     assert (vision["held"], vision["queues"]) == (Held(5, 5, 90, 5000, 400), ["batch"])
     assert [each["queues"] for each in pool_rows(SEEN)] == [["default"], ["batch"]]
+
+
+def test_the_quotas_of_a_tenant_have_bars_up_to_their_limits() -> None:
+    """Each pool has bars of its quota; jobs are counted; only a tenant with a pool left can get another quota."""
+    quota = QuotaOut(
+        guarantee={"gpus": 1}, limit={"gpus": 4, "jobs": 9}, max_waiting=5, user_limit={}, user_max_waiting=1
+    )
+    sums: dict[str, Any] = {"used": {"gpus": 3}, "guarantee": quota.guarantee, "limit": quota.limit, "max_waiting": 5}
+    seen = Seen(
+        tenants=[TenantOut(name="vision", description="", quotas={"near": quota}, version="1")],
+        pools=SEEN.pools[1:],
+        tenant_totals=[TenantTotalsOut(tenant="vision", pool="near", waiting=2, running=3, **sums)],
+        clusters=SEEN.clusters,
+    )
+    (vision,) = tenant_rows(seen)
+    near: Any = vision["pools"][0]  # type: ignore[index]  # a list
+    bars = [(each.resource, each.used, each.guarantee, each.borrowed, each.limit, each.full) for each in near["bars"]]
+    assert bars == [("gpus", 3000, 1000, 0, 4000, 4000), ("jobs", 3, 0, 0, 9, 9)]
+    assert (near["quota"], vision["more"]) == (quota, False)
+    (other,) = tenant_rows(Seen(tenants=seen.tenants, pools=SEEN.pools))
+    assert other["more"]

@@ -89,10 +89,10 @@ class Form:
         """Show errors at their fields if the fields are known."""
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
-            where = each.where.partition(".")[0] if isinstance(each, RejectedError) else ""
+            where, _, part = each.where.partition(".") if isinstance(each, RejectedError) else ("", "", "")
             at = self._inputs.get(where)
             if isinstance(at, ValidationElement) and isinstance(each, RejectedError):
-                at.error = each.message
+                at.error = each.message if not part or part.isdecimal() else f"{part}: {each.message}"
             else:
                 left.append(str(each))
         self._wrong.set_text("; ".join(left))

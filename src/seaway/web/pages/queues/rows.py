@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seaway.domain.amounts import GPU_MEMORY, GPUS, MODEL_PREFIX, parse_amounts
+from seaway.domain.amounts import GPU_MEMORY, GPUS, JOBS, MODEL_PREFIX, parse_amounts
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterOut
-    from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut
+    from seaway.wire.queues import QueueOut, QueueTotalsOut, QueueUsageOut, TenantTotalsOut
     from seaway.wire.tenancy import PoolOut, TenantOut
 
 
@@ -69,6 +69,7 @@ class Seen:
     pools: Sequence[PoolOut] = ()
     uses: Sequence[QueueUsageOut] = ()
     totals: Sequence[QueueTotalsOut] = ()
+    tenant_totals: Sequence[TenantTotalsOut] = ()
     clusters: Sequence[ClusterOut] = field(default_factory=tuple)
 
 
@@ -128,7 +129,11 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
 
 def full_amounts(root: QueueOut, room: Room) -> dict[str, int]:
     """Return the amounts at the end of the bars of a tree: its limit, or the resources of its pool."""
-    return {GPUS: room.gpus * 1000, GPU_MEMORY: room.gpu_memory_mib} | parse_amounts(root.limit)
+    return _amounts_of(room) | parse_amounts(root.limit)
+
+
+def _amounts_of(room: Room) -> dict[str, int]:
+    return {GPUS: room.gpus * 1000, GPU_MEMORY: room.gpu_memory_mib}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +167,38 @@ class Bar:
         return min(100.0, 100.0 * amount / self.full) if self.full else 0.0
 
 
-def bars_of(totals: QueueTotalsOut, full: Mapping[str, int]) -> Iterator[Bar]:
-    """Yield a bar for GPUs, and for each other resource that a queue guarantees or limits."""
+def bars_of(totals: QueueTotalsOut | TenantTotalsOut, full: Mapping[str, int]) -> Iterator[Bar]:
+    """Yield a bar for GPUs, and for each other resource that a queue or a quota guarantees or limits.
+
+    Only queues borrow.
+    """
     used, guarantee, limit = (parse_amounts(each) for each in (totals.used, totals.guarantee, totals.limit))
+    used[JOBS], borrows = totals.running, getattr(totals, "borrowed", None) is not None
     others = sorted({*guarantee, *limit} - {GPUS})
     for name in (GPUS, *others):
         amount, own = used.get(name, 0), guarantee.get(name, 0)
-        borrowed = max(0, amount - own) if own and totals.borrowed is not None else 0
+        borrowed = max(0, amount - own) if own and borrows else 0
         end = max(full.get(name, 0), limit.get(name, 0) if name not in full else 0, own, amount)
         yield Bar(name, amount, own, borrowed, limit.get(name), end)
 
 
 def tenant_rows(seen: Seen) -> Iterator[dict[str, object]]:
-    """Yield tenants with their use and their own queues."""
+    """Yield tenants with their use, their own queues, and their quotas with bars in each pool."""
+    rooms = {each.name: _amounts_of(room_of(each, seen.clusters)) for each in seen.pools}
     for tenant in seen.tenants:
         queues = [each.name for each in seen.queues if each.tenant == tenant.name]
         uses = held(each for each in seen.uses if each.tenant == tenant.name)
-        yield {"tenant": tenant, "held": uses, "queues": queues}
+        pools = [
+            {
+                "totals": each,
+                "quota": tenant.quotas.get(each.pool),
+                "bars": list(bars_of(each, rooms.get(each.pool, {}) | parse_amounts(each.limit))),
+            }
+            for each in seen.tenant_totals
+            if each.tenant == tenant.name
+        ]
+        more = any(each.name not in tenant.quotas for each in seen.pools)
+        yield {"tenant": tenant, "held": uses, "queues": queues, "pools": pools, "more": more}
 
 
 def pool_rows(seen: Seen) -> Iterator[dict[str, object]]:

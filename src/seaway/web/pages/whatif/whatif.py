@@ -14,7 +14,7 @@ from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
-from seaway.web.pages.queues.queues import backfills, orders
+from seaway.web.pages.queues.forms import backfills, orders
 from seaway.web.pages.whatif.answer import variables_of
 from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, wrong
 from seaway.web.parts.form import error_line

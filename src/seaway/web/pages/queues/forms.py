@@ -1,0 +1,311 @@
+"""Forms of queues, pools, tenants and quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from seaway.client.call import Call
+from seaway.client.calls import policies, tenancy
+from seaway.client.calls import queues as queue_calls
+from seaway.domain.amounts import split_amounts
+from seaway.domain.errors import RejectedError, StaleError
+from seaway.web.pages.queues.rows import Seen
+from seaway.web.parts.form import Field, Form, confirm, notify
+from seaway.web.visit import Visit
+from seaway.web.words import Words
+
+if TYPE_CHECKING:
+    from seaway.wire.queues import QueueOut
+    from seaway.wire.tenancy import PoolOut, TenantOut
+
+T = TypeVar("T")
+
+AMOUNT_FIELDS = ("guarantee", "limit", "borrowing_limit", "lending_limit")
+
+DEFAULT = "default"
+"""Default pool of queues."""
+
+
+def fresh(call: Call[T]) -> Call[T]:
+    """Return a call that fails if an object with the same name exists."""
+    return replace(call, headers={**call.headers, "If-None-Match": "*"})
+
+
+async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
+    """Open the dialog for a new or an existing queue."""
+    words = visit.words
+    known = await visit.ask(policies.policies())
+    by_name = {each.name: each.name for each in known.policies}
+    keys = words("Keys, separated by commas; * for all.")
+    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    parents = {each.name: each.name for each in seen.queues if queue is None or each.name != queue.name}
+    fields = [
+        Field("parent", words("Part of"), queue.parent if queue else "", {"": words("none"), **parents}),
+        Field("guarantee", words("Guarantee"), _joined(queue.guarantee) if queue else "", hint=amounts),
+        Field("limit", words("Limit"), _joined(queue.limit) if queue else "", hint=amounts),
+        Field(
+            "borrowing_limit",
+            words("Borrowing limit"),
+            _joined(queue.borrowing_limit) if queue else "",
+            hint=words("At most that much beyond the guarantee."),
+        ),
+        Field(
+            "lending_limit",
+            words("Lending limit"),
+            _joined(queue.lending_limit) if queue else "",
+            hint=words("What others may use of the guarantee. Empty for all."),
+        ),
+        Field("weight", words("Weight"), str(queue.weight) if queue else "1"),
+        Field("priority", words("Priority among siblings"), str(queue.priority) if queue else "0"),
+        Field("order", words("Order"), queue.order if queue else "fair", orders(words)),
+        Field("backfill", words("Backfill"), queue.backfill if queue else "easy", backfills(words)),
+        Field(
+            "ageing",
+            words("Ageing"),
+            queue.ageing if queue else "0s",
+            hint=words("Waiting time that counts as one point of priority, like 1h. 0s for none."),
+        ),
+        Field(
+            "preemption", words("Displaces in the queue"), queue.preemption if queue else "Never", preemptions(words)
+        ),
+        Field("reclaim", words("Displaces in other queues"), queue.reclaim if queue else "Guarantee", reclaims(words)),
+        Field("preemptible", words("Its jobs may be displaced"), queue.preemptible if queue else True),
+        Field("min_runtime", words("Not before a run time of"), queue.min_runtime if queue else "0s"),
+        Field(
+            "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
+        ),
+        Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),
+        Field("policy", words("Policy"), queue.policy if queue else "bestfit", by_name),
+        Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
+        Field("description", words("Description"), queue.description if queue else ""),
+        Field("open", words("Accepts new jobs"), queue.open if queue else True),
+        Field("allowed_taints", words("Allowed taints"), ", ".join(queue.allowed_taints if queue else ()), hint=keys),
+        Field(
+            "allowed_node_labels",
+            words("Allowed node labels"),
+            ", ".join(queue.allowed_node_labels if queue else ()),
+            hint=keys,
+        ),
+    ]
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
+        numbers = {each: _number(words, given[each], each) for each in ("weight", "priority")}
+        shares = {each: split_amounts(given[each], where=each) for each in AMOUNT_FIELDS}
+        return queue_calls.put_queue(name, seen=queue, **{**given, **lists, **numbers, **shares})
+
+    title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
+    _ask(visit, title, fields, put, queue.name if queue else "")
+
+
+def _keys(text: str) -> list[str]:
+    return [key for each in text.split(",") if (key := each.strip())]
+
+
+def _joined(amounts: Mapping[str, int | float | str]) -> str:
+    return ", ".join(f"{name}={amount}" for name, amount in amounts.items())
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _number(words: Words, text: str, field: str) -> int:
+    """Return the number in a field; the server checks its range."""
+    try:
+        return int(text)
+    except ValueError:
+        raise RejectedError(words("Use a whole number."), where=field) from None
+
+
+def orders(words: Words) -> dict[str, str]:
+    """Return the orders of jobs with their titles."""
+    return {
+        "fifo": words("Submission time"),
+        "priority": words("Priority, then submission time"),
+        "fair": words("Least use of a tenant first"),
+        "shortest": words("Shortest expected duration first"),
+    }
+
+
+def backfills(words: Words) -> dict[str, str]:
+    """Return the backfill rules that the server accepts, with their titles."""
+    return {
+        "none": words("No jobs"),
+        "easy": words("Jobs that do not delay the first job"),
+        "conservative": words("Jobs that delay no earlier job"),
+        "greedy": words("All jobs that fit"),
+    }
+
+
+def preemptions(words: Words) -> dict[str, str]:
+    """Return the rules of preemption within a queue, with their titles."""
+    return {"Never": words("No running jobs"), "PreemptLowerPriority": words("Jobs of a lower priority")}
+
+
+def reclaims(words: Words) -> dict[str, str]:
+    """Return the rules of reclaim from other queues, with their titles."""
+    return {
+        "Never": words("No running jobs"),
+        "Guarantee": words("Jobs beyond guarantees, up to its guarantee"),
+        "FairShare": words("Also jobs of queues with a larger share"),
+    }
+
+
+def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
+    """Open the dialog for a new or an existing pool."""
+    words = visit.words
+    there = sorted({*(each.name for each in seen.clusters), *(pool.clusters if pool else ())})
+    clusters = Field(
+        "clusters",
+        words("Clusters"),
+        list(pool.clusters) if pool else [],
+        {each: each for each in there},
+        words("Leave empty for all present and future clusters."),
+    )
+    description = Field("description", words("Description"), pool.description if pool else "")
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        return tenancy.put_pool(name, given["clusters"], given["description"], seen=pool)
+
+    title = words("Change pool {name}", name=pool.name) if pool else words("New pool")
+    _ask(visit, title, [clusters, description], put, pool.name if pool else "")
+
+
+def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
+    """Open the dialog for a new or an existing tenant. Its quotas stay."""
+    words = visit.words
+    fields = [
+        Field("description", words("Description"), tenant.description if tenant else ""),
+        Field(
+            "weight",
+            words("Weight"),
+            str(tenant.weight) if tenant else "1",
+            hint=words("Share of a queue in the order of least use. 0 for nothing beyond the guarantee."),
+        ),
+    ]
+
+    def put(name: str, given: dict[str, Any]) -> Call[Any]:
+        weight = _number(words, given["weight"], "weight")
+        quotas = _quotas(tenant) if tenant else {}
+        return tenancy.put_tenant(name, given["description"], weight=weight, quotas=quotas, seen=tenant)
+
+    title = words("Change tenant {name}", name=tenant.name) if tenant else words("New tenant")
+    _ask(visit, title, fields, put, tenant.name if tenant else "")
+
+
+def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
+    """Open the dialog for the quota of a tenant in a pool; for an empty name, in a pool where it has none."""
+    words, quota = visit.words, tenant.quotas.get(pool)
+    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    jobs = words("Like gpus=16, jobs=100. Empty for none.")
+    none = words("Empty for no maximum.")
+    fields = [
+        Field("guarantee", words("Guarantee"), _joined(quota.guarantee) if quota else "", hint=amounts),
+        Field("limit", words("Limit"), _joined(quota.limit) if quota else "", hint=jobs),
+        Field("max_waiting", words("Most waiting jobs"), _text(quota.max_waiting if quota else None), hint=none),
+        Field("user_limit", words("Limit of each user"), _joined(quota.user_limit) if quota else "", hint=jobs),
+        Field(
+            "user_max_waiting",
+            words("Most waiting jobs of each user"),
+            _text(quota.user_max_waiting if quota else None),
+            hint=none,
+        ),
+    ]
+    if not pool:
+        free = {each.name: each.name for each in seen.pools if each.name not in tenant.quotas}
+        fields = [Field("pool", words("Pool"), next(iter(free)), free), *fields]
+
+    async def send(given: dict[str, Any]) -> None:
+        name = given.pop("pool", pool)
+        made = {each: split_amounts(given[each], where=each) for each in ("guarantee", "limit", "user_limit")}
+        numbers = {
+            each: _number(words, given[each], each) if given[each] else None
+            for each in ("max_waiting", "user_max_waiting")
+        }
+        quotas = {**_quotas(tenant), name: {**made, **numbers}}
+        if not any(made.values()) and set(numbers.values()) == {None}:
+            del quotas[name]
+        call = tenancy.put_tenant(tenant.name, tenant.description, weight=tenant.weight, quotas=quotas, seen=tenant)
+        try:
+            await _save(visit, call, tenant.name)
+        except RejectedError as error:
+            raise _within(error, f"quotas.{name}.") from error
+
+    title = (
+        words("Quota of {tenant} in pool {pool}", tenant=tenant.name, pool=pool)
+        if pool
+        else words("New quota of {tenant}", tenant=tenant.name)
+    )
+    Form(words, title, fields, words("Save"), send)
+
+
+def _quotas(tenant: TenantOut) -> dict[str, Mapping[str, object]]:
+    """Return the quotas of a tenant as the API accepts them."""
+    return {pool: quota.model_dump() for pool, quota in tenant.quotas.items()}
+
+
+def _within(error: RejectedError, prefix: str) -> RejectedError:
+    """Return an error whose fields are relative to a prefix."""
+    return RejectedError(
+        error.message, where=error.where.removeprefix(prefix), also=tuple(_within(each, prefix) for each in error.also)
+    )
+
+
+def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: str) -> None:
+    """Open the dialog that confirms a removal."""
+    words = visit.words
+
+    async def remove() -> None:
+        await visit.ask(call)
+        _look_again(visit)
+        notify(words("{name} is removed", name=name))
+
+    confirm(words, title, text, words("Remove"), remove)
+
+
+def _ask(
+    visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
+) -> None:
+    """Open a form for a named object. Only a new object has a field for the name."""
+    words = visit.words
+    if not name:
+        hint = words("Small letters, digits, '-' and '.'")
+        fields = [Field("name", words("Name"), hint=hint), *fields]
+
+    async def send(given: dict[str, Any]) -> None:
+        called = name or str(given.pop("name"))
+        await _save(visit, put(called, given), called, new=not name)
+
+    Form(words, title, fields, words("Save"), send)
+
+
+async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False) -> None:
+    """Store an object, and show its change.
+
+    Raises
+    ------
+    RejectedError
+        If the server refuses it, the name of a new object is taken, or the object was changed in the meantime.
+    """
+    words = visit.words
+    try:
+        await visit.ask(fresh(call) if new else call)
+    except StaleError as error:
+        if new:
+            raise RejectedError(words("This name is taken."), where="name") from error
+        raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
+    _look_again(visit)
+    notify(words("{name} is saved", name=name))
+
+
+def _look_again(visit: Visit) -> None:
+    """Query changed data immediately, so that a removed object disappears before a second click."""
+    for call in (queue_calls.queues(), tenancy.pools(), tenancy.tenants(), queue_calls.queue_usage()):
+        visit.ask_again(call)
+
+
+def _with_none(tenants: Iterable[TenantOut], none: str) -> dict[str, str]:
+    return {"": none, **{each.name: each.name for each in tenants}}
