@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -42,19 +40,19 @@ class ServerOptions:
 
 def connect(context: typer.Context) -> Client:
     """Return a client for the selected server."""
-    import_httpx_alone()
     from seaway.client.connection import Pace
-    from seaway.client.sync import Client
+    from seaway.client.sync import LightClient
 
     asked = _asked(context)
-    return Client(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
+    return LightClient(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
 
 
 def connect_to_follow(context: typer.Context) -> AsyncClient:
     """Return a client for the selected server with concurrent requests and long timeouts."""
-    import_httpx_alone()
+    from seaway.client.connection import Pace, import_httpx
+
+    import_httpx()
     from seaway.client.aio import AsyncClient
-    from seaway.client.connection import Pace
 
     asked = _asked(context)
     once = cache(_report_wait)  # one message for all streams
@@ -63,9 +61,10 @@ def connect_to_follow(context: typer.Context) -> AsyncClient:
 
 def connect_to_watch(context: typer.Context) -> AsyncClient:
     """Return a client for the selected server without retries, for callers that show errors and retry themselves."""
-    import_httpx_alone()
+    from seaway.client.connection import Pace, import_httpx
+
+    import_httpx()
     from seaway.client.aio import AsyncClient
-    from seaway.client.connection import Pace
 
     asked = _asked(context)
     return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
@@ -119,15 +118,6 @@ def each_of(names: list[str], take: Callable[[str], None]) -> None:
             worst = max(worst, code_of(error))
     if worst:
         raise typer.Exit(worst)
-
-
-def import_httpx_alone() -> None:
-    """Import httpx without its own command line, which doubles the import time."""
-    own = "httpx._main"
-    if "httpx" not in sys.modules:
-        sys.modules[own] = None  # type: ignore[assignment]  # None means a missing module
-        import_module("httpx")
-        del sys.modules[own]
 
 
 def _asked(context: typer.Context) -> ServerOptions:

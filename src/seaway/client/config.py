@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import orjson
 
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -131,7 +131,7 @@ def profiles_file() -> Path:
 def local_server() -> str:
     """Return the URL of this user's own server; empty if none has run."""
     try:
-        url = json.loads((data_folder() / SERVER_FILE).read_bytes()).get("url", "")
+        url = orjson.loads((data_folder() / SERVER_FILE).read_bytes()).get("url", "")
     except (OSError, ValueError, AttributeError):
         return ""
     return _plain(url) if isinstance(url, str) else ""
@@ -154,10 +154,12 @@ def read_profiles() -> dict[str, Any]:
         When it is invalid.
     """
     path = profiles_file()
+    if not path.exists():
+        return {}
+    import tomllib  # slow to import
+
     try:
         return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
     except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
         raise RejectedError(f"cannot be read: {error}", where=str(path)) from None
 

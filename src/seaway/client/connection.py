@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib import import_module
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import orjson
 
 from seaway import __version__
@@ -30,6 +31,42 @@ from seaway.domain.errors import (
     UnknownError,
 )
 
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    import httpx
+
+
+class Response(Protocol):
+    """Response that has been read, of httpx or `seaway.client.local`."""
+
+    @property
+    def status_code(self) -> int:
+        """Status."""
+
+    @property
+    def reason_phrase(self) -> str:
+        """Reason of the status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers; names in any case."""
+
+    @property
+    def content(self) -> bytes:
+        """Body."""
+
+    @property
+    def text(self) -> str:
+        """Body as text."""
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+
+
 RETRY_AFTER_S = 5
 """Pause if the server does not send one."""
 
@@ -41,49 +78,49 @@ SHOWN = 200
 """Limit of characters of an unknown answer in an error."""
 
 
-def error_of(response: httpx.Response) -> SeawayError:
+def error_of(response: Response) -> SeawayError:
     """Return the exception of an error response that has been read."""
     status = response.status_code
     reported = _problem(response)
     detail = str(reported.get("detail") or reported.get("title") or _unexplained(response))
     if status in PLAIN:
         return PLAIN[status](detail)
-    if status < httpx.codes.BAD_REQUEST or status == httpx.codes.METHOD_NOT_ALLOWED:
+    if status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.METHOD_NOT_ALLOWED:
         return AnswerError(f"this is not an answer of a Seaway server: {_unexplained(response)}; is the URL right?")
     if status in RETRIED or status in LATER:
         return UnavailableError(detail, retry_after_s=retry_after_s(response))
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return InvariantError(f"the server failed: {detail}")
     return _rejected(UnknownError if status in GONE else RejectedError, detail, reported.get("errors"))
 
 
 PLAIN: dict[int, type[SeawayError]] = {
-    httpx.codes.UNAUTHORIZED: UnauthenticatedError,
-    httpx.codes.FORBIDDEN: ForbiddenError,
-    httpx.codes.CONFLICT: ConflictError,
-    httpx.codes.PRECONDITION_FAILED: StaleError,
+    HTTPStatus.UNAUTHORIZED: UnauthenticatedError,
+    HTTPStatus.FORBIDDEN: ForbiddenError,
+    HTTPStatus.CONFLICT: ConflictError,
+    HTTPStatus.PRECONDITION_FAILED: StaleError,
 }
 """Errors with a message only."""
 
 
-RETRIED = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT})
+RETRIED = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 """Statuses after which a retry makes sense."""
 
 
-LATER = frozenset({httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS})
+LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 """Statuses for timeouts and rate limits, where the request itself is valid."""
 
 
-GONE = frozenset({httpx.codes.NOT_FOUND, httpx.codes.GONE})
+GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
-def retry_after_s(response: httpx.Response) -> int:
+def retry_after_s(response: Response) -> int:
     """Return the server's pause before a retry, in seconds."""
     reported = response.headers.get("Retry-After", "")
     return min(int(reported), MAX_RETRY_AFTER_S) if reported.isdecimal() else RETRY_AFTER_S
 
 
-def _problem(response: httpx.Response) -> dict[str, Any]:
+def _problem(response: Response) -> dict[str, Any]:
     try:
         reported = orjson.loads(response.content)
     except orjson.JSONDecodeError:
@@ -91,7 +128,7 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
     return reported if isinstance(reported, dict) else {}
 
 
-def _unexplained(response: httpx.Response) -> str:
+def _unexplained(response: Response) -> str:
     start = " ".join(response.text[:SHOWN].split())
     return f"{response.status_code} {response.reason_phrase}{f': {start}' if start else ''}"
 
@@ -125,18 +162,35 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
     RejectedError
         When the certificates to trust cannot be read.
     """
+    import httpx
+
     warn_if_exposed(target)
-    headers = {"User-Agent": f"seaway/{__version__}"}
-    if target.token:
-        headers["Authorization"] = f"Bearer {target.token}"
     return {
         "base_url": target.server,
-        "headers": headers,
+        "headers": headers_of(target),
         "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
         "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_S),
         "verify": _trusted(target),
         "trust_env": not target.loopback,  # no proxy for this machine itself
     }
+
+
+def headers_of(target: Target) -> dict[str, str]:
+    """Return the headers of every request to a server."""
+    headers = {"User-Agent": f"seaway/{__version__}"}
+    if target.token:
+        headers["Authorization"] = f"Bearer {target.token}"
+    return headers
+
+
+def import_httpx() -> ModuleType:
+    """Import httpx without its own command line, which doubles the import time."""
+    own = "httpx._main"
+    if "httpx" not in sys.modules:
+        sys.modules[own] = None  # type: ignore[assignment]  # None means a missing module
+        import_module("httpx")
+        del sys.modules[own]
+    return sys.modules["httpx"]
 
 
 def request(call: Call[Any]) -> dict[str, Any]:
@@ -151,7 +205,7 @@ def request(call: Call[Any]) -> dict[str, Any]:
     return sent
 
 
-def content(call: Call[Any], response: httpx.Response) -> bytes:
+def content(call: Call[Any], response: Response) -> bytes:
     """Return the body of a response that has been read, or the cached one if it has not changed.
 
     Raises
@@ -160,7 +214,7 @@ def content(call: Call[Any], response: httpx.Response) -> bytes:
         As in `seaway.client.errors`.
     """
     known = call.known
-    if known and known.tag and response.status_code == httpx.codes.NOT_MODIFIED:
+    if known and known.tag and response.status_code == HTTPStatus.NOT_MODIFIED:
         return known.content
     if not response.is_success:
         raise error_of(response)
@@ -184,6 +238,8 @@ def _trusted(target: Target) -> ssl.SSLContext | bool:
         return False  # nothing to check; saves reading the system's certificates
     if not target.ca_file:
         return True
+    import ssl
+
     try:
         return ssl.create_default_context(cafile=target.ca_file)
     except OSError as error:
@@ -244,7 +300,7 @@ class Retries:
         self._reported = ""
         self._ends = pace.clock() + pace.patience_s
 
-    def answered(self, response: httpx.Response) -> float | None:
+    def answered(self, response: Response) -> float | None:
         """Return the pause before the next try; None to accept the answer."""
         if response.status_code not in RETRIED or not self._repeatable:
             return None
@@ -256,7 +312,7 @@ class Retries:
         self._report_wait(str(error_of(response)))
         return pause
 
-    def refused(self, response: httpx.Response) -> float:
+    def refused(self, response: Response) -> float:
         """Return the pause before a refused stream is requested again.
 
         Raises
@@ -271,7 +327,7 @@ class Retries:
 
     def ended(self) -> float:
         """Return the pause before a stream that ended is requested again; raise as `lost`."""
-        return self.lost(httpx.ReadError("the stream ended"))
+        return self.lost(import_httpx().ReadError("the stream ended"))
 
     def lost(self, error: httpx.TransportError) -> float:
         """Return the pause before the next try after a call without an answer.
@@ -281,6 +337,8 @@ class Retries:
         UnavailableError
             When it may not be sent again, or the time for retries is over.
         """
+        import httpx
+
         unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
         pause = self._pause()
         if not (unsent or self._repeatable) or self._too_late(pause):
@@ -302,6 +360,8 @@ class Retries:
 
 def unreachable(server: str, error: httpx.TransportError) -> UnavailableError:
     """Return the error for a server that cannot be reached, with a hint."""
+    import httpx
+
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return UnavailableError(f"{server} cannot be reached: {_plain(error)}; is `seaway up` running there?")
     if isinstance(error, httpx.TimeoutException):

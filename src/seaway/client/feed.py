@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-import httpx
 import orjson
 
 from seaway.client.call import PREFIX, Call, Data, part
@@ -19,6 +18,8 @@ from seaway.client.errors import AnswerError, UnknownError, WaitedTooLongError
 from seaway.domain.job_state import FINAL
 
 if TYPE_CHECKING:
+    import httpx
+
     from seaway.wire.events import EventOut
     from seaway.wire.job_out import JobOut
 
@@ -276,6 +277,8 @@ class Following(Generic[T]):
 
     def request(self) -> dict[str, Any]:
         """Return the next request as arguments of httpx."""
+        import httpx
+
         timeout = httpx.Timeout(CONNECT_S, read=self._left_s(READ_TIMEOUT_S))
         return {**request(self._stream.call()), "timeout": timeout}
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-import httpx
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from seaway.client.call import Call, Paged, decoded
 from seaway.client.calls import jobs as job_calls
 from seaway.client.config import Target
-from seaway.client.connection import Pace, Retries, content, request, settings
+from seaway.client.connection import Pace, Retries, content, import_httpx, request, settings
 from seaway.client.feed import Feed, Following, LogFeed, Observation, Stream, Until, Wait
+from seaway.client.local import LocalHttp
 from seaway.client.methods import Methods
 
 if TYPE_CHECKING:
+    import httpx
+
     from seaway.wire.events import EventOut
     from seaway.wire.job_out import JobOut
 
@@ -46,6 +48,9 @@ class Client(Methods):
         Sleeps for a number of seconds.
     """
 
+    _light: ClassVar[bool] = False
+    """True to call a server on this machine without httpx."""
+
     def __init__(
         self,
         server: str | None = None,
@@ -58,7 +63,11 @@ class Client(Methods):
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.target = Target.find(server, token, profile)
-        self._http = httpx.Client(**settings(self.target, timeout_s), transport=transport)
+        self._timeout_s = timeout_s
+        self._transport = transport
+        self._local = LocalHttp(self.target, timeout_s) if self._light and LocalHttp.serves(self.target) else None
+        if self._local is None:
+            _ = self._http  # its errors are those of the constructor
         self.pace = pace or Pace()
         """Limits of retries for later calls."""
         self._pause = pause
@@ -74,7 +83,15 @@ class Client(Methods):
 
     def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        if "_http" in self.__dict__:
+            self._http.close()
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        client: httpx.Client = import_httpx().Client(
+            **settings(self.target, self._timeout_s), transport=self._transport
+        )
+        return client
 
     def follow(self, job: str | None = None, *, after: int | None = None) -> Iterator[EventOut]:
         """Follow events as they happen; resume after a connection loss.
@@ -158,9 +175,9 @@ class Client(Methods):
         tries = Retries(self.pace, self.target.server, repeatable=call.repeatable)
         while True:
             try:
-                response = self._http.request(**request(call))
+                response = (self._local or self._http).request(**request(call))
                 pause = tries.answered(response)
-            except httpx.TransportError as error:
+            except _transport_errors() as error:
                 pause = tries.lost(error)
             else:
                 if pause is None:
@@ -180,6 +197,18 @@ class Client(Methods):
                     else:
                         response.read()
                     pause = following.ended(response)
-            except httpx.TransportError as error:
+            except _transport_errors() as error:
                 pause = following.lost(error)
             self._pause(pause)
+
+
+class LightClient(Client):
+    """Client for a few calls of a server on this machine, without importing httpx, which takes longer than they do."""
+
+    _light = True
+
+
+def _transport_errors() -> type[httpx.TransportError]:
+    """Return the class of errors of connections; called only if there is one."""
+    kind: type[httpx.TransportError] = import_httpx().TransportError
+    return kind

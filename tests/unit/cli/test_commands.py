@@ -11,7 +11,7 @@ from seaway.cli.main import COMMANDS, main
 from seaway.client import errors
 from seaway.domain.errors import SeawayError
 
-SLOW = ("numpy", "numba", "matplotlib", "highspy", "fastapi", "sqlalchemy", "seaway.wire", "httpx._main")
+SLOW = ("numpy", "numba", "matplotlib", "highspy", "fastapi", "sqlalchemy", "seaway.wire", "pydantic", "httpx._main")
 
 
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

@@ -199,7 +199,7 @@ def agent(  # one parameter for each option
       [cyan]seaway agent --gateway gw-1 --netns seaway-lab-gw-1 --server http://127.0.0.1:8080[/cyan]
     """
     from seaway.bootstrap.settings import load_settings
-    from seaway.cli.remote import import_httpx_alone
+    from seaway.client.connection import import_httpx
 
     flags = {
         "gateway": gateway,
@@ -213,7 +213,7 @@ def agent(  # one parameter for each option
     settings = load_settings(config, os.environ, {("agent", name): value for name, value in flags.items()}).agent
     _log_lines()
     if settings.server:
-        import_httpx_alone()
+        import_httpx()
     if once:
         raise typer.Exit(_once(settings, output))
     _run(settings, output)
