@@ -89,7 +89,7 @@ class LaneOrder:
         self._discipline = discipline
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
         self._queues_of: defaultdict[str, set[str]] = defaultdict(set)  # by tenant
-        self._groups: dict[str, _Group] = {}
+        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._version = (-1, -1)
 
     def __contains__(self, lane: LaneName) -> bool:
@@ -132,34 +132,39 @@ class LaneOrder:
         return None
 
     def _follow(self) -> None:
-        """Renew the keys of changed lanes, and all keys after a change of the tree."""
+        """Renew the keys of changed lanes and of the queues above them, and all keys after a change of the tree."""
         changed = self.tree.changed
         version = self.tree.version, self.tree.past_version
         if self._version != version:
             self._version = version
             self._groups.clear()
             changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
+        nodes: set[QueueNode] = set()
         while changed:
             queue, tenant = changed.pop()
             for each in [queue] if queue else self._queues_of.get(tenant, ()):
                 self._renew((each, tenant))
+                nodes.update(self.tree.node(each).path)
+        for node in sorted(nodes, key=_depth, reverse=True):
+            self._renew_child(node)
 
     def _renew(self, lane: LaneName) -> None:
-        """Renew the key of a lane in its queue, and of the queue and its ancestors among their siblings."""
+        """Renew the key of a lane in its queue."""
         queue, tenant = lane
         if first := self._lanes.get(queue, {}).get(tenant):
-            group = self._groups.setdefault(queue, _Group())
-            group.put(lane, (LANES_FIRST, self.tenant_key(lane, first)))
-        for each in self.tree.node(queue).path:
-            self._renew_child(each)
+            self._groups[queue].put(lane, (LANES_FIRST, self.tenant_key(lane, first)))
 
     def _renew_child(self, node: QueueNode) -> None:
         """Renew the key of a queue in the group of its parent."""
         name = node.queue.name
-        above = self._groups.setdefault(node.parent.queue.name if node.parent else ROOT, _Group())
+        above = self._groups[node.parent.queue.name if node.parent else ROOT]
         lane = self._first_in(name)
         if lane is None:
             above.drop(name)
             return
         requested = self._lanes[lane[0]][lane[1]].requested
         above.put(name, (THEN_CHILDREN, self._discipline.queue_key(node, requested)))
+
+
+def _depth(node: QueueNode) -> int:
+    return len(node.path)

@@ -213,8 +213,8 @@ class QueueNode(Holder):
         self._gpu_weights = gpu_weights
         named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
-        counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
-        self._shares = [(name, self._weighed(capacity, name) or 1, named.get(name, implied)) for name in counted]
+        counted, weighed = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES, self._weighed(capacity)
+        self._shares = [(name, weighed.get(name, 0) or 1, named.get(name, implied)) for name in counted]
 
     @property
     def parent(self) -> QueueNode | None:
@@ -231,14 +231,15 @@ class QueueNode(Holder):
         ----------
         Ghodsi et al., Dominant Resource Fairness, NSDI 2011, section 4.1.
         """
-        return max(self._weighed(held, name) / capacity for name, capacity, _ in self._shares)
+        weighed = self._weighed(held)
+        return max([weighed.get(name, 0) / capacity for name, capacity, _ in self._shares])
 
-    def _weighed(self, held: Amounts, name: str) -> float:
-        """Return an amount, in which GPUs count with the weight of their model."""
-        amount = held.get(name, 0)
-        if name != GPUS or not self._gpu_weights:
-            return amount
-        return amount + sum((weight - 1) * held.get(model, 0) for model, weight in self._gpu_weights.items())
+    def _weighed(self, held: Amounts) -> Mapping[str, float]:
+        """Return amounts in which GPUs count with the weight of their model."""
+        if not self._gpu_weights:
+            return held
+        more = sum((weight - 1) * held.get(model, 0) for model, weight in self._gpu_weights.items())
+        return {**held, GPUS: held.get(GPUS, 0) + more}
 
     def share_beyond_guarantee(self, more: Amounts = NO_AMOUNTS) -> float:
         """Return the dominant share of what the queue holds beyond its guarantee.
@@ -264,7 +265,8 @@ class QueueNode(Holder):
         """Return the dominant share of amounts beyond the guarantee."""
         if not self.guarantee:
             return self.share_of(held)
-        return max(0.0, *(self._weighed(held, name) / capacity - share for name, capacity, share in self._shares))
+        weighed = self._weighed(held)
+        return max(0.0, *[weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares])
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
