@@ -1,4 +1,4 @@
-"""Rounds of the control loop with a tree of 1,000 queues, compared with one flat queue."""
+"""Rounds of the control loop with a tree of 1,000 queues, compared with one flat queue, and preemption."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from benchmarks.loop import Passing, many_nodes
+from benchmarks.queues.preemption import preemption
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
@@ -31,8 +32,7 @@ ONE_GPU = Demand(ResourceRequest(4000, 32_000, 1, 0, 100, 1000))
 
 
 def queue_rounds(seed: int) -> Result:
-    """Measure rounds with 1,000 queues in three levels, 100,000 waiting jobs and 10,000 GPUs."""
-    del seed  # nothing is random
+    """Measure rounds with 1,000 queues in three levels, 100,000 waiting jobs and 10,000 GPUs, and preemption."""
     tree = three_levels()
     leaves = [queue.name for queue in tree if queue.name.count("-") == 3]
     flat, many = _rate([], ["default"]), _rate(tree, leaves)
@@ -41,11 +41,13 @@ def queue_rounds(seed: int) -> Result:
         {"when": f"{len(leaves):,} queues in three levels", "jobs_per_s": round(many)},
         *_full(tree, leaves),
     ]
+    decisions, slow = preemption(seed)
     longest_ms = max(row["longest_round_ms"] for row in rows if "longest_round_ms" in row)
     missed = [f"a round of {longest_ms:.0f} ms"] if longest_ms > ROUND_MS else []
     missed += [f"{many / flat:.0%} of the rate with a flat queue"] if many < SHARE * flat else []
+    missed += slow
     notes = [f"{GPUS:,} GPUs, {WAITING:,} waiting jobs, a store in memory; CPU time"]
-    return Result("queue-rounds", rows, notes, missed=missed)
+    return Result("queue-rounds", rows + decisions, notes, missed=missed)
 
 
 def three_levels() -> list[Queue]:

@@ -183,3 +183,15 @@ def test_free_amounts_over_time_find_the_first_hole() -> None:
     assert free.earliest_start(np.array([2, 0]), 11, 0) == -1
     free.forget_before(12)
     assert free.earliest_start(np.array([1, 0]), 5, 12) == 12
+
+
+def test_free_amounts_over_time_with_ends_from_the_beginning() -> None:
+    """Ends of running jobs give the same times as amounts that are added one by one, also equal and past ends."""
+    ends_s, needs = np.array([20, 5, 20, 0]), np.array([[1, 2], [1, 0], [2, 2], [1, 1]])
+    made, added = FreeOverTime(np.array([0, 1]), 0, ends_s, needs), FreeOverTime(np.array([0, 1]), 0)
+    for end_s, need in zip(ends_s, needs, strict=True):
+        added.add(int(end_s), NEVER_S, need)
+    for need in np.ndindex(7, 7):
+        for lasts_s in (1, 10, 30):
+            starts_s = {each.earliest_start(np.array(need), lasts_s, 0) for each in (made, added)}
+            assert len(starts_s) == 1

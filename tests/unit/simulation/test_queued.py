@@ -91,6 +91,17 @@ def test_a_job_of_higher_priority_displaces_others() -> None:
         assert sorted(outcome.starts_s[:2].tolist()) == ([0, 40] if preempted else [0, 0])
 
 
+def test_a_job_that_displaces_delays_no_reservation() -> None:
+    """A job behind one with a reservation displaces others only if it ends in time."""
+    running = [*stream("low", 1, lasts_s=100), *stream("high", 1, lasts_s=100, priority=9)]
+    wide = job("wide", gpus=1, replicas=2, gang=True, arrives_s=10, expected_duration_s=50, priority=9)
+    queue = Queue("default", order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+    for lasts_s, starts_s in ((80, [0, 100, 20]), (81, [0, 100, 150])):
+        outcome = replay([*running, wide, *stream("late", 1, arrives_s=20, lasts_s=lasts_s, priority=5)], 2, queue)
+        assert outcome.starts_s is not None
+        assert outcome.starts_s[1:].tolist() == starts_s
+
+
 def test_a_displaced_job_that_goes_first_waits_again() -> None:
     """In the order of arrival, a displaced job is before the one that displaced it. Both run in the end."""
     jobs = [*stream("low", 1, lasts_s=100), *stream("high", 1, arrives_s=30, lasts_s=10, priority=5)]

@@ -113,6 +113,10 @@ def _add(times_s: Int64, free: Int64, count: int, start_s: int, end_s: int, amou
     return count
 
 
+NO_ENDS: Int64 = np.zeros(0, np.int64)
+NO_NEEDS: Int64 = np.zeros((0, 1), np.int64)
+
+
 class FreeOverTime:
     """Free amounts over time, with the jobs that run and those that are planned.
 
@@ -122,12 +126,18 @@ class FreeOverTime:
         Amounts that are free from the beginning, shape (R,).
     now_s
         Beginning, seconds.
+    ends_s, needs
+        Ends of the running jobs, seconds, shape (X,), and the amounts that become free then, shape (X, R).
     """
 
-    def __init__(self, free: Int64, now_s: int) -> None:
-        self._times_s: Int64 = np.full(64, now_s, np.int64)
-        self._free: Int64 = np.tile(free, (64, 1))
-        self._count = 1
+    def __init__(self, free: Int64, now_s: int, ends_s: Int64 = NO_ENDS, needs: Int64 = NO_NEEDS) -> None:
+        order = np.argsort(ends_s)
+        times_s = np.append(now_s, ends_s[order])
+        total = np.vstack([free, free + needs[order].cumsum(axis=0)])
+        last = np.append(times_s[1:] != times_s[:-1], True)
+        self._count = int(last.sum())
+        self._times_s: Int64 = np.concatenate([times_s[last], np.zeros(64, np.int64)])
+        self._free: Int64 = np.concatenate([total[last], np.zeros((64, len(free)), np.int64)])
 
     def earliest_start(self, need: Int64, lasts_s: int, after_s: int) -> int:
         """Return the earliest start of a job that delays no planned job, not before `after_s`; -1 if there is none.

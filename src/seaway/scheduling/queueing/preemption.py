@@ -6,23 +6,25 @@ the waiting job fits, by a decision of the engine on a copy of the fleet.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from operator import attrgetter
 
 import numpy as np
 
-from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, MEMORY, NO_AMOUNTS, Amounts
+from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, NO_AMOUNTS, Amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Preemption, Reclaim
+from seaway.domain.queues import Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
+    DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
     DEVICE_OPEN,
     DEVICE_SLOTS_FREE,
     NODE_CPU_FREE,
@@ -38,12 +40,16 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import Key, Owner, QueueNode, QueueTree, below_common_ancestor
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_NODES = 16
 """Maximum number of nodes on which sets of victims are compared, those with the least estimated cost first."""
+
+MANY_TIMES = 4
+"""Multiple of the replicas of a job that the nodes have room for from which candidates are removed first."""
 
 MAX_COMBINED, MAX_SUBSETS = 10, 8
 """Maximum number of candidates whose sets are compared by amounts, and of sets that the engine then tries."""
@@ -57,13 +63,13 @@ MAX_PRUNED = 32
 MAX_TRIES = 400
 """Maximum number of decisions of the engine in one search."""
 
-_RESOURCES = (CPU, MEMORY, GPUS, GPU_MEMORY)
+_RESOURCES = (CPU, MEMORY, GPU_CORES, GPU_MEMORY)
 
 Cost = tuple[float, int, int]
 """Cost of victims: lost work, sum of priorities, number."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Candidate:
     """A running job that may be displaced.
 
@@ -75,6 +81,8 @@ class Candidate:
         Numbers of its nodes in the snapshot, each once.
     lost
         Work that is lost with it: its dominant share of the pool times the seconds since its start or checkpoint.
+    row
+        Its amounts of `_RESOURCES`.
     """
 
     key: Key
@@ -84,6 +92,11 @@ class Candidate:
     nodes: tuple[int, ...]
     priority: int
     lost: float
+    row: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the row."""
+        self.row = tuple(self.amounts.get(name, 0) for name in _RESOURCES)
 
 
 _BY_COST = attrgetter("lost", "priority", "key")
@@ -114,6 +127,13 @@ def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
     if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
         return True
     return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantees(requested) for each in queue.path)
+
+
+def priority_below(waiting: Queue, priority: int, queue: str) -> float:
+    """Return the priority below which jobs of a queue may ever be displaced by a job in the queue `waiting`."""
+    if queue != waiting.name:
+        return -inf if waiting.reclaim is Reclaim.NEVER else inf
+    return -inf if waiting.preemption is Preemption.NEVER else priority
 
 
 def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amounts, victim: Candidate) -> bool:
@@ -168,91 +188,96 @@ class VictimSearch:
         self._owner = owner
         self._requested = requested
         self._queue = JobQueue(snapshot, [job])
-        self._needed = np.array([requested.get(name, 0) for name in _RESOURCES], np.int64) - _free(snapshot)
-        self._plan = decide(snapshot, self._queue, profile, overdue={0}, dry_run=True)
-        self._forget_plan()
+        self._asked: Int64 = np.array([requested.get(name, 0) for name in _RESOURCES], np.int64)
+        self._needed: Int64 = self._asked - _free(snapshot)
+        self._plan: Plan
         self._out: dict[Key, Candidate] = {}
         self._best: Displacement | None = None
         self._tries = 0
 
-    def find(self, candidates: Collection[Candidate]) -> Displacement | None:
+    def find(self, candidates: Sequence[Candidate]) -> Displacement | None:
         """Return the cheapest victims that were found; None if no allowed set makes room.
 
         No victim is needless: if any of them stays, the job does not fit, or the rules protect another one. Of more
         than `MAX_PRUNED` victims, none is needless for the place that was found.
+
+        Parameters
+        ----------
+        candidates
+            Running jobs with priorities below that of `priority_below`.
         """
-        ever = {queue: self._may_ever(queue) for queue in {each.owner.queue for each in candidates}}
-        offered = [each for each in candidates if ever[each.owner.queue] > each.priority]
-        offered.sort(key=_BY_COST)
+        on = _OnNodes(candidates)
+        if not candidates or self._room(on, on.amounts).sum() < self._job.replicas:
+            return None
         try:
-            self._try_all(offered)
+            self._try_all(candidates, on)
         finally:
             self._put_back(list(self._out))
         return self._best
 
-    def _may_ever(self, queue: str) -> float:
-        """Return the priority below which jobs of a queue could be displaced after the removal of others."""
-        mine = self._tree.node(self._owner.queue).queue
-        if queue != self._owner.queue:
-            return -inf if mine.reclaim is Reclaim.NEVER else inf
-        return -inf if mine.preemption is Preemption.NEVER else self._job.priority
+    def _room(self, on: _OnNodes, freed: Int64) -> Int64:
+        """Return about the number of replicas that each node has room for without candidates, shape (N,).
+
+        Parameters
+        ----------
+        freed
+            Amounts that each candidate frees on each of its nodes, shape (X, 4).
+        """
+        room = self._asked - self._needed
+        np.add.at(room, on.nodes, freed[on.which])
+        asked = self._asked > 0
+        replicas = room[:, asked] * self._job.replicas // self._asked[asked]
+        fitting: Int64 = replicas.min(axis=1, initial=self._job.replicas).clip(0)
+        return fitting
 
     def _may(self, candidate: Candidate) -> bool:
         return may_displace(self._tree, self._owner, self._job.priority, self._requested, candidate)
 
-    def _try_all(self, offered: Sequence[Candidate]) -> None:
+    def _try_all(self, offered: Sequence[Candidate], on: _OnNodes) -> None:
         """Try sets of candidates, each in the order of their removal."""
-        on: defaultdict[int, list[Candidate]] = defaultdict(list)
-        for each in offered:
-            for n in each.nodes:
-                on[n].append(each)
         if self._job.replicas == 1:
             for n in self._cheapest_nodes(on):
-                if not self._try_subsets(on[n], self._needed[n]) and len(on[n]) > MAX_COMBINED:
-                    self._try_group(on[n])
+                found = on.candidates(n)
+                if not self._try_subsets(found, self._needed[n]) and len(found) > MAX_COMBINED:
+                    self._try_group(found)
             if self._best:
                 return
         else:
-            self._try_subsets(offered, self._needed_in_all())
-            per_room = {n: sum(each.lost for each in found) / self._room(n, found) for n, found in on.items()}
-            self._try_group(
-                list(dict.fromkeys(each for n in sorted(per_room, key=per_room.__getitem__) for each in on[n]))
-            )
+            self._try_subsets(on.cheapest(MAX_COMBINED), self._needed_in_all())
+            self._try_group(list(dict.fromkeys(each for n in self._best_nodes(on) for each in on.candidates(n))))
         if self._best is None or len(offered) <= MANY:
             self._try_group(sorted(offered, key=lambda each: each.lost / (_size(each.amounts) or 1)))
-            self._try_group(offered)
+            self._try_group(sorted(offered, key=_BY_COST))
 
     def _needed_in_all(self) -> Int64:
         """Return the amounts that all nodes together lack."""
-        requested = np.array([self._requested.get(name, 0) for name in _RESOURCES], np.int64)
-        free: Int64 = (requested - self._needed).sum(axis=0)
-        return requested - free
+        free: Int64 = (self._asked - self._needed).sum(axis=0)
+        return self._asked - free
 
-    def _cheapest_nodes(self, on: Mapping[int, Sequence[Candidate]]) -> Sequence[int]:
+    def _cheapest_nodes(self, on: _OnNodes) -> Sequence[int]:
         """Return the nodes with the least estimated loss for room for one replica."""
-        nodes = sorted(n for n in on if self._snapshot.arrays.nodes[NODE_OPEN, n])
-        counts = [len(on[n]) for n in nodes]
-        if not nodes:
-            return ()
-        found = [each for n in nodes for each in on[n]]
-        at = np.repeat(np.arange(len(nodes)), counts)
-        amounts = _amounts(found).cumsum(axis=0)
-        lost = np.fromiter((each.lost for each in found), np.float64, len(found)).cumsum()
-        first = np.cumsum([0, *counts[:-1]])
-        before, lost_before = np.zeros_like(amounts[first]), np.zeros_like(lost[first])
-        before[1:], lost_before[1:] = amounts[first[1:] - 1], lost[first[1:] - 1]
-        enough = np.flatnonzero((amounts - before[at] >= self._needed[nodes][at]).all(axis=1))
-        which, position = np.unique(at[enough], return_index=True)
-        order = np.argsort(lost[enough[position]] - lost_before[which], kind="stable")
-        return [nodes[int(each)] for each in which[order[:MAX_NODES]]]
+        order = np.lexsort((on.lost[on.which], on.nodes))
+        nodes, which = on.nodes[order], on.which[order]
+        amounts, lost = on.amounts[which].cumsum(axis=0), on.lost[which].cumsum()
+        first = np.flatnonzero(np.diff(nodes, prepend=-1))
+        before = np.repeat(first, np.diff(first, append=len(nodes)))
+        freed = amounts - amounts[before] + on.amounts[which[before]]
+        enough = np.flatnonzero(
+            (freed >= self._needed[nodes]).all(axis=1) & self._snapshot.arrays.nodes[NODE_OPEN, nodes]
+        )
+        found, position = np.unique(nodes[enough], return_index=True)
+        at = enough[position]
+        cost = lost[at] - lost[before[at]] + on.lost[which[before[at]]]
+        return [int(each) for each in found[np.argsort(cost, kind="stable")[:MAX_NODES]]]
 
-    def _room(self, n: int, found: Sequence[Candidate]) -> float:
-        """Return about the number of replicas that a node has room for without candidates, at least a small number."""
-        requested = np.array([self._requested.get(name, 0) for name in _RESOURCES])
-        freed = _amounts(found) / np.array([[len(each.nodes)] for each in found])
-        total = requested - self._needed[n] + freed.sum(axis=0)
-        asked = requested > 0
-        return max(float((total[asked] // (requested[asked] / self._job.replicas)).min(initial=inf)), 0.01)
+    def _best_nodes(self, on: _OnNodes) -> Sequence[int]:
+        """Return nodes with room for several times all replicas, those with the least loss per replica first."""
+        room = self._room(on, on.amounts // on.counts[:, None])
+        lost = np.bincount(on.nodes, on.lost[on.which], len(room))
+        nodes = np.unique(on.nodes)
+        order = nodes[np.argsort(lost[nodes] / room[nodes].clip(0.01), kind="stable")]
+        enough = np.searchsorted(room[order].cumsum(), MANY_TIMES * self._job.replicas)
+        return [int(each) for each in order[: max(enough, MAX_NODES)]]
 
     def _try_subsets(self, found: Sequence[Candidate], needed: Int64) -> bool:
         """Try the cheapest sets among the first candidates whose amounts are enough; report whether one succeeds.
@@ -390,16 +415,45 @@ def _free(snapshot: Snapshot) -> Int64:
     """Return the free amounts of each node, upper bounds of what one replica can use, shape (N, 4)."""
     nodes, devices = snapshot.arrays.nodes, snapshot.arrays.devices
     first, end = nodes[NODE_DEVICE_FIRST], nodes[NODE_DEVICE_END]
-    cores, memory = (
-        np.append(0, devices[each].cumsum(dtype=np.int64)) for each in (DEVICE_CORE_FREE, DEVICE_MEMORY_FREE)
-    )
+    cores_free = np.where(devices[DEVICE_MIG] < 0, devices[DEVICE_CORE_FREE], devices[DEVICE_CORE])  # MIG rounds up
+    cores, memory = (np.append(0, each.cumsum(dtype=np.int64)) for each in (cores_free, devices[DEVICE_MEMORY_FREE]))
     columns = (nodes[NODE_CPU_FREE], nodes[NODE_MEMORY_FREE], cores[end] - cores[first], memory[end] - memory[first])
     return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _amounts(found: Sequence[Candidate]) -> Int64:
     """Return the amounts of candidates, shape (X, 4)."""
-    return np.array([[each.amounts.get(name, 0) for name in _RESOURCES] for each in found], np.int64)
+    rows = chain.from_iterable([each.row for each in found])
+    return np.fromiter(rows, np.int64, len(found) * len(_RESOURCES)).reshape(-1, len(_RESOURCES))
+
+
+class _OnNodes:
+    """Candidates on their nodes, as columns.
+
+    Attributes
+    ----------
+    amounts, lost, counts
+        Amounts, loss, and number of nodes of each candidate, shapes (C, 4), (C,) and (C,).
+    nodes, which
+        Number of each node of each candidate, and index of the candidate, shape (X,).
+    """
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self._candidates = candidates
+        self.amounts = _amounts(candidates)
+        self.lost = np.array([each.lost for each in candidates], np.float64)
+        self.counts: Int64 = np.array([len(each.nodes) for each in candidates], np.int64)
+        self.nodes: Int64 = np.array([*chain.from_iterable([each.nodes for each in candidates])], np.int64)
+        self.which = np.repeat(np.arange(len(candidates)), self.counts)
+
+    def candidates(self, n: int) -> list[Candidate]:
+        """Return the candidates on a node, the cheapest first."""
+        return sorted((self._candidates[at] for at in self.which[self.nodes == n]), key=_BY_COST)
+
+    def cheapest(self, most: int) -> list[Candidate]:
+        """Return the cheapest candidates."""
+        order = np.lexsort((np.array([each.priority for each in self._candidates]), self.lost))
+        return [self._candidates[at] for at in order[:most]]
 
 
 def _has_room(snapshot: Snapshot, allocation: Allocation, amounts: Amounts) -> bool:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, held_amounts, requested_amounts, total_of
-from seaway.domain.job import Demand
+from seaway.domain.job import Job
 from seaway.domain.queues import Backfill, Queue, children_of
-from seaway.scheduling.allocations import allocations_of
+from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime, within
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
 from seaway.simulation.waiting.world import World, always
@@ -29,6 +31,8 @@ MAX_SAMPLES = 2000
 """Approximate number of moments at which shares are compared."""
 
 NS_PER_S = 1_000_000_000
+
+_WITHOUT_PLANS = frozenset({Backfill.NONE, Backfill.GREEDY})
 
 Sharer = TypeVar("Sharer")
 
@@ -63,16 +67,17 @@ class Queued:
         self._discipline = FairShare()
         self._order = LaneOrder(self._tree, self._discipline)
         self._lanes: defaultdict[LaneName, list[tuple[SortKey, int]]] = defaultdict(list)
-        self._requests: dict[tuple[Demand, int], Amounts] = {}
-        self._running: dict[int, tuple[Plan, Amounts, int]] = {}
+        self._requests: dict[int, Amounts] = {}
+        self._running: dict[int, tuple[Allocation, Amounts, int]] = {}
         self._attempts: defaultdict[int, int] = defaultdict(int)
-        self._refused: set[int] = set()  # rows of demands that do not fit now
+        self._kinds = _numbered(map(world.kind, range(len(world.queue))))
+        self._alike = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(world.queue.jobs))
+        self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
         self._fruitless: set[int] = set()  # kinds that neither fit nor have victims, until a job starts or ends
         resource = GPUS if capacity.get(GPUS) else CPU
         times_s = [job.arrives_s for job in world.queue.jobs]
         step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
-        requested = lambda number: self._requested(number).get(resource, 0)  # noqa: E731
-        self._errors = _ShareErrors(self._tree, queues, requested, resource, step_s)
+        self._errors = _ShareErrors(self._tree, queues, resource, step_s)
         self.preempted = 0
         self.preempted_gpu_s = 0.0
 
@@ -81,58 +86,63 @@ class Queued:
         for number in numbers:
             del self._running[number]
             self._tree.release(self._key(number))
-        self._refused.clear()
+        for number in self._world.may_fit(list(self._refused.values()), nodes):
+            del self._refused[self._kinds[number]]
         self._fruitless.clear()
 
     def join(self, number: int) -> None:
         """Add a job."""
-        job = self._world.queue.jobs[number]
+        job, lane = self._world.queue.jobs[number], self._lane(number)
         key = self._discipline.job_key(job, job.arrives_s * NS_PER_S, self._queues[job.queue])
-        insort(self._lanes[job.queue, job.tenant], ((*key[:2], number), number))
+        insort(self._lanes[lane], ((*key[:2], number), number))
+        self._errors.wait(lane, self._requested(number))
 
     def schedule(self, now_s: int) -> None:
         """Start the jobs that may start now, in order."""
         moment = _Moment(self._world, now_s)
-        tested: dict[LaneName, int] = {}
-        for lane, line in self._lanes.items():
-            if line:
-                self._put(lane, 0)
-                tested[lane] = 0
-        while (first := self._order.first()) is not None:
-            line, at = self._lanes[first], tested[first]
+        next_at = {lane: 0 for lane, line in self._lanes.items() if line}
+        for lane in next_at if len(next_at) > 1 else ():
+            self._put(lane, 0)
+        while next_at:
+            first = self._order.first() if len(next_at) > 1 else next(iter(next_at))
+            assert first is not None
+            line, at, backfill = self._lanes[first], next_at[first], self._queues[first[0]].backfill
             entry = line[at]
             if self._starts(entry[1], moment):
                 del line[bisect_left(line, entry)]  # a displaced job may have joined before it
+                self._errors.wait(first, self._requested(entry[1]), -1)
+            elif backfill is Backfill.NONE:
+                for other in [each for each in next_at if each[0] == first[0]]:
+                    self._order.drop(other)
+                    del next_at[other]
+                continue
             else:
-                at = tested[first] = at + 1
-                if self._queues[first[0]].backfill is Backfill.NONE:
-                    for other in [each for each in tested if each[0] == first[0]]:
-                        self._order.drop(other)
-                    continue
-            if self._queues[first[0]].backfill is Backfill.GREEDY:
-                while at < len(line) and self._kind(line[at][1]) in self._fruitless:
+                at += 1
+            if moment.reserves_no_more(backfill, first[0]):
+                while at < len(line) and self._alike[line[at][1]] in self._fruitless:
                     at += 1
-                tested[first] = at
-            if at < min(len(line), MAX_TESTED):
-                self._put(first, at)
-            else:
+            next_at[first] = at
+            if at >= min(len(line), MAX_TESTED):
                 self._order.drop(first)
-        self._errors.record(now_s, self._lanes)
+                del next_at[first]
+            elif len(next_at) > 1:
+                self._put(first, at)
+        self._errors.record(now_s)
 
     def _put(self, lane: LaneName, at: int) -> None:
         key, number = self._lanes[lane][at]
         self._order.put(lane, FirstJob(key, self._requested(number)))
 
     def _requested(self, number: int) -> Amounts:
-        job = self._world.queue.jobs[number]
-        key = job.demand, job.replicas
-        if (known := self._requests.get(key)) is None:
-            known = self._requests[key] = requested_amounts(*key)
+        kind = self._kinds[number]
+        if (known := self._requests.get(kind)) is None:
+            job = self._world.queue.jobs[number]
+            known = self._requests[kind] = requested_amounts(job.demand, job.replicas)
         return known
 
-    def _kind(self, number: int) -> int:
+    def _lane(self, number: int) -> LaneName:
         job = self._world.queue.jobs[number]
-        return hash((self._world.kind(number), job.queue, job.tenant))
+        return job.queue, job.tenant
 
     def _owner(self, number: int) -> Owner:
         job = self._world.queue.jobs[number]
@@ -144,7 +154,7 @@ class Queued:
     def _starts(self, number: int, moment: _Moment) -> bool:
         """Start a job if it fits, its limits have room, and it delays no reservation."""
         need, lasts_s = self._world.needs[number], int(self._world.lasts_s[number])
-        kind = hash(self._world.kind(number))
+        kind = self._kinds[number]
         limited = self._tree.hit(self._owner(number), self._requested(number)) is not None
         plan = None
         if not limited and kind not in self._refused and within(need, self._world.free()):
@@ -153,11 +163,10 @@ class Queued:
                 return False
             plan = self._world.start(number, always)
             if plan is None:
-                self._refused.add(kind)
+                self._refused[kind] = number
         if plan is None:
-            plan = self._displace(number, moment.now_s)
+            plan = self._displace(number, moment)
         if plan is None:
-            self._fruitless.add(self._kind(number))
             if not limited:
                 moment.reserve(self._backfill(number), number, self._queue(number))
             return False
@@ -174,25 +183,34 @@ class Queued:
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
         demand = self._world.queue.jobs[number].demand
         amounts = held_amounts(demand, plan.placements(), plan.snapshot.device)
-        self._running[number] = plan, amounts, now_s
+        (allocation,) = allocations_of(plan)
+        self._running[number] = allocation, amounts, now_s
         self._tree.hold(self._key(number), self._owner(number), amounts)
         self._fruitless.clear()
 
-    def _displace(self, number: int, now_s: int) -> Plan | None:
+    def _displace(self, number: int, moment: _Moment) -> Plan | None:
         """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
-        policy = self._world.policy
-        if self._kind(number) in self._fruitless or not isinstance(policy, Profile) or not self._running:
+        victims = [] if self._alike[number] in self._fruitless else self._victims(number, moment.now_s)
+        if not victims:
+            self._fruitless.add(self._alike[number])
             return None
-        job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
-        if not may_displace_any(self._tree.node(job.queue), requested):
+        if not moment.may_replace(number, {each: self._running[each][2] for each in victims}):
             return None
-        search = VictimSearch(self._world.snapshot.copy(), self._tree, policy, job, owner, requested)
-        found = search.find(list(self._candidates(now_s)))
-        if found is None:
-            return None
-        for victim in found.victims:
-            self._end(int(victim.key[0]), now_s)
+        for each in victims:
+            self._end(each, moment.now_s)
         return self._world.start(number, always)
+
+    def _victims(self, number: int, now_s: int) -> list[int]:
+        """Return the running jobs to end for a waiting one; none if the rules of the queues do not allow it."""
+        policy = self._world.policy
+        job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
+        if not isinstance(policy, Profile) or not may_displace_any(self._tree.node(job.queue), requested):
+            return []
+        if not (candidates := list(self._candidates(now_s, job))):
+            return []
+        search = VictimSearch(self._world.snapshot, self._tree, policy, job, owner, requested)
+        found = search.find(candidates)
+        return [int(each.key[0]) for each in found.victims] if found else []
 
     def _end(self, number: int, now_s: int) -> None:
         """End a running job, which waits again with its age."""
@@ -205,13 +223,16 @@ class Queued:
         self._refused.clear()
         self.join(number)
 
-    def _candidates(self, now_s: int) -> Iterator[Candidate]:
-        for number, (plan, amounts, since_s) in self._running.items():
+    def _candidates(self, now_s: int, waiting: Job) -> Iterator[Candidate]:
+        """Yield the running jobs that may ever be displaced by a waiting one."""
+        mine = self._queues[waiting.queue]
+        for number, (allocation, amounts, since_s) in self._running.items():
             job = self._world.queue.jobs[number]
             queue = self._queues[job.queue]
+            if job.priority >= priority_below(mine, waiting.priority, job.queue):
+                continue
             if not queue.preemptible or now_s - since_s < queue.min_runtime_s:
                 continue
-            (allocation,) = allocations_of(plan)
             lost = self._tree.node(job.queue).share_of(amounts) * (now_s - since_s)
             yield Candidate(
                 self._key(number), self._owner(number), amounts, allocation, allocation.nodes, job.priority, lost
@@ -223,6 +244,12 @@ class Queued:
 
     def __iter__(self) -> Iterator[int]:
         return (number for line in self._lanes.values() for _, number in line)
+
+
+def _numbered(values: Iterable[Hashable]) -> list[int]:
+    """Return a number for each value, equal ones for equal values."""
+    known: dict[Hashable, int] = {}
+    return [known.setdefault(each, len(known)) for each in values]
 
 
 class _Moment:
@@ -240,14 +267,37 @@ class _Moment:
             return True
         return self._free.earliest_start(need, lasts_s, self.now_s) == self.now_s
 
+    def may_replace(self, number: int, victims: Mapping[int, int]) -> bool:
+        """Report whether a job would delay no reservation once others have ended; if so, count their ends.
+
+        Parameters
+        ----------
+        victims
+            Numbers of the jobs that end, with their starts, seconds.
+        """
+        needs, lasts_s = self._world.needs, self._world.lasts_s
+        if self._free is None:
+            return True
+        for times in (1, -1):
+            for each, since_s in victims.items():
+                left_s = lasts_s[each] if lasts_s[each] >= NEVER_S else since_s + lasts_s[each] - self.now_s
+                self._free.add(self.now_s, int(left_s), times * needs[each])
+            if times > 0 and self.may_start(needs[number], int(lasts_s[number])):
+                return True
+        return False
+
     def started(self, need: Int64, lasts_s: int) -> None:
         """Count a job that started."""
         if self._free:
             self._free.add(self.now_s, lasts_s, -need)
 
+    def reserves_no_more(self, backfill: Backfill, queue: str) -> bool:
+        """Report whether no further job of a queue gets a reservation."""
+        return backfill in _WITHOUT_PLANS or (backfill is Backfill.EASY and queue in self._reserved)
+
     def reserve(self, backfill: Backfill, number: int, queue: str) -> None:
         """Reserve the earliest start of a job, of the first in its queue only with EASY backfill."""
-        if backfill in {Backfill.NONE, Backfill.GREEDY} or (backfill is Backfill.EASY and queue in self._reserved):
+        if self.reserves_no_more(backfill, queue):
             return
         self._reserved.add(queue)
         free, need, lasts_s = self._plan(), self._world.needs[number], max(1, int(self._world.lasts_s[number]))
@@ -257,9 +307,8 @@ class _Moment:
 
     def _plan(self) -> FreeOverTime:
         if self._free is None:
-            self._free = FreeOverTime(self._world.free(), self.now_s)
-            for end_s, number, _ in sorted(self._world.ends, key=lambda each: each[:2]):
-                self._free.add(end_s, NEVER_S, self._world.needs[number])
+            ends = np.array([each[:2] for each in self._world.ends], np.int64).reshape(-1, 2)
+            self._free = FreeOverTime(self._world.free(), self.now_s, ends[:, 0], self._world.needs[ends[:, 1]])
         return self._free
 
     def _next_end_s(self) -> int:
@@ -276,39 +325,38 @@ class _ShareErrors:
     The distance at a moment is the sum of all amounts beyond fair shares, divided by the sum of the fair shares.
     """
 
-    def __init__(
-        self, tree: QueueTree, queues: Sequence[Queue], requested: Callable[[int], int], resource: str, step_s: int
-    ) -> None:
+    def __init__(self, tree: QueueTree, queues: Sequence[Queue], resource: str, step_s: int) -> None:
         self._tree = tree
         self._children = children_of(queues)
-        self._requested = requested
+        self._waiting: defaultdict[LaneName, int] = defaultdict(int)
         self._resource = resource
         self._step_s = step_s
         self._last: tuple[int, float] | None = None
         self._total = self._span_s = 0.0
 
-    def record(self, now_s: int, lanes: Mapping[LaneName, Sequence[tuple[SortKey, int]]]) -> None:
+    def wait(self, lane: LaneName, requested: Amounts, times: int = 1) -> None:
+        """Count a job that waits (`times` is 1), or no longer does (-1)."""
+        self._waiting[lane] += times * requested.get(self._resource, 0)
+
+    def record(self, now_s: int) -> None:
         """Count the distance since the last call, and compute the present one."""
         if self._last is not None:
             if now_s < self._last[0] + self._step_s:
                 return
             self._total += self._last[1] * (now_s - self._last[0])
             self._span_s += now_s - self._last[0]
-        waiting: defaultdict[LaneName, int] = defaultdict(int)
-        for lane, line in lanes.items():
-            waiting[lane] = sum(self._requested(number) for _, number in line)
-        self._last = now_s, self._distance(waiting)
+        self._last = now_s, self._distance()
 
     def mean(self) -> float | None:
         """Return the mean distance over time."""
         return self._total / self._span_s if self._span_s else None
 
-    def _distance(self, waiting: Mapping[LaneName, int]) -> float:
+    def _distance(self) -> float:
         held, demands = defaultdict[LaneName, int](int), dict[LaneName, int]()
         for queue, tenant, amounts in self._tree.uses():
             held[queue, tenant] = amounts.get(self._resource, 0)
-        for lane in held.keys() | waiting.keys():
-            demands[lane] = held[lane] + waiting.get(lane, 0)
+        for lane in held.keys() | self._waiting.keys():
+            demands[lane] = held[lane] + self._waiting.get(lane, 0)
         fair = fair_amounts(self._tree, self._children, demands, self._resource)
         total = sum(fair.values())
         return sum(max(0.0, held[lane] - fair[lane]) for lane in demands) / total if total else 0.0

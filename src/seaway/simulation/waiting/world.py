@@ -10,9 +10,10 @@ import numpy as np
 
 from seaway.domain.job import Demand
 from seaway.scheduling.arrays import Int64
-from seaway.scheduling.columns import JOB_DEMAND, JOB_REPLICAS
+from seaway.scheduling.columns import DEMAND_BANDWIDTH, JOB_DEMAND, JOB_REPLICAS
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.backfill import (
@@ -74,6 +75,24 @@ class World:
         job = self.queue.jobs[number]
         between_mbps = job.between_replicas.min_bandwidth_mbps
         return -job.priority, int(self.queue.rows[number, JOB_DEMAND]), job.replicas, job.gang, between_mbps
+
+    def may_fit(self, numbers: Sequence[int], freed: Int64) -> list[int]:
+        """Return the jobs that may fit after others ended on the nodes `freed`, shape (X,).
+
+        None of the jobs fitted before, so each can only fit on these nodes, unless it waits for bandwidth or was
+        deferred. This is true for profiles; other policies may consider other nodes.
+        """
+        if not numbers or not isinstance(self.policy, Profile):
+            return list(numbers)
+        fleet, demands = self.snapshot.arrays, self.snapshot.demands.arrays
+        lines = self.queue.rows[numbers, JOB_DEMAND]
+        may_fit = fitting_demands(fleet, demands, lines, np.unique(freed)) != 0
+        may_fit |= demands.amounts[lines, DEMAND_BANDWIDTH] > 0
+        held = {self.kind(number) for number in self.held}
+        kinds = [self.kind(number) for number in numbers]
+        may_fit |= np.array([kind[4] > 0 or kind in held for kind in kinds], np.bool_)
+        may_fit &= (self.needs[numbers] <= self.free()).all(axis=1)
+        return [number for number, may in zip(numbers, may_fit.tolist(), strict=True) if may]
 
 
 GPU_MILLI = 3

@@ -78,6 +78,20 @@ def test_a_guarantee_is_taken_back() -> None:
     assert any(each.startswith("preempted by job") and each.endswith("of queue 'x'") for each in reasons)
 
 
+def test_the_present_priority_of_a_running_job_counts() -> None:
+    """A job whose priority rose after an earlier search is not displaced by the next one."""
+    made = with_queues(gpus(2), BY_PRIORITY)
+    low, risen = made.plane.submit(*[spec(queue="x") for _ in range(2)])
+    made.plane.run(10)
+    made.submit(queue="x", priority=5, gpus=4)
+    made.plane.run(10)
+    made.plane.jobs.change(risen, replace(made.job(risen).spec, priority=9), "ada")
+    made.plane.run(10)
+    high = made.plane.submit(*[spec(queue="x", priority=5) for _ in range(2)])
+    made.plane.run(30)
+    assert (started(made, *high), made.state(low), made.state(risen)) == (1, "queued", "running")
+
+
 def test_a_gang_is_displaced_whole_and_only_if_it_helps() -> None:
     """All replicas of a victim end, and no job ends for one that would still not fit."""
     made = with_queues(gpus(4), replace(BY_PRIORITY, backfill=Backfill.GREEDY))

@@ -16,7 +16,15 @@ from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.queueing.preemption import Candidate, Cost, Displacement, VictimSearch, cost_of, may_displace
+from seaway.scheduling.queueing.preemption import (
+    Candidate,
+    Cost,
+    Displacement,
+    VictimSearch,
+    cost_of,
+    may_displace,
+    priority_below,
+)
 from seaway.scheduling.queueing.tree import Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
@@ -61,7 +69,14 @@ class World:
         arrays = self.snapshot.copy().arrays
         amounts = requested_amounts(like.demand, like.replicas)
         search = VictimSearch(self.snapshot, self.tree, PROFILE, like, Owner(queue, "default"), amounts)
-        found = search.find(self.running.values())
+        mine = self.tree.node(queue).queue
+        found = search.find(
+            [
+                each
+                for each in self.running.values()
+                if each.priority < priority_below(mine, like.priority, each.owner.queue)
+            ]
+        )
         assert all((was == now).all() for was, now in zip(arrays.nodes, self.snapshot.arrays.nodes, strict=True))
         assert all((was == now).all() for was, now in zip(arrays.devices, self.snapshot.arrays.devices, strict=True))
         return found

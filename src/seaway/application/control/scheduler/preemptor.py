@@ -11,19 +11,19 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt
+from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import blocked, moved, stepped, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import total_of
 from seaway.domain.job import Job
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Reclaim
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any
-from seaway.scheduling.queueing.tree import Owner
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
+from seaway.scheduling.queueing.tree import Key, Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 ACTOR = "scheduler"
@@ -52,6 +52,26 @@ class Claim:
     change: Change
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A running job as a candidate, and the records that this was computed from.
+
+    Attributes
+    ----------
+    share
+        Dominant share of the pool that it loses per second; 0 if it loses nothing.
+    """
+
+    attempt: Attempt
+    job: JobRecord
+    booking: Allocation
+    clusters: tuple[str, ...]
+    preemptible: bool | None
+    since_ns: int
+    share: float
+    candidate: Candidate
+
+
 class Preemptor:
     """Choice of victims for jobs that did not fit.
 
@@ -71,6 +91,8 @@ class Preemptor:
         self._requests: dict[str, Entry] = {}
         self._infeasible: dict[Kind, int] = {}
         self._claims: dict[str, Claim] = {}
+        self._running: dict[Key, _Running] = {}
+        self._version = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
 
     def ask(self, entries: Iterable[Entry]) -> None:
@@ -143,7 +165,7 @@ class Preemptor:
             victims: tuple[Candidate, ...] = ()
             if not placements:
                 search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
-                if found := search.find(list(self._candidates(entry))):
+                if found := search.find(self._candidates(entry)):
                     victims, placements = found.victims, found.placements
         if not victims:
             if placements:
@@ -172,7 +194,7 @@ class Preemptor:
             for each in claim.victims
             if (known := attempts.get(each.key)) and known.state.live
         ]
-        ending = [attempt for attempt in attempts.values() if not attempt.state.live]
+        ending = [each for each in attempts.values() if each.state is AttemptState.ENDING]
         for attempt in ending:
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
                 booking.copy().release(snapshot)
@@ -191,30 +213,50 @@ class Preemptor:
         for attempt in ending:
             self._state.count(attempt)
 
-    def _candidates(self, entry: Entry) -> Iterator[Candidate]:
-        """Yield the running jobs that the rules of queues can allow to be displaced."""
-        live = self._state
+    def _candidates(self, entry: Entry) -> list[Candidate]:
+        """Return the running jobs that the rules of queues can allow to be displaced."""
+        live, found = self._state, []
         claimed = {each.key for claim in self._claims.values() for each in claim.victims}
-        mine = live.tree.node(entry.queue).queue
         wall_ns = live.clock.now_ns()
         usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
+        rules: dict[str, tuple[float, bool, int]] = {}
+        mine = live.tree.node(entry.queue).queue
+        known = self._running if self._version == live.tree.version else {}
+        self._running, self._version = {}, live.tree.version
         for key, attempt in live.attempts.items():
-            spec = attempt.spec
-            node = live.tree.node(spec.queue)
-            if mine.reclaim is Reclaim.NEVER and spec.queue != entry.queue:
-                continue
-            if not attempt.state.live or key in claimed or not usable.issuperset(attempt.clusters):
-                continue
-            ran_s = (wall_ns - (attempt.running_ns or attempt.created_ns)) / NS_PER_S
-            preemptible = node.queue.preemptible if spec.preemptible is None else spec.preemptible
-            if not preemptible or (attempt.running_ns and ran_s < node.queue.min_runtime_s):
-                continue
-            job, booking = live.jobs.get(key[0]), live.fleet.booking(key)
-            if job is None or job.attempt != attempt.number or booking is None or not booking.holds_any:
-                continue
-            owner = Owner(spec.queue, spec.tenant, job.submitted_by)
-            lost = 0.0 if spec.checkpoint or not attempt.running_ns else node.share_of(attempt.amounts) * ran_s
-            yield Candidate(key, owner, attempt.amounts, booking, booking.nodes, job.spec.priority, lost)
+            each, job, booking = known.get(key), live.jobs.get(key[0]), live.fleet.booking(key)
+            if each is None or each.attempt is not attempt or each.job is not job or each.booking is not booking:
+                if job is None or booking is None or not attempt.state.live or job.attempt != attempt.number:
+                    continue
+                each = self._running_job(key, attempt, job, booking)
+            self._running[key] = each
+            candidate, name = each.candidate, each.candidate.owner.queue
+            if name not in rules:
+                queue = live.tree.node(name).queue
+                below = priority_below(mine, entry.job.priority, name)
+                rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
+            below, preemptible, min_ns = rules[name]
+            ran_ns = wall_ns - each.since_ns
+            if (
+                candidate.priority < below
+                and (preemptible if each.preemptible is None else each.preemptible)
+                and (ran_ns >= min_ns or not attempt.running_ns)
+                and candidate.nodes
+                and usable.issuperset(each.clusters)
+                and key not in claimed
+            ):
+                candidate.lost = each.share * ran_ns / NS_PER_S
+                found.append(candidate)
+        return found
+
+    def _running_job(self, key: Key, attempt: Attempt, job: JobRecord, booking: Allocation) -> _Running:
+        spec = attempt.spec
+        loses = attempt.running_ns and not spec.checkpoint
+        share = self._state.tree.node(spec.queue).share_of(attempt.amounts) if loses else 0.0
+        owner = Owner(spec.queue, spec.tenant, job.submitted_by)
+        candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, job.spec.priority, 0.0)
+        since_ns = attempt.running_ns or attempt.created_ns
+        return _Running(attempt, job, booking, attempt.clusters, spec.preemptible, since_ns, share, candidate)
 
     # Changes.
 
