@@ -23,6 +23,7 @@ def kill(seed: int) -> Result:
     row = {
         "kills": after.kills,
         "accepted": after.accepted,
+        "displaced": after.displaced,
         "lost": len(after.lost),
         "doubled": len(after.duplicated),
         "broken": len(after.broken),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -19,12 +20,15 @@ from random import Random
 
 import httpx
 
-from benchmarks.kill.load import Memory, User
+from benchmarks.kill.load import QUEUES, Memory, User
 from seaway.adapters.simulated.ledger import read_journals, violations
 from seaway.adapters.sqlalchemy.maintenance import check
 from seaway.adapters.sqlalchemy.store import open_store
+from seaway.application.changes import Change
 from seaway.application.ports.store import MAX_ROWS, Store
+from seaway.application.records import Event
 from seaway.domain.job_state import JobState
+from seaway.domain.tenancy import DEFAULT
 from seaway.simulation.demo import demo_fleet
 from tests.servers.databases import free_port
 
@@ -40,6 +44,8 @@ MAX_MORE = 300
 """Maximum number of additional kills until every wanted step was the last one of a control plane."""
 
 LONGEST_LIFE_S = 20
+
+PREEMPTED_BY = re.compile(r"preempted by job (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,10 @@ class Aftermath:
     duplicated
         Violations of uniqueness, in words: two live attempts, devices over capacity.
     broken
-        Other violations: a confirmed cancellation undone, leftovers, a job missing in the audit log, a 5xx.
+        Other violations: a confirmed cancellation undone, leftovers, a job missing in the audit log, a 5xx, a job
+        displaced in vain.
+    displaced
+        Number of displaced jobs.
     steps
         Number of kills by kind of the last step.
     states
@@ -69,6 +78,7 @@ class Aftermath:
     lost: list[str]
     duplicated: list[str]
     broken: list[str]
+    displaced: int
     steps: dict[str, int]
     states: dict[str, int]
 
@@ -128,6 +138,7 @@ def kill_over_and_over(
     database = f"sqlite:///{folder / 'seaway.db'}"
     port = free_port()
     memory = Memory()
+    _set_queues(database)
     with simulated_clusters(folder / "clusters") as clusters:
         nursery = Nursery(folder, database, clusters, port)
         users = [User(f"http://127.0.0.1:{port}", seed * USERS + n, memory, pause_s) for n in range(USERS)]
@@ -159,6 +170,14 @@ def kill_over_and_over(
     return aftermath
 
 
+def _set_queues(database: str) -> None:
+    """Store the queues of the load."""
+    store = open_store(database)
+    store.lead("benchmark")
+    store.commit([Change(put=list(QUEUES))])
+    store.close()
+
+
 def random_steps(count: int, seed: int) -> Iterator[int]:
     """Yield random steps to kill at."""
     random = Random(seed)
@@ -186,10 +205,12 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
     store = open_store(database)
     try:
         states: Counter[str] = Counter()
-        lost = []
+        lost, shared = [], set()
         for job_id in sorted(memory.accepted):
             job = store.job(job_id)
             states[job.state.value if job else "not there"] += 1
+            if job and job.spec.queue != DEFAULT:
+                shared.add(job_id)
             if job is None:
                 lost.append(f"{job_id} is not there")
             elif not job.state.final:
@@ -198,6 +219,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
                 broken.append(f"{job_id} was cancelled, and is {job.state.value}")
         broken += [f"{job_id} is not in the audit log" for job_id in sorted(memory.accepted - _audited(store))]
         broken += _left_behind(store)
+        displaced, in_vain = displacements(_events(store), shared)
     finally:
         store.close()
     fleet = demo_fleet()
@@ -207,7 +229,8 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         len(memory.accepted),
         lost,
         duplicated,
-        broken + memory.refused,
+        broken + in_vain + memory.refused,
+        displaced,
         dict(Counter(_last_steps(folder)).most_common()),
         dict(states),
     )
@@ -221,6 +244,48 @@ def _audited(store: Store) -> set[str]:
         found |= {entry.target.rpartition("/")[2] for entry in entries if entry.verb == "POST submit_job"}
         before = entries[-1].id
     return found
+
+
+def _events(store: Store) -> Iterator[Event]:
+    last = 0
+    while events := store.events(last, MAX_ROWS):
+        yield from events
+        last = events[-1].id
+
+
+def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int, list[str]]:
+    """Return the number of displaced jobs, and the violated rules.
+
+    The rules: no job is displaced for a job that has ended. After jobs were displaced for a job, no further job is
+    displaced for it before it starts, is changed, suspended or resumed, or another job took the room.
+
+    Parameters
+    ----------
+    events
+        All events, in order.
+    shared
+        IDs of the jobs that share the limits.
+    """
+    count, found = 0, []
+    displaced_ns: dict[str, int] = {}  # the last decision for each winner; one decision has one time
+    ended: set[str] = set()
+    for each in events:
+        if each.state == JobState.PREEMPTED.value:
+            count += 1
+            winner = PREEMPTED_BY.match(each.reason)
+            assert winner, each.reason
+            if winner[1] in ended:
+                found.append(f"{each.job_id} was displaced for {winner[1]}, which had ended")
+            if displaced_ns.setdefault(winner[1], each.at_ns) != each.at_ns:
+                found.append(f"{each.job_id} was displaced for {winner[1]}, which already had a place")
+            continue
+        if each.state == JobState.SCHEDULED.value and each.job_id in shared:
+            displaced_ns.clear()
+        elif each.kind in {"state", "updated"}:
+            displaced_ns.pop(each.job_id, None)
+        if each.state and JobState(each.state).final:
+            ended.add(each.job_id)
+    return count, found
 
 
 def _left_behind(store: Store) -> list[str]:

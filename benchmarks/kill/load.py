@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import httpx
 
+from seaway.domain.queues import Order, Preemption, Queue, Reclaim
+from seaway.domain.tenancy import DEFAULT
+
 PAUSE_S = 0.01
 TIMEOUT_S = 10
 GONE = (404, 409, 412)
+
+_SHARED = Queue("shared", limit={"gpus": 2000}, order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+_CHILD = replace(_SHARED, parent="shared", limit={})
+QUEUES = (
+    _SHARED,
+    replace(_CHILD, name="owner", guarantee={"gpus": 1000}, reclaim=Reclaim.GUARANTEE),
+    replace(_CHILD, name="borrower", reclaim=Reclaim.FAIR_SHARE),
+)
+"""Queues of the jobs. Their limit is so low that jobs displace others, by priority and to reclaim a guarantee."""
+
+LEAVES = (DEFAULT, DEFAULT, "owner", "borrower")
 
 
 @dataclass(slots=True)
@@ -78,6 +92,7 @@ class User(threading.Thread):
             "expected_duration": f"{self._random.choice([0, 1, 1, 2])}s",
             "replicas": self._random.choice([1, 1, 1, 2, 3]),
             "priority": self._random.choice([0, 0, 5]),
+            "queue": self._random.choice(LEAVES),
             "resources": {
                 "gpus": 1,
                 "gpu_memory": f"{self._random.choice([2, 4, 8])}GB",

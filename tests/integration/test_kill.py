@@ -29,6 +29,7 @@ def prove(after: Aftermath, kills: int) -> None:
     """Check the result."""
     assert after.kills >= kills
     assert after.accepted > after.kills // 2, "too little was under way to prove anything"
+    assert after.displaced, "no job was displaced"
     assert after.lost == []
     assert after.duplicated == []
     assert after.broken == []

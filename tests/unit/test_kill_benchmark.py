@@ -1,0 +1,43 @@
+"""Checks of `script/bench kill`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from benchmarks.kill.harness import displacements
+from seaway.application.records import Event
+
+PREEMPTED, STARTED, ENDED = "preempted", "scheduled", "completed"
+
+
+def events(*steps: tuple[int, str, str, str]) -> Iterable[Event]:
+    """Return events from times, jobs, new states, and winners."""
+    for at_ns, job_id, state, winner in steps:
+        reason = f"preempted by job {winner} of higher priority" if winner else ""
+        yield Event(at_ns, "state", reason, "scheduler", job_id=job_id, state=state)
+
+
+TWICE = [(1, "a", PREEMPTED, "w"), (1, "b", PREEMPTED, "w"), (2, "c", PREEMPTED, "w")]
+AGAIN = [(1, "a", PREEMPTED, "w"), (2, "w", STARTED, ""), (3, "w", PREEMPTED, "x"), (4, "b", PREEMPTED, "w")]
+TAKEN = [(1, "a", PREEMPTED, "w"), (2, "shared", STARTED, ""), (3, "shared", PREEMPTED, "w")]
+OTHER = [(1, "a", PREEMPTED, "w"), (2, "other", STARTED, ""), (3, "c", PREEMPTED, "w")]
+LATE = [(1, "w", ENDED, ""), (2, "a", PREEMPTED, "w")]
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "found"),
+    [
+        (TWICE, 3, ["c was displaced for w, which already had a place"]),
+        (AGAIN, 3, []),
+        (TAKEN, 2, []),
+        (OTHER, 2, ["c was displaced for w, which already had a place"]),
+        (LATE, 1, ["a was displaced for w, which had ended"]),
+    ],
+)
+def test_jobs_are_displaced_once_for_a_job_that_waits(
+    steps: list[tuple[int, str, str, str]], count: int, found: list[str]
+) -> None:
+    """All victims of a decision have one time. A second one needs a start of the winner or its rivals in between."""
+    assert displacements(events(*steps), {"shared"}) == (count, found)
