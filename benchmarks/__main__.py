@@ -23,6 +23,7 @@ from benchmarks.loop import loop
 from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
+from benchmarks.queues.classes import queue_classes
 from benchmarks.queues.rounds import queue_rounds
 from benchmarks.record import Result, RunOptions, SkippedError, circumstances
 from benchmarks.scrape import scrape
@@ -56,6 +57,9 @@ CASES: dict[str, Callable[[int], Result]] = {
     "web": web,
 }
 
+DRAWN: dict[str, Callable[[int, Path | None], Result]] = {"queue-classes": queue_classes}
+"""Cases that can draw a picture."""
+
 TIMED: dict[str, tuple[Callable[[int, RunOptions], Result], float]] = {"siege": (siege, 2), "soak": (soak, 5)}
 """Cases that run for a given time, with their default minutes."""
 
@@ -63,13 +67,13 @@ TIMED: dict[str, tuple[Callable[[int, RunOptions], Result], float]] = {"siege": 
 def main() -> int:
     """Run the requested cases, by default all; return the exit code: 1 if a bound was missed."""
     options = _options()
-    unknown = [case for case in options.cases if case not in {**CASES, **TIMED}]
+    unknown = [case for case in options.cases if case not in {**CASES, **DRAWN, **TIMED}]
     if unknown:
-        print(f"error: unknown case {unknown[0]!r}; available: {', '.join([*CASES, *TIMED])}", file=sys.stderr)
+        print(f"error: unknown case {unknown[0]!r}; available: {', '.join([*CASES, *DRAWN, *TIMED])}", file=sys.stderr)
         return 2
     where = circumstances(options.seed)
     results = []
-    for case in options.cases or CASES:
+    for case in options.cases or [*CASES, *DRAWN]:
         try:
             results.append(_run(case, options))
         except SkippedError as why:
@@ -88,15 +92,17 @@ def main() -> int:
 
 
 def _run(case: str, options: argparse.Namespace) -> Result:
-    if case not in TIMED:
+    if case in CASES:
         return CASES[case](options.seed)
+    if case in DRAWN:
+        return DRAWN[case](options.seed, options.plot)
     run, minutes = TIMED[case]
     return run(options.seed, RunOptions(options.minutes or minutes, tuple(options.attack), options.plot))
 
 
 def _options() -> argparse.Namespace:
-    runs = {**CASES, **{name: run for name, (run, _) in TIMED.items()}}
-    cases = "\n".join(f"  {name:12} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in runs.items())
+    runs = {**CASES, **DRAWN, **{name: run for name, (run, _) in TIMED.items()}}
+    cases = "\n".join(f"  {name:14} {run.__doc__.splitlines()[0] if run.__doc__ else ''}" for name, run in runs.items())
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=f"Measure Seaway.\n\ncases:\n{cases}",
@@ -115,7 +121,7 @@ def _options() -> argparse.Namespace:
         action="append",
         help="only this attack; repeatable",
     )
-    parser.add_argument("--plot", type=Path, help="file for a picture of the curves of soak")
+    parser.add_argument("--plot", type=Path, help="file for a picture of queue-classes or soak, without .png")
     return parser.parse_args()
 
 

@@ -53,12 +53,15 @@ def folder() -> Path:
     return path
 
 
-def openb(order: Order) -> Trace:
-    """Read the openb trace in an order of arrivals and nodes."""
+def openb(order: Order | None = None) -> Trace:
+    """Read the openb trace in an order of arrivals and nodes; by default as it is, with its own arrival times."""
     base = folder() / "traces" / "openb"
+    nodes = base / "openb_node_list_gpu_node.csv"
+    if order is None:
+        return read_trace(TraceFiles(nodes, base / "openb_pod_list_default.csv"))
     return read_trace(
         TraceFiles(
-            nodes=base / "openb_node_list_gpu_node.csv",
+            nodes=nodes,
             jobs=base / f"openb_pod_list_{order.variant}.csv",
             node_order=base / "orders" / f"nodes_{order.name}.csv",
             job_order=base / "orders" / f"pods_{order.name}.csv",
