@@ -145,7 +145,11 @@ CASES = [
     ("a=3.5 b=2.5 c=2.5", "b", 2, "", "and none of them takes it back"),
     ("a3 b3 s3:-3", "a", 2, "", "priority alone does not decide between queues"),
 ]
-"""Cases of Kueue's fair sharing. Queues a, b and c have a guarantee of 3 of 9 cores each, and s has none."""
+"""Cases of Kueue's fair sharing. Queues a, b and c have a guarantee of 3 of 9 cores each, and s has none.
+
+Kueue takes from the queue with the highest share first. Here the set that loses the least work goes first, and equal
+jobs in the order of their names.
+"""
 
 
 def check(world: World, running: str, queue: str, cores: float, expected: str, why: str) -> None:
@@ -171,6 +175,23 @@ def test_victims_by_weight() -> None:
     check(one_node(6, queues(weights={"b": 0})), "a3 b3", "a", 1, "", "b is within its guarantee")
     check(one_node(7, queues(weights={"b": 0})), "a3 b4", "a", 1, "b1", "what b borrows goes first")
     check(one_node(7, queues(weights={"b": 0})), "a4 b3", "b", 1, "", "and it cannot take it back")
+    both = queues(weights={"a": 0, "b": 0})
+    check(one_node(10, both), "a4 b6", "a", 1, "", "without weights, neither displaces, where Kueue compares shares")
+
+
+def test_of_equal_victims_the_youngest_goes() -> None:
+    """Of a queue, the last job that started goes first; of jobs that lose as much, the one of the lowest priority."""
+    world = one_node(9, queues())
+    for name, seconds, priority in (("old", 100, 0), ("young", 10, 0), ("low", 100, -1)):
+        assert world.run(name, "b", size(3, priority), seconds=seconds)
+    found = world.victims("a", size(3))
+    assert found
+    assert [each.key[0] for each in found.victims] == ["young"]
+    world.end("young")
+    assert world.run("older", "b", size(3), seconds=100)
+    found = world.victims("a", size(3))
+    assert found
+    assert [each.key[0] for each in found.victims] == ["low"]
 
 
 def random_world(random: Random) -> tuple[World, str, Job]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
+from seaway.domain.amounts import Amounts
 from seaway.domain.queues import Queue, children_of
 from seaway.domain.tenancy import Quota, Tenant
 from seaway.scheduling.queueing.lanes import FirstJob, LaneOrder
+from seaway.scheduling.queueing.past_use import PastUse
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueTree, quota_key
 
@@ -74,20 +77,107 @@ def entitlements(queues: Sequence[Queue], asked: Mapping[str, float]) -> dict[st
     return found
 
 
-def saturated(tree: QueueTree, leaves: Sequence[str], asked: Mapping[str, float]) -> dict[str, int]:
+def saturated(
+    tree: QueueTree, leaves: Sequence[str], asked: Mapping[str, float], total: int = TOTAL, job: Amounts = JOB
+) -> dict[str, int]:
     """Start one job after another in the order of the lanes, until the fleet is full; return what each leaf holds."""
     order = LaneOrder(tree, FairShare())
     for name in leaves:
-        order.put((name, "default"), FirstJob((0,), JOB))
+        order.put((name, "default"), FirstJob((0,), job))
     held = 0
-    while held + JOB["gpus"] <= TOTAL and (lane := order.first()):
+    while held + job["gpus"] <= total and (lane := order.first()):
         used = tree.use(lane[0]).held.get("gpus", 0)
-        if used + JOB["gpus"] > asked[lane[0]] or tree.hit(Owner(*lane), JOB):
+        if used + job["gpus"] > asked[lane[0]] or tree.hit(Owner(*lane), job):
             order.drop(lane)
             continue
-        held += JOB["gpus"]
-        tree.hold((f"job-{held}", 1), Owner(*lane), JOB)
+        held += job["gpus"]
+        tree.hold((f"job-{held}", 1), Owner(*lane), job)
     return {name: tree.use(name).held.get("gpus", 0) for name in leaves}
+
+
+WITHOUT_WEIGHT: dict[str, Any] = {"weight": 0, "borrowing_limit": {"gpus": 0}}
+"""A queue that gets nothing beyond its guarantee. The weight 0 alone makes it the last one there."""
+
+
+@pytest.mark.parametrize(
+    ("total", "a", "b", "shares"),
+    [
+        (15, {}, {}, (6, 6)),
+        (12, {}, {}, (6, 6)),
+        (11, {}, {}, (6, 5)),
+        (8, {"weight": 1}, {"weight": 3}, (3, 5)),
+        (12, {"limit": {"gpus": 5000}}, {}, (5, 6)),
+        (4, {"priority": 1}, {"priority": 2}, (2, 2)),
+        (6, {"priority": 1, "weight": 100}, {"priority": 2, "weight": 1}, (2, 4)),
+        (3, {}, {}, (2, 1)),
+    ],
+)
+def test_two_queues_divide_gpus(total: int, a: dict[str, Any], b: dict[str, Any], shares: tuple[int, int]) -> None:
+    """Guarantees of 2 GPUs go first, then priorities, then weights, up to the limit and the 6 requested GPUs.
+
+    These are the divisions of KAI, with two differences. The odd GPU goes to the first name, not to the older queue, as
+    queues have no age. If there is less than the guarantees, only what exists is divided.
+    """
+    queues = [Queue(name, **{"guarantee": {"gpus": 2000}, "weight": 2, **each}) for name, each in (("a", a), ("b", b))]
+    tree = QueueTree(queues, {"default": {"gpus": 1000 * total}})
+    held = saturated(tree, "ab", {"a": 6000, "b": 6000}, 1000 * total, {"gpus": 1000})
+    assert held == {"a": 1000 * shares[0], "b": 1000 * shares[1]}
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "total", "asked", "fields", "gets"),
+    [
+        (3, 3, 2, {}, 2),
+        (3, 7, 5, WITHOUT_WEIGHT, 3),
+        (1.5, 2, 2, WITHOUT_WEIGHT, 1.5),
+        (3, 7, 5, {"weight": 0}, 5),
+        (1.5, 2, 2, {"weight": 0}, 2),
+    ],
+)
+def test_one_queue_gets_what_it_asks_for(
+    guarantee: float, total: int, asked: float, fields: dict[str, Any], gets: float
+) -> None:
+    """A queue alone gets what it requests. One of weight 0 gets that too, unless it must not borrow.
+
+    In KAI, weight 0 alone means no more than the guarantee. Here GPUs are not idle while a job could use them.
+    """
+    tree = QueueTree([Queue("a", guarantee={"gpus": int(1000 * guarantee)}, **fields)])
+    assert saturated(tree, "a", {"a": 1000 * asked}, 1000 * total, {"gpus": 500}) == {"a": 1000 * gets}
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "held", "pool", "share"),
+    [
+        ({"cpu": 2000, "gpus": 5000}, {"cpu": 3000, "gpus": 7000}, {"cpu": 10_000, "gpus": 10_000}, 0.2),
+        ({"cpu": 2000, "gpus": 5000}, {"cpu": 3000, "gpus": 3000}, {"cpu": 10_000, "gpus": 10_000}, 0.1),
+        ({"cpu": 2000, "gpus": 5000}, {"cpu": 2000, "gpus": 5000}, {"cpu": 10_000, "gpus": 10_000}, 0.0),
+        ({"cpu": 500_000}, {"cpu": 501_000}, {"cpu": 1_500_000}, 1 / 1500),
+        ({"cpu": 500_000}, {"cpu": 500_001}, {"cpu": 1_500_000}, 1 / 1_500_000),
+    ],
+)
+def test_the_dominant_share_counts_what_is_borrowed(
+    guarantee: Amounts, held: Amounts, pool: Amounts, share: float
+) -> None:
+    """The dominant share is the largest borrowed part of the pool over all resources, and never rounded to 0."""
+    tree = QueueTree([Queue("a", guarantee=guarantee)], {"default": pool})
+    tree.hold(("job", 1), Owner("a", "default"), held)
+    assert tree.node("a").share_beyond_guarantee() == pytest.approx(share, rel=1e-6, abs=0)
+
+
+def test_past_use_is_in_proportion_to_amounts_and_recent_time() -> None:
+    """Past use counts in proportion to the GPU-hours of two queues, and half as much a half-life later.
+
+    KAI divides by the capacity over a window. Here the weights of all past time add up to 1, so a use for a short part
+    of the half-life counts little, and no window ends it at once.
+    """
+    past = PastUse(3600)
+    past.add(("a", "t"), {"gpus": 10_000}, 0, 360, 360)
+    past.add(("b", "t"), {"gpus": 5000}, 0, 360, 360)
+    past.advance(360, ())
+    first = past.means()
+    assert first["a", "t"]["gpus"] == pytest.approx(2 * first["b", "t"]["gpus"], abs=1)
+    past.advance(3960, ())
+    assert past.means()["a", "t"]["gpus"] == pytest.approx(first["a", "t"]["gpus"] / 2, abs=1)
 
 
 def random_tree(random: Random) -> list[Queue]:
