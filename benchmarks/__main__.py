@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
+from benchmarks.balanced import balanced
 from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
 from benchmarks.decide_learned import decide_learned
@@ -40,6 +41,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "quality": quality.quality,
     "unseen": quality.unseen,
     "placement": quality.placement,
+    "balanced": balanced,
     "network": network,
     "decide-learned": decide_learned,
     "queues": queues,

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from benchmarks.record import Result
 
-TEXTS = {"policy", "trace", "jobs", "level", "when", "link", "effect", "value"}
+TEXTS = {"fleet", "policy", "trace", "jobs", "level", "when", "link", "effect", "value"}
 """Left-aligned columns."""
 
 PIPE_WIDTH = 200

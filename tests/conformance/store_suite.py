@@ -363,6 +363,7 @@ def records_return_as_they_were(opening: Opening) -> None:
         {"gpus/a100": 16_500, "memory": 1 << 41},
         Order.SHORTEST,
         Backfill.GREEDY,
+        policy_options={"weights": {"price": 3}, "level": "node"},
     )
     quota = Quota({"gpus": 1000}, {"gpus": 2500, "jobs": 7}, 0, {"memory": 1 << 40}, 9)
     tenant = Tenant("team-a", "the a team", 0, {"gold": quota, "default": Quota()})

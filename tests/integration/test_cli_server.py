@@ -227,6 +227,15 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert (queue["pool"], queue["policy"], queue["shadow"], queue["open"]) == ("one", "seaway", "bestfit", False)
     assert cli("pools", "delete", "one").code == 2
     assert cli("queues", "set", "batch", "--policy", "nope").code == 2
+    weights = ("--policy", "balanced", "--policy-option", "weights.price=3", "--policy-option", "weights.free=2")
+    assert "policy balanced (weights.free=2, weights.price=3)" in cli("queues", "set", "batch", *weights).out
+    assert "weights.price=3" in cli("queues", "set", "batch", "--description", "kept").out
+    assert "weights" not in cli("queues", "set", "batch", "--policy", "utilization").out
+    assert "level=cluster" in cli("queues", "set", "batch", "--policy-option", "level=cluster").out
+    assert "level" not in cli("queues", "set", "batch", "--policy-option", "").out
+    assert cli("queues", "set", "batch", "--policy-option", "weights.price=3").code == 2
+    assert cli("queues", "set", "batch", "--policy-option", "level").code == 2
+    assert cli("queues", "set", "batch", "--policy", "seaway").code == 0
     assert cli("queues", "delete", "batch").code == 0
     assert cli("pools", "delete", "one").code == 0
     assert cli("tenants", "set", "vision", "--description", "they see").code == 0

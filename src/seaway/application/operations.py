@@ -24,7 +24,7 @@ from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
-from seaway.scheduling.policies.registry import policy_names
+from seaway.scheduling.policies.registry import PolicyOptions, policy_names, with_options
 from seaway.scheduling.profile import Profile
 
 Thing = TypeVar("Thing", Queue, Pool, Tenant, AdvanceReservation)
@@ -178,14 +178,15 @@ class Operations:
             name = getattr(queue, field)
             if name or field == "policy":
                 require_policy(self._controller.scheduler, name, field)
+        require_options(queue)
         if queue.pool not in {pool.name for pool in self._store.pools()}:
             raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
-        self._controller.scheduler.readiness.wait(queue.policy, queue.shadow)
+        self._controller.scheduler.readiness.wait(queue.policy_spec, queue.shadow)
         shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
         parent = f", part of {queue.parent}" if queue.parent else ""
-        text = f"queue {queue.name}: policy {queue.policy}{shadow}, pool {queue.pool}{parent}"
+        text = f"queue {queue.name}: policy {queue.policy_spec}{shadow}, pool {queue.pool}{parent}"
         with self._writer.setting_up:
             queues = self._store.queues()
             _require_precondition(meant, queues, queue.name, "queue")
@@ -239,7 +240,7 @@ class Operations:
         if there.policy == name:
             return there, ""
         if not shadow:
-            live = replace(there, policy=name, shadow="" if there.shadow == name else there.shadow)
+            live = replace(there, policy=name, policy_options={}, shadow="" if there.shadow == name else there.shadow)
             return self.put_queue(live, actor, lambda now: now == there), ""
         if there.shadow != name:
             there = self.put_queue(replace(there, shadow=name), actor, lambda now: now == there)
@@ -455,6 +456,20 @@ def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
         return scheduler.made(name)
     except RejectedError as error:
         raise RejectedError(error.message, where=field) from None
+
+
+def require_options(queue: Queue) -> None:
+    """Check the options of a queue's policy.
+
+    Raises
+    ------
+    RejectedError
+        If the policy has no such option, or a value is invalid.
+    """
+    try:
+        with_options(queue.policy, queue.policy_options, PolicyOptions())
+    except RejectedError as error:
+        raise RejectedError(error.message, where=f"policy_options.{error.where}") from None
 
 
 def _require_not_default(name: str, kind: str) -> None:

@@ -18,7 +18,14 @@ from seaway.learning.policies.make import joined_version, make_learned, make_plu
 from seaway.learning.policies.monitor import Counts, Limits, Unwatched, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.engine import Policy
-from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, policy_names
+from seaway.scheduling.policies.registry import (
+    BUILT_IN,
+    PolicyOptions,
+    make_policy,
+    policy_names,
+    split_spec,
+    with_options,
+)
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec, profile_from
 
@@ -52,11 +59,18 @@ class Trained:
     def make(self, name: str, options: PolicyOptions, watch: Watch | None = None) -> Profile | Policy:
         """Create a policy by name, with `watch` instead of the default observer.
 
+        Parameters
+        ----------
+        name
+            Name, or `Queue.policy_spec` with the options of a queue.
+
         Raises
         ------
         RejectedError
-            If the policy is unknown, does not have the requested level, or cannot run here.
+            If the policy is unknown, does not have the requested level or option, or cannot run here.
         """
+        name, given = split_spec(name)
+        options = with_options(name, given, options)
         trained = [] if name in BUILT_IN else self._library.names()
         if name in trained:
             return self.learned(self._library.load(name), options, watch)

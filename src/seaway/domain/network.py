@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import Location
 from seaway.domain.units import loss_text, rate_text
 
 PPM = 1_000_000
@@ -25,6 +26,8 @@ class Gateway:
         Capacity of its interface in each direction, Mbit/s; 0 for no limit besides those of its links.
     used_in_mbps, used_out_mbps
         Measured traffic beyond the reservations of jobs, Mbit/s.
+    location
+        Geographic location; None if unknown.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Gateway:
     speed_mbps: int = 0
     used_in_mbps: int = 0
     used_out_mbps: int = 0
+    location: Location | None = None
 
     def __post_init__(self) -> None:
         """Reject negative values."""

@@ -5,10 +5,12 @@ Jobs wait in the leaves. A queue with children only divides its share among them
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, exceeded, require_bounds, resource_text, total_of
 from seaway.domain.errors import RejectedError
@@ -81,6 +83,8 @@ class Queue:
         Pool of clusters for its jobs; that of its parent.
     policy
         Policy that places its jobs.
+    policy_options
+        Options of its policy, such as ``{"level": "cluster"}``.
     shadow
         Shadow policy, whose decisions have no effect and serve for comparison; empty for none.
     open
@@ -139,6 +143,13 @@ class Queue:
     ageing_s: int = 0
     borrowing_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     lending_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def policy_spec(self) -> str:
+        """Name of its policy, followed by the options as JSON if it has some. Equal policies have equal texts."""
+        options = json.dumps(self.policy_options, sort_keys=True, separators=(",", ":")) if self.policy_options else ""
+        return f"{self.policy}{options}"
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -177,6 +188,15 @@ class Queue:
                 f"allow it: seaway queues set {self.name} --allow-node-label {labels[0]}",
                 where="placement.node_labels",
             )
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return the options of a policy as ``KEY=VALUE`` pairs, such as ``level=cluster`` or ``weights.price=2``."""
+    pairs = []
+    for name, value in sorted(options.items()):
+        inner = sorted(value.items()) if isinstance(value, Mapping) else ()
+        pairs += [f"{name}.{key}={each}" for key, each in inner] if inner else [f"{name}={value}"]
+    return ", ".join(pairs)
 
 
 def children_of(queues: Iterable[Queue]) -> Mapping[str, Sequence[Queue]]:

@@ -13,6 +13,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
 from seaway.scheduling.plugins.network import NetworkScore, NetworkWeights
 from seaway.scheduling.plugins.priority_sort import PrioritySort
+from seaway.scheduling.policies.balanced import Distance, Price, SpareHardware, Topology
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.policies.fgd import Fgd
 from seaway.scheduling.policies.greedy import Greedy
@@ -32,6 +33,10 @@ PluginFactory = Callable[..., Plugin]
 
 BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "BestFit": lambda _: BestFit,
+    "Distance": lambda _: Distance,
+    "Price": lambda _: Price,
+    "SpareHardware": lambda _: SpareHardware,
+    "Topology": lambda _: Topology,
     "ClusterScore": lambda _: lambda **weights: ClusterScore(ClusterWeights(**weights)),
     "Fgd": lambda options: lambda: Fgd(options.mix),
     "Greedy": lambda _: Greedy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from seaway.domain.queues import options_text
 from seaway.terminal.tables import Column, Rows, details
 from seaway.terminal.words import NONE, Body, ago, gpus, learned, until
 
@@ -43,6 +44,12 @@ def _gpus(kind: str) -> Column:
     return Column(titles[kind], lambda each: str(each["totals"][kind].get("gpus", empty)), right=True)
 
 
+def policy_text(queue: Body) -> str:
+    """Return the policy of a queue with its options."""
+    options = options_text(queue.get("policy_options") or {})
+    return f"{queue['policy']} ({options})" if options else str(queue["policy"])
+
+
 COLUMNS = (
     Column("QUEUE", lambda each: f"{INDENT * each['depth']}{each['name']}"),
     _gpus("used"),
@@ -56,7 +63,7 @@ COLUMNS = (
     Column("BACKFILL", lambda each: each.get("backfill", NONE), wide=True, drop=9),
     Column("TENANT", lambda each: each["tenant"] or "all", drop=6),
     Column("POOL", lambda each: each["pool"], drop=5),
-    Column("POLICY", lambda each: each["policy"], drop=1),
+    Column("POLICY", policy_text, drop=1),
     Column("SHADOW", lambda each: each["shadow"] or NONE, drop=7),
     Column("OPEN", lambda each: "yes" if each["open"] else "no", drop=2),
     Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=8),
@@ -129,7 +136,7 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "parent", queue["parent"] or "none"
     yield "tenant", queue["tenant"] or "all"
     yield "pool", queue["pool"]
-    yield "policy", f"{queue['policy']}{', shadow ' + queue['shadow'] if queue['shadow'] else ''}"
+    yield "policy", f"{policy_text(queue)}{', shadow ' + queue['shadow'] if queue['shadow'] else ''}"
     yield "weight", f"{queue['weight']}, priority {queue['priority']}"
     ageing = queue.get("ageing", "0s")
     yield "order", f"{queue['order']}, backfill {queue['backfill']}, ageing {'off' if ageing == '0s' else ageing}"

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from nicegui.elements.mixins.content_element import ContentElement
 
+from seaway.domain.queues import options_text
 from seaway.web import words as figures
 from seaway.web.link_figures import milliseconds, rate
 from seaway.web.words import Words
@@ -123,6 +124,6 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {name: getattr(figures, name) for name in figures.FILTERS}
-    made.filters |= {each.__name__: each for each in (milliseconds, rate)}
+    made.filters |= {each.__name__: each for each in (milliseconds, rate, options_text)}
     made.globals["Markup"] = Markup
     return made

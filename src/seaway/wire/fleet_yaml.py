@@ -226,8 +226,9 @@ def _gateways(entry: Entry | None) -> Iterator[tuple[str, Gateway]]:
         if isinstance(each.node.value, str):
             gateway = Gateway(each.text())
         else:
-            fields = each.fields(("name", "address"), ("name",))
-            gateway = Gateway(fields["name"].text(), fields["address"].text() if "address" in fields else "")
+            fields = each.fields(("name", "address", "location"), ("name",))
+            address = fields["address"].text() if "address" in fields else ""
+            gateway = Gateway(fields["name"].text(), address, location=_location(fields.get("location")))
         if gateway.name in seen:
             raise each.error(f"another gateway is called {gateway.name!r}")
         seen.add(gateway.name)
@@ -254,22 +255,25 @@ def _cluster(entry: Entry) -> Cluster:
 def _facts(fields: Mapping[str, Entry]) -> Facts:
     texts = {name: fields[name].text() for name in ("region", "provider") if name in fields}
     lists = {name: [each.text() for each in fields[name].items()] for name in ("zones", "hardware") if name in fields}
-    location = None
-    if "location" in fields:
-        ends = fields["location"].fields(("latitude", "longitude"), ("latitude", "longitude"))
-        try:
-            location = Location(ends["latitude"].number(), ends["longitude"].number())
-        except RejectedError as error:
-            raise fields["location"].error(error.message) from None
     return Facts(
         **texts,
         zones=tuple(lists.get("zones", ())),
-        location=location,
+        location=_location(fields.get("location")),
         hardware=frozenset(lists["hardware"]) if "hardware" in lists else None,
         prices=_prices(fields.get("price_per_gpu_hour")),
         spot_prices=_prices(fields.get("spot_price_per_gpu_hour")),
         labels={key: value.text() for key, value in fields["labels"].pairs()} if "labels" in fields else {},
     )
+
+
+def _location(entry: Entry | None) -> Location | None:
+    if entry is None:
+        return None
+    ends = entry.fields(("latitude", "longitude"), ("latitude", "longitude"))
+    try:
+        return Location(ends["latitude"].number(), ends["longitude"].number())
+    except RejectedError as error:
+        raise entry.error(error.message) from None
 
 
 def _prices(entry: Entry | None) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -13,6 +13,7 @@ from seaway.application.fleet.shares import Factor, Share
 from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
+from seaway.domain.errors import RejectedError
 from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
 from seaway.domain.units import time_text
@@ -328,6 +329,17 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     }
 
 
+OptionValue = str | int | dict[str, int]
+PolicyOptionsIn = Annotated[dict[str, OptionValue], Field(max_length=16)]
+
+
+class PolicyChoice(Incoming):
+    """A policy with its options."""
+
+    name: Name
+    options: PolicyOptionsIn = no_pairs()
+
+
 class QueueIn(Incoming):
     """A queue. The name is part of the path."""
 
@@ -335,8 +347,10 @@ class QueueIn(Incoming):
     """Tenant whose jobs the queue accepts; empty for all tenants."""
     pool: Name = DEFAULT
     """Pool of clusters for the jobs."""
-    policy: Name = "bestfit"
-    """Policy that places the jobs."""
+    policy: Name | PolicyChoice = "bestfit"
+    """Policy that places the jobs: its name, or `{"name": "utilization", "options": {"level": "cluster"}}`."""
+    policy_options: PolicyOptionsIn = no_pairs()
+    """[Options](policies.md) of the policy, if `policy` is a name: `level`, `seed` or `weights`."""
     shadow: NameOrNone = ""
     """Shadow policy, whose decisions are recorded for comparison but not applied; empty for none."""
     open: bool = True
@@ -391,6 +405,7 @@ class QueueIn(Incoming):
         return {
             **{name: getattr(self, name) for name in type(self).model_fields if name in Queue.__dataclass_fields__},
             **{name: parse_amounts(getattr(self, name), where=name) for name in amounts},
+            **self._policy(),
             "allowed_taints": tuple(sorted({*self.allowed_taints})),
             "allowed_node_labels": tuple(sorted({*self.allowed_node_labels})),
             "order": Order(self.order),
@@ -400,6 +415,14 @@ class QueueIn(Incoming):
             "min_runtime_s": seconds(self.min_runtime),
             "ageing_s": seconds(self.ageing),
         }
+
+    def _policy(self) -> dict[str, Any]:
+        """Return the name and the options of the policy."""
+        if isinstance(self.policy, str):
+            return {"policy": self.policy, "policy_options": self.policy_options}
+        if self.policy_options:
+            raise RejectedError("is given twice; leave it out if policy has options", where="policy_options")
+        return {"policy": self.policy.name, "policy_options": self.policy.options}
 
     def queue(self, name: str) -> Queue:
         """Return the record.
@@ -425,7 +448,8 @@ class QueueChangeIn(QueueIn):
         RejectedError
             If an amount or its resource is invalid.
         """
-        given = {f"{name}_s" if name in {"min_runtime", "ageing"} else name for name in self.model_fields_set}
+        fields = {*self.model_fields_set} | ({"policy_options"} if "policy" in self.model_fields_set else set())
+        given = {f"{name}_s" if name in {"min_runtime", "ageing"} else name for name in fields}
         return self.name, {name: value for name, value in self.values().items() if name in given - {"name"}}
 
 
@@ -436,6 +460,8 @@ class QueueOut(Shown):
     tenant: str
     pool: str
     policy: str
+    policy_options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the policy."""
     shadow: str
     open: bool
     description: str
@@ -500,6 +526,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "tenant": queue.tenant,
         "pool": queue.pool,
         "policy": queue.policy,
+        "policy_options": dict(queue.policy_options),
         "shadow": queue.shadow,
         "open": queue.open,
         "description": queue.description,
@@ -521,6 +548,28 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "lending_limit": written_amounts(queue.lending_limit),
     }
     return versioned(fields)
+
+
+def split_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the options of a policy from ``KEY=VALUE`` pairs, such as ``level=cluster`` or ``weights.price=2``.
+
+    Raises
+    ------
+    RejectedError
+        If one has another form.
+    """
+    found: dict[str, Any] = {}
+    for each in filter(None, map(str.strip, texts)):
+        path, equals, value = each.partition("=")
+        name, _, inner = path.strip().partition(".")
+        if not equals or not name:
+            raise RejectedError(f"{each[:80]!r} must be KEY=VALUE, like level=cluster", where="policy_options")
+        read: str | int = int(value) if value.strip().lstrip("-").isdecimal() else value.strip()
+        if inner:
+            found.setdefault(name, {})[inner] = read
+        else:
+            found[name] = read
+    return found
 
 
 def shadow_fields(result: ShadowResult) -> dict[str, Any]:

@@ -46,9 +46,37 @@ async def test_a_queue_shows_its_tree_as_it_was_set(rig: Rig) -> None:
         }
 
 
+async def test_a_queue_chooses_a_policy_with_its_options(rig: Rig) -> None:
+    """Its weights decide where its jobs go; another policy does not take over the options."""
+    price = {"free": 0, "distance": 0, "topology": 0, "hardware": 0, "price": 1}
+    async with rig.client("operator") as client:
+        for name, per_hour in (("a", "3.00"), ("b", "1.00")):
+            facts = {"price_per_gpu_hour": per_hour}
+            answer = await client.patch(f"/api/v1/fleet/clusters/{name}/facts", json=facts)
+            assert answer.json()["price_per_gpu_hour"] == per_hour
+        chosen = {"name": "balanced", "options": {"weights": price}}
+        made = (await client.put("/api/v1/queues/cheap", json={"policy": chosen})).json()
+        assert (made["policy"], made["policy_options"]) == ("balanced", {"weights": price})
+        same = {"policy": "balanced", "policy_options": {"weights": price}}
+        assert (await client.put("/api/v1/queues/cheap", json=same)).json() == made
+        level = {"policy": {"name": "utilization", "options": {"level": "cluster"}}}
+        assert (await client.put("/api/v1/queues/other", json=level)).status_code == 200
+        rig.step(3)
+        job = await rig.submit(queue="cheap")
+        rig.step(3)
+        assert (await client.get(f"/api/v1/jobs/{job['id']}")).json()["clusters"] == ["b"]
+        plain = (await client.put("/api/v1/queues/cheap", json={"policy": "bestfit"})).json()
+        assert plain["policy_options"] == {}
+        twice = await client.put("/api/v1/queues/cheap", json={"policy": chosen, "policy_options": {"level": "node"}})
+        assert [each["field"] for each in twice.json()["errors"]] == ["policy_options"]
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "says"),
     [
+        ({"policy": "balanced", "policy_options": {"weights": {"prize": 1}}}, "policy_options.weights.prize", "aim"),
+        ({"policy": {"name": "spread", "options": {"level": "rack"}}}, "policy_options.level", "must be one of"),
+        ({"policy": "fgd", "policy_options": {"level": "node"}}, "policy_options.level", "it has none"),
         ({"guarantee": {"gpu": 1}}, "guarantee.gpu", "unknown resource"),
         ({"limit": {"memory": "64"}}, "limit.memory", "memory with its unit"),
         ({"limit": {"gpus": True}}, "limit.gpus", "is not valid"),

@@ -327,6 +327,7 @@ def queue_row(row: Queue) -> Row:
         row.ageing_s,
         amounts_json(row.borrowing_limit),
         amounts_json(row.lending_limit),
+        orjson.dumps(dict(row.policy_options), option=orjson.OPT_SORT_KEYS).decode(),
     )
 
 
@@ -334,7 +335,7 @@ def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
     name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
     parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, *more = more
-    min_runtime_s, ageing_s, borrowing_limit, lending_limit = more
+    min_runtime_s, ageing_s, borrowing_limit, lending_limit, policy_options = more
     return Queue(
         name,
         tenant,
@@ -359,4 +360,5 @@ def read_queue(row: Sequence[Any]) -> Queue:
         ageing_s,
         read_amounts(borrowing_limit),
         read_amounts(lending_limit),
+        orjson.loads(policy_options or "{}"),
     )

@@ -397,5 +397,6 @@ QUEUES = _table(
     _later_count("ageing_s"),
     _later_text("borrowing_limit"),
     _later_text("lending_limit"),
+    _later_text("policy_options"),
     _key("name"),
 )

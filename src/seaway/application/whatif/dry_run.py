@@ -106,7 +106,7 @@ class DryRuns:
         """
         scheduler = self._controller.scheduler
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
-        policy = known.policy if known else scheduler.policy_of(spec.queue)
+        policy = known.policy_spec if known else scheduler.policy_of(spec.queue)
         scheduler.readiness.require(policy)
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)

@@ -283,8 +283,8 @@ class WhatIf:
             self._check_job(at, spec, names, grows=bool(question.add_nodes))
         for at, (name, fields) in enumerate(question.changes.queues):
             if "policy" in fields:
-                require_policy(self._controller.scheduler, names.queues[name].policy, f"queues.{at}.policy")
-        wanted = {question.policy} if question.policy else {queue.policy for queue in names.queues.values()}
+                require_policy(self._controller.scheduler, names.queues[name].policy_spec, f"queues.{at}.policy")
+        wanted = {question.policy} if question.policy else {queue.policy_spec for queue in names.queues.values()}
         self._controller.scheduler.readiness.require(*sorted(wanted))
 
     def _check_job(self, at: int, spec: JobSpec, names: Names, *, grows: bool) -> None:
@@ -300,7 +300,7 @@ class WhatIf:
     def _policy(self, wanted: str, queue: str, names: Names) -> Profile:
         known = names.queues.get(queue)
         scheduler = self._controller.scheduler
-        return scheduler.policy(wanted or (known.policy if known else scheduler.policy_of(queue)))
+        return scheduler.policy(wanted or (known.policy_spec if known else scheduler.policy_of(queue)))
 
 
 @dataclass(frozen=True, slots=True)

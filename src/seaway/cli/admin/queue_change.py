@@ -17,6 +17,7 @@ FIELDS = (
     "tenant",
     "pool",
     "policy",
+    "policy_options",
     "shadow",
     "open",
     "description",
@@ -57,6 +58,8 @@ def change(client: Client, name: str, given: dict[str, Any]) -> tuple[bool, Body
 
     def put(there: Body, seen: Seen | None) -> Call[Any]:
         fields = {field: there[field] for field in FIELDS if field in there}
+        if given.get("policy") not in (None, there.get("policy")):
+            fields.pop("policy_options", None)  # they are those of the former policy
         return put_queue(name, seen=seen, **fields | {key: value for key, value in given.items() if value is not None})
 
     try:

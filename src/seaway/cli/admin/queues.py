@@ -96,6 +96,13 @@ def set_queue(
     context: typer.Context,
     name: Name,
     policy: Annotated[str | None, typer.Option(help="Policy of the queue.", autocompletion=arguments.policies)] = None,
+    policy_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Option of the policy, like level=cluster, seed=7 or weights.price=3, repeatable; '' for none.",
+        ),
+    ] = None,
     pool: Annotated[str | None, typer.Option(help="Pool of clusters for its jobs.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Accepts jobs of this tenant only; '' for all tenants.")] = None,
     shadow: Annotated[
@@ -191,12 +198,17 @@ def set_queue(
       [cyan]seaway queue set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
       [cyan]seaway queue set vision --order priority --ageing 1h[/cyan]
       [cyan]seaway queue set vision --parent '' --guarantee '' --limit ''[/cyan]
+      [cyan]seaway queue set vision --policy balanced --policy-option weights.price=3[/cyan]
       [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
+    from seaway.terminal.queues import policy_text
+    from seaway.wire.queues import split_options
+
     given = {
         "tenant": tenant,
         "pool": pool,
         "policy": policy,
+        "policy_options": None if policy_option is None else split_options(policy_option),
         "shadow": shadow,
         "open": open_,
         "description": description,
@@ -222,7 +234,7 @@ def set_queue(
     with connect(context) as client:
         there, after = change(client, name, given)
     typer.echo(
-        f"queue {name} is {'changed' if there else 'made'}: policy {after['policy']}, pool {after['pool']}"
+        f"queue {name} is {'changed' if there else 'made'}: policy {policy_text(after)}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"
         f"{', parent ' + after['parent'] if after.get('parent') else ''}"
     )

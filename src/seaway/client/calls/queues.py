@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
 from seaway.client.calls.tenancy import Seen, put
@@ -43,6 +43,7 @@ class QueueFields(TypedDict, total=False):
     tenant: str
     pool: str
     policy: str
+    policy_options: Mapping[str, Any]
     shadow: str
     open: bool
     description: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -13,6 +14,7 @@ from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.framework import Plugin
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.network import NetworkScore
+from seaway.scheduling.policies.balanced import BalancedWeights, balanced_scores
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.policies.cluster_level import ClusterLevel, ClusterRule
 from seaway.scheduling.policies.fgd import Fgd
@@ -28,6 +30,8 @@ ENTRY_POINTS = "seaway.policies"
 """Group of entry points for policies of other packages."""
 
 Level = Literal["node", "cluster"]
+
+MAX_SEED = 2**31 - 1
 
 NETWORK_WEIGHT = 4
 """Weight of the link in `nearest`; the free resources of a node have 1."""
@@ -47,12 +51,15 @@ class PolicyOptions:
         Past jobs, from which `fgd` and `seaway` learn the job mix.
     plain
         Whether to use the plugins' own methods even if compiled code is available.
+    weights
+        Weights of the aims of `balanced`; its defaults for missing ones.
     """
 
     level: Level = "node"
     seed: int = 0
     mix: Sequence[Job] = ()
     plain: bool = False
+    weights: Mapping[str, int] = field(default_factory=dict)
 
 
 PolicyFactory = Callable[[PolicyOptions], Profile | Policy]
@@ -86,6 +93,13 @@ def _nearest_profile(options: PolicyOptions) -> Profile:
     return Profile("nearest", (*map(WeightedPlugin, rules_of_fit()), *scores), seed=options.seed, plain=options.plain)
 
 
+def _balanced_profile(options: PolicyOptions) -> Profile:
+    """Return the profile `balanced`, with the weights of the options."""
+    scores = balanced_scores(BalancedWeights.of(options.weights))
+    plugins = (*map(WeightedPlugin, rules_of_fit()), *(WeightedPlugin(plugin, weight) for plugin, weight in scores))
+    return Profile("balanced", plugins, seed=options.seed, plain=options.plain)
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """A policy that users can choose.
@@ -96,10 +110,13 @@ class PolicyEntry:
         Factory of the policy.
     description
         Description, one clause.
+    options
+        Names of its options in queues.
     """
 
     make: PolicyFactory
     description: str
+    options: tuple[str, ...] = ()
 
 
 BUILT_IN: dict[str, PolicyEntry] = {
@@ -111,17 +128,29 @@ BUILT_IN: dict[str, PolicyEntry] = {
         one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
         "fragmentation gradient descent: the node where unusable GPU for the job mix grows least",
     ),
-    "bestfit": PolicyEntry(two_levels("bestfit", BestFit, ClusterRule.FULLEST), "the feasible node with least left"),
-    "greedy": PolicyEntry(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first feasible node"),
-    "random": PolicyEntry(two_levels("random", Random, ClusterRule.RANDOM), "a random feasible node"),
-    "spread": PolicyEntry(two_levels("spread", Spread, ClusterRule.EMPTIEST), "the feasible node with most left"),
+    "bestfit": PolicyEntry(
+        two_levels("bestfit", BestFit, ClusterRule.FULLEST), "the feasible node with least left", ("level",)
+    ),
+    "greedy": PolicyEntry(two_levels("greedy", Greedy, ClusterRule.FIRST), "the first feasible node", ("level",)),
+    "random": PolicyEntry(
+        two_levels("random", Random, ClusterRule.RANDOM), "a random feasible node", ("level", "seed")
+    ),
+    "spread": PolicyEntry(
+        two_levels("spread", Spread, ClusterRule.EMPTIEST), "the feasible node with most left", ("level",)
+    ),
     "utilization": PolicyEntry(
         two_levels("utilization", Utilization, ClusterRule.MATCHING),
         "the node whose free shares match the request best",
+        ("level",),
     ),
     "nearest": PolicyEntry(
         one_level("nearest", _nearest_profile),
         "the node with the best link to the user, then with the least left",
+    ),
+    "balanced": PolicyEntry(
+        one_level("balanced", _balanced_profile),
+        "a weighted mean of free resources, distance, topology, hardware and price",
+        ("weights",),
     ),
     "volcano-divided": PolicyEntry(
         lambda _: VolcanoDivided(),
@@ -136,6 +165,52 @@ BUILT_IN: dict[str, PolicyEntry] = {
 def policy_names() -> list[str]:
     """Return the names that `make_policy` accepts, built-in names first."""
     return [*BUILT_IN, *entry_point_names(ENTRY_POINTS)]
+
+
+def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """Split a policy of a queue, as in `Queue.policy_spec`, into its name and options.
+
+    Raises
+    ------
+    RejectedError
+        If the options are not a JSON object.
+    """
+    name, brace, rest = spec.partition("{")
+    try:
+        return name, json.loads(brace + rest) if brace else {}
+    except ValueError:
+        raise RejectedError(f"the options of policy {name!r} are not JSON: {brace}{rest[:80]}") from None
+
+
+def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) -> PolicyOptions:
+    """Return options of a policy with those that a queue sets.
+
+    Raises
+    ------
+    RejectedError
+        If the policy has no such option, or a value is invalid; names the option.
+    """
+    known = BUILT_IN[name].options if name in BUILT_IN else ()
+    for option, value in given.items():
+        if option not in known:
+            hint = f"its options are: {', '.join(known)}" if known else "it has none"
+            raise RejectedError(f"policy {name!r} has no option {option!r}; {hint}", where=option)
+        if option == "level" and value not in get_args(Level):
+            raise RejectedError(f"is {value!r}, but must be one of {', '.join(get_args(Level))}", where=option)
+        if option == "seed" and (type(value) is not int or not 0 <= value <= MAX_SEED):
+            raise RejectedError(f"is {value!r}, but must be a whole number from 0 to {MAX_SEED}", where=option)
+        if option == "weights":
+            _require_weights(value)
+    return replace(options, **given)
+
+
+def _require_weights(value: object) -> None:
+    if not isinstance(value, dict):
+        raise RejectedError("must be a mapping of aims to whole numbers, like {price: 2}", where="weights")
+    try:
+        BalancedWeights.of(value)
+    except RejectedError as error:
+        raise RejectedError(error.message, where=f"weights.{error.where}" if error.where else "weights") from None
 
 
 def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:

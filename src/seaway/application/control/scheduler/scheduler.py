@@ -186,12 +186,12 @@ class Scheduler:
         return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being compiled"
 
     def policy_of(self, queue: str) -> str:
-        """Return the name of a queue's policy. Thread-safe."""
+        """Return the name of a queue's policy with its options, as in `Queue.policy_spec`. Thread-safe."""
         return self._policy_of(queue)
 
     def _policy_of(self, queue: str) -> str:
         known = self._state.queues.get(queue)
-        return known.policy if known else DEFAULT_POLICY
+        return known.policy_spec if known else DEFAULT_POLICY
 
     def _learnt(self, name: str) -> _Learnt:
         mix_version = self._state.taken_in // MIN_TO_LEARN
@@ -298,7 +298,7 @@ class Scheduler:
     def _warm_up(self) -> None:
         """Compile the policies of all queues; retry jobs whose policy became ready."""
         for queue in self._state.queues.values():
-            self.readiness.want(queue.policy)
+            self.readiness.want(queue.policy_spec)
             self.readiness.want(queue.shadow)
         news = (self.readiness.count, self._renewed)
         if self._warmed != news:
@@ -393,7 +393,7 @@ class Scheduler:
         """Return a key of jobs that are decided together: same policy, same visible reservations."""
         queue = self._state.queues.get(entry.queue)
         challenged = entry.queue if queue and queue.shadow else ""
-        policy = queue.policy if queue else ""
+        policy = queue.policy_spec if queue else ""
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:

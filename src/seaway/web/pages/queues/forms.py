@@ -11,10 +11,12 @@ from seaway.client.calls import policies, tenancy
 from seaway.client.calls import queues as queue_calls
 from seaway.domain.amounts import split_amounts
 from seaway.domain.errors import RejectedError, StaleError
+from seaway.domain.queues import options_text
 from seaway.web.pages.queues.rows import Seen
 from seaway.web.parts.form import Field, Form, confirm, notify
 from seaway.web.visit import Visit
 from seaway.web.words import Words
+from seaway.wire.queues import split_options
 
 if TYPE_CHECKING:
     from seaway.wire.queues import QueueOut
@@ -78,6 +80,12 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         ),
         Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),
         Field("policy", words("Policy"), queue.policy if queue else "bestfit", by_name),
+        Field(
+            "policy_options",
+            words("Policy options"),
+            options_text(queue.policy_options) if queue else "",
+            hint=words("Like level=cluster, or weights.price=3 for the policy balanced."),
+        ),
         Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
         Field("description", words("Description"), queue.description if queue else ""),
         Field("open", words("Accepts new jobs"), queue.open if queue else True),
@@ -94,7 +102,8 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         lists = {each: _keys(given[each]) for each in ("allowed_taints", "allowed_node_labels")}
         numbers = {each: _number(words, given[each], each) for each in ("weight", "priority")}
         shares = {each: split_amounts(given[each], where=each) for each in AMOUNT_FIELDS}
-        return queue_calls.put_queue(name, seen=queue, **{**given, **lists, **numbers, **shares})
+        more = {**lists, **numbers, **shares, "policy_options": split_options(given["policy_options"].split(","))}
+        return queue_calls.put_queue(name, seen=queue, **{**given, **more})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
     _ask(visit, title, fields, put, queue.name if queue else "")
