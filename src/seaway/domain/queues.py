@@ -171,6 +171,10 @@ class Queue:
             raise RejectedError(f"the queue does not guarantee {name}", where=f"lending_limit.{name}")
         checked(self.borrowing_limit, "borrowing_limit")
 
+    def points(self, waited_s: float) -> int:
+        """Return the whole points of priority that a job gained while it waited."""
+        return int(waited_s / self.ageing_s) if self.ageing_s else 0
+
     def forbidden(self, nodes: NodeRules) -> Iterator[RejectedError]:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""
         taints = sorted({each.key for each in nodes.tolerations} - {*self.allowed_taints})

@@ -79,6 +79,8 @@ class Candidate:
         What it holds in the snapshot.
     nodes
         Numbers of its nodes in the snapshot, each once.
+    priority
+        Its priority, with the points that it gained while it waited.
     lost
         Work that is lost with it: its dominant share of the pool times the seconds since its start or checkpoint.
     row

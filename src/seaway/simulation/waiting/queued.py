@@ -229,13 +229,14 @@ class Queued:
         for number, (allocation, amounts, since_s) in self._running.items():
             job = self._world.queue.jobs[number]
             queue = self._queues[job.queue]
-            if job.priority >= priority_below(mine, waiting.priority, job.queue):
+            priority = job.priority + queue.points(since_s - job.arrives_s)
+            if priority >= priority_below(mine, waiting.priority, job.queue):
                 continue
             if not queue.preemptible or now_s - since_s < queue.min_runtime_s:
                 continue
             lost = self._tree.node(job.queue).share_of(amounts) * (now_s - since_s)
             yield Candidate(
-                self._key(number), self._owner(number), amounts, allocation, allocation.nodes, job.priority, lost
+                self._key(number), self._owner(number), amounts, allocation, allocation.nodes, priority, lost
             )
 
     def share_error(self) -> float | None:

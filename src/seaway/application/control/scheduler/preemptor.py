@@ -252,9 +252,11 @@ class Preemptor:
     def _running_job(self, key: Key, attempt: Attempt, job: JobRecord, booking: Allocation) -> _Running:
         spec = attempt.spec
         loses = attempt.running_ns and not spec.checkpoint
-        share = self._state.tree.node(spec.queue).share_of(attempt.amounts) if loses else 0.0
+        node = self._state.tree.node(spec.queue)
+        share = node.share_of(attempt.amounts) if loses else 0.0
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
-        candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, job.spec.priority, 0.0)
+        priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
+        candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
         since_ns = attempt.running_ns or attempt.created_ns
         return _Running(attempt, job, booking, attempt.clusters, spec.preemptible, since_ns, share, candidate)
 
