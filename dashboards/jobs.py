@@ -6,9 +6,9 @@ from dashboards.frame import Frame, Section, Variable
 from dashboards.language import Language
 from dashboards.looks import PER_SECOND, SECONDS, SHARE, STEADY, WAIT_S, Steps
 from dashboards.panels import Column, Labels, Panel, Show, lines, number, ranking, rows, spread
+from dashboards.shares import of_queues, shares
 
 HERE = '{queue=~"$queue"}'
-GPUS = '{queue=~"$queue", resource="gpus"}'
 WINDOW = "[$__rate_interval]"
 ENDED = "seaway_jobs_reached_total"
 
@@ -36,6 +36,7 @@ def jobs(language: Language) -> Frame:
         [
             Section(say("Now", "当前"), _now(language)),
             Section(say("Queues", "队列"), _queues(language)),
+            Section(say("Shares", "份额"), shares(language)),
             Section(say("On their way", "进展"), _way(language)),
         ],
     )
@@ -176,9 +177,9 @@ def _queues(language: Language) -> list[Panel]:
                 width=24,
             ),
             {
-                "{{queue}}": f"max by (queue) (seaway_queue_usage{GPUS})",
-                say("{{queue}} guarantee", "{{queue}} 保障量"): f"max by (queue) (seaway_queue_guarantee{GPUS})",
-                say("{{queue}} limit", "{{queue}} 上限"): f"max by (queue) (seaway_queue_limit{GPUS})",
+                "{{queue}}": of_queues("usage"),
+                say("{{queue}} guarantee", "{{queue}} 保障量"): of_queues("guarantee"),
+                say("{{queue}} limit", "{{queue}} 上限"): of_queues("limit"),
             },
         ),
     ]

@@ -80,6 +80,7 @@ class Reported:
         self.states: dict[str, int] = demo.get("/job-counts")["states"]
         self.uses: list[dict[str, Any]] = demo.get("/queue-usage")["uses"]
         self.queues: list[dict[str, Any]] = demo.get("/queue-usage")["queues"]
+        self.tenants: list[dict[str, Any]] = demo.get("/queue-usage")["tenants"]
         self.agents: list[dict[str, Any]] = demo.get("/network/agents")["agents"]
 
     @cached_property
@@ -307,6 +308,38 @@ def gpus_of_queues(reported: Reported, kind: str) -> Shown:
     return counted("queue", {each["queue"]: each[kind]["gpus"] for each in reported.queues if "gpus" in each[kind]})
 
 
+def of_shares(reported: Reported) -> dict[Key, Shown]:
+    """Return the expected values of the shares in the jobs' dashboard."""
+    used, own, limit = (gpus_of_queues(reported, kind) for kind in ("used", "guarantee", "limit"))
+
+    def percent(of: Shown) -> Shown:
+        figures = {name: 100 * used.figures.get(name, 0) / amount for name, amount in of.figures.items()}
+        return Shown(("queue",), figures)
+
+    def quota(kind: str, resource: str) -> Shown:
+        figures: Figures = {(each["tenant"], each["pool"]): each[kind][resource] for each in reported.tenants}
+        return Shown(("tenant", "pool"), figures)
+
+    below = [name for name, amount in own.figures.items() if used.figures.get(name, 0) < amount]
+    waiting = {each["queue"] for each in reported.uses if each["waiting"]}
+    borrowed = {name: max(0.0, used.figures.get(name, 0) - amount) for name, amount in own.figures.items()}
+    table, quotas = "Shares of queues", "Quotas of tenants"
+    return {
+        ("jobs", "Below their guarantee", ""): one(sum(name in waiting for (name,) in below)),
+        ("jobs", table, "GPUs"): used,
+        ("jobs", table, "Guarantee"): own,
+        ("jobs", table, "Borrowed"): Shown(("queue",), borrowed),
+        ("jobs", table, "Limit"): limit,
+        ("jobs", "Use of guarantees", "{{queue}}"): percent(own),
+        ("jobs", "Use of limits", "{{queue}}"): percent(limit),
+        ("jobs", quotas, "GPUs"): quota("used", "gpus"),
+        ("jobs", quotas, "Guarantee"): quota("guarantee", "gpus"),
+        ("jobs", quotas, "Limit"): quota("limit", "gpus"),
+        ("jobs", quotas, "Jobs"): quota("used", "jobs"),
+        ("jobs", quotas, "Most jobs"): quota("limit", "jobs"),
+    }
+
+
 def of_jobs(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of the jobs' dashboard."""
     states = reported.states
@@ -355,7 +388,7 @@ def of_jobs(reported: Reported) -> dict[Key, Shown]:
 
 def expected(reported: Reported) -> dict[Key, Shown]:
     """Return the expected values of all panels that the API has values for."""
-    parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs)
+    parts = (of_fleet, of_devices, of_vgpus, of_network, of_scheduler, of_jobs, of_shares)
     return {key: shown for part in parts for key, shown in part(reported).items()}
 
 
@@ -418,6 +451,9 @@ WITHOUT: dict[tuple[str, str], str] = {
     ("jobs", "Queues/Half waited less"): TIMES,
     ("jobs", "Queues/95 of 100 waited less"): TIMES,
     ("jobs", "Broken bounds"): INSIDE,
+    ("jobs", "Shares of queues/Displaced"): COUNTED,
+    ("jobs", "Displaced jobs"): COUNTED,
+    ("jobs", "Errors of expected starts"): INSIDE,
     ("jobs", "What keeps jobs waiting"): ASKED_FOR,
 }
 """Panels, or single queries of them after a slash, without a counterpart in the API, with the reason."""

@@ -278,3 +278,126 @@ def test_interfaces_are_shown_while_two_processes_tell_of_them(tmp_path: Path) -
         ],
     }
     try_out(tmp_path, "network.yml", yaml.safe_dump([test], width=1000))
+
+
+def test_a_queue_below_its_guarantee_is_informed_of_while_its_jobs_wait(tmp_path: Path) -> None:
+    """Neither a queue without waiting jobs, nor one beyond its guarantee, nor one without a guarantee is an alert."""
+    try_out(
+        tmp_path,
+        "queues.yml",
+        """
+  - interval: 1m
+    input_series:
+      - {series: 'seaway_queue_usage{queue="vision", resource="gpus"}', values: '4x60'}
+      - {series: 'seaway_queue_guarantee{queue="vision", resource="gpus"}', values: '8x60'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="vision"}', values: '0+60x60'}
+      - {series: 'seaway_queue_usage{queue="idle", resource="gpus"}', values: '4x60'}
+      - {series: 'seaway_queue_guarantee{queue="idle", resource="gpus"}', values: '8x60'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="idle"}', values: '0x60'}
+      - {series: 'seaway_queue_usage{queue="large", resource="gpus"}', values: '9x60'}
+      - {series: 'seaway_queue_guarantee{queue="large", resource="gpus"}', values: '8x60'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="large"}', values: '0+60x60'}
+      - {series: 'seaway_queue_usage{queue="free", resource="gpus"}', values: '0x60'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="free"}', values: '0+60x60'}
+    alert_rule_test:
+      - {eval_time: 30m, alertname: SeawayQueueBelowGuarantee, exp_alerts: []}
+      - eval_time: 32m
+        alertname: SeawayQueueBelowGuarantee
+        exp_alerts:
+          - exp_labels: {queue: vision, severity: warning}
+            exp_annotations:
+              summary: Queue vision has jobs that wait, and only 4 GPUs, less than its guarantee
+              description: >-
+                `seaway queues show vision` shows its amounts and waiting jobs, `seaway explain JOB` the reason.
+                Either the first job needs more than the rest of the guarantee, or other queues hold the GPUs and
+                cannot be displaced. Check `reclaim` of this queue, and `preemptible` and `min_runtime` of the others.
+""",
+    )
+
+
+def test_a_queue_at_its_limit_is_informed_of_after_two_hours_of_waiting(tmp_path: Path) -> None:
+    """A queue at its limit without jobs that wait for long is no alert, and neither is one below it."""
+    try_out(
+        tmp_path,
+        "queues.yml",
+        """
+  - interval: 1m
+    input_series:
+      - {series: 'seaway_queue_usage{queue="vision", resource="gpus"}', values: '8x180'}
+      - {series: 'seaway_queue_limit{queue="vision", resource="gpus"}', values: '8x180'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="vision"}', values: '0+60x180'}
+      - {series: 'seaway_queue_usage{queue="quick", resource="gpus"}', values: '8x180'}
+      - {series: 'seaway_queue_limit{queue="quick", resource="gpus"}', values: '8x180'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="quick"}', values: '600x180'}
+      - {series: 'seaway_queue_usage{queue="below", resource="gpus"}', values: '7x180'}
+      - {series: 'seaway_queue_limit{queue="below", resource="gpus"}', values: '8x180'}
+      - {series: 'seaway_queue_longest_wait_seconds{queue="below"}', values: '0+60x180'}
+    alert_rule_test:
+      - {eval_time: 119m, alertname: SeawayQueueAtLimit, exp_alerts: []}
+      - eval_time: 122m
+        alertname: SeawayQueueAtLimit
+        exp_alerts:
+          - exp_labels: {queue: vision, severity: info}
+            exp_annotations:
+              summary: Queue vision has used its limit of GPUs for an hour while jobs wait
+              description: >-
+                Its jobs wait for each other, whatever else is free. `seaway whatif` answers what a higher limit
+                would change. `seaway queues set vision --limit gpus=N` raises it.
+""",
+    )
+
+
+def test_many_displaced_jobs_of_a_queue_are_informed_of(tmp_path: Path) -> None:
+    """The rules of preemption count together; a few displaced jobs are no alert."""
+    try_out(
+        tmp_path,
+        "queues.yml",
+        """
+  - interval: 1m
+    input_series:
+      - {series: 'seaway_preemptions_total{queue="batch", rule="reclaim"}', values: '0+0.5x120'}
+      - {series: 'seaway_preemptions_total{queue="batch", rule="priority"}', values: '0+0.5x120'}
+      - {series: 'seaway_preemptions_total{queue="calm", rule="reclaim"}', values: '0+0.25x120'}
+    alert_rule_test:
+      - {eval_time: 10m, alertname: SeawayPreemptionsMany, exp_alerts: []}
+      - eval_time: 100m
+        alertname: SeawayPreemptionsMany
+        exp_alerts:
+          - exp_labels: {queue: batch, severity: warning}
+            exp_annotations:
+              summary: 60 jobs of queue batch were displaced within an hour
+              description: >-
+                Displaced jobs lose their work since the last checkpoint. `seaway queues set batch --min-runtime 30m`
+                lets them run longer first, a larger guarantee protects more of them, and `checkpoint` in a job saves
+                its work.
+""",
+    )
+
+
+def test_expected_starts_that_are_far_off_are_informed_of(tmp_path: Path) -> None:
+    """Half of the starts of six hours count, and a handful of them is not enough."""
+    for rate, fires in (("2", True), ("0.01", False)):
+        alert = """
+          - exp_labels: {severity: info}
+            exp_annotations:
+              summary: Half of the expected starts of jobs are off by more than 1h 15m 0s
+              description: >-
+                Expected starts depend on the expected durations and time limits of jobs. Compare those with the run
+                times of recent jobs, or let Seaway learn durations: `[control] learn_durations = true`.
+"""
+        try_out(
+            tmp_path,
+            "queues.yml",
+            f"""
+  - interval: 1m
+    input_series:
+      - {{series: 'seaway_start_estimate_error_seconds_bucket{{le="1800"}}', values: '0x400'}}
+      - {{series: 'seaway_start_estimate_error_seconds_bucket{{le="7200"}}', values: '0+{rate}x400'}}
+      - {{series: 'seaway_start_estimate_error_seconds_bucket{{le="+Inf"}}', values: '0+{rate}x400'}}
+      - {{series: 'seaway_start_estimate_error_seconds_count', values: '0+{rate}x400'}}
+    alert_rule_test:
+      - eval_time: 390m
+        alertname: SeawayStartEstimatesOff
+        exp_alerts: {alert if fires else "[]"}
+""",
+        )

@@ -161,6 +161,8 @@ class WatchedDemo:
         for name, file in (("tiny", node_policy()), ("narrow", cluster_policy("narrow"))):
             self.plane.policies.bring(pack(file), "demo")
             self.put(f"/queues/{name}", {"shadow": name, "guarantee": {"gpus": 1}, "limit": {"gpus": 1000}})
+        quota = {"guarantee": {"gpus": 1}, "limit": {"gpus": 1000, "jobs": 1000}}
+        self.put("/tenants/default", {"quotas": {"default": quota}})
         self._threads[2].start()
 
     def stay(self, count: int) -> None:

@@ -181,7 +181,7 @@ async def test_every_help_is_on_its_own(rig: Rig) -> None:
 
 
 async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None:
-    """The first event then is an increase: placements of each queue's policy, and waits in each queue."""
+    """The first event then is an increase: placements of a policy, and waits and displaced jobs of each queue."""
     reported = await families(rig)
     placed = {one.labels["policy"]: one.value for one in reported["seaway_jobs_placed"].samples}
     queues = rig.plane.controller.live.queues.values()
@@ -190,6 +190,8 @@ async def test_what_has_not_happened_yet_is_there_with_nothing(rig: Rig) -> None
         one.labels["queue"] for one in reported["seaway_queue_wait_seconds"].samples if one.name.endswith("_count")
     }
     assert waits == {each.name for each in queues}
+    preempted = {tuple(one.labels.values()): one.value for one in reported["seaway_preemptions"].samples}
+    assert preempted == {(each.name, rule): 0 for each in queues for rule in ("priority", "reclaim")}
     assert {one.value for one in reported["seaway_queue_wait_seconds"].samples} == {0}
 
 

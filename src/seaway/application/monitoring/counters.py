@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from seaway.application.control.allocations import duplicated, everyone
 from seaway.application.control.loop import Controller
+from seaway.application.control.scheduler.preemptor import RULES
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.histogram import Timed, Timing
@@ -101,7 +103,7 @@ class Figures:
     ready
         Whether jobs can be placed.
     preempted
-        Number of displaced jobs, by their queue and the rule: ``priority`` or ``reclaim``.
+        Number of displaced jobs, by their queue and the rule: ``priority`` or ``reclaim``. Every queue is present.
     decided, conflicts
         Number of decided jobs, and of decisions dropped because of concurrent changes, since the start.
     placed
@@ -163,7 +165,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         decided=tally.decided,
         placed=dict.fromkeys(policies, 0) | tally.placed,
         conflicts=tally.conflicts,
-        preempted=dict(controller.scheduler.preemptor.displaced),
+        preempted=dict.fromkeys(product(queues, RULES), 0) | controller.scheduler.preemptor.displaced,
         failures=controller.failures,
         slo_violations=controller.slo_violations.reported,
         moves=controller.slo_violations.moved,

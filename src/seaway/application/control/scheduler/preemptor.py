@@ -28,6 +28,9 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 ACTOR = "scheduler"
 
+RULES = PRIORITY, RECLAIM = "priority", "reclaim"
+"""Rules by which jobs are displaced: by jobs of their queue, or of another."""
+
 NS_PER_S = 1_000_000_000
 
 LONGEST_NS = 25_000_000
@@ -141,7 +144,7 @@ class Preemptor:
                 self._reservations.release_placed(claim.entry.record.id)
                 continue
             for each in claim.victims:
-                rule = "priority" if each.owner.queue == claim.entry.queue else "reclaim"
+                rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
                 self.displaced[each.owner.queue, rule] += 1
 
     def forget(self) -> None:
