@@ -62,6 +62,11 @@ class Command:
     kind: str = ""
 
     @property
+    def is_kind(self) -> bool:
+        """True if it is a kind of objects, which `get` lists."""
+        return self.panel in (GROUPS, FLEET) or (not self.panel and self.name.endswith("s"))
+
+    @property
     def inside(self) -> str:
         """Name in its group."""
         return self.group.partition(" ")[2] or self.name
@@ -239,7 +244,7 @@ class Top(Group):
             one = bool(rest) and not rest[0].startswith("-")
             if kind in ("job", "jobs"):
                 args = ["show" if one else "jobs", *rest]
-            elif any(each.name == known[0] and each.panel in (GROUPS, FLEET) for each in self.entries):
+            elif any(each.name == known[0] and each.is_kind for each in self.entries):
                 args = [*known, *(["show"] if one and len(known) == 1 else []), *rest]
         return super().resolve_command(ctx, args)
 

@@ -39,13 +39,11 @@ COMMANDS = (
     Command("manifest", "", "jobs.logs", group="job"),
     Command("status", FLEET, "fleet.top", summary="Print fleet, queue and jobs; with JOB, that job."),
     Command("top", FLEET, "fleet.top", summary="Show fleet, queue, jobs and links live on the full screen."),
-    Command("fleet", FLEET, "fleet.fleet", "app", "List clusters, nodes, devices and slices."),
+    Command("fleet", FLEET, "fleet.fleet", "app", "List clusters, nodes, devices and slices.", aliases=("clusters",)),
     Command("whatif", FLEET, "fleet.whatif", summary="Try a change on a copy of the fleet."),
     Command("job", GROUPS, "", summary="Submit, show and change jobs."),
     Command("queue", GROUPS, "admin.queues", "app", "Show and set queues and their shares.", aliases=("queues",)),
-    Command(
-        "cluster", GROUPS, "fleet.cluster", "app", "Join, describe, drain and delete clusters.", aliases=("clusters",)
-    ),
+    Command("cluster", GROUPS, "fleet.cluster", "app", "Join, describe, drain and delete clusters."),
     Command("network", GROUPS, "admin.network", "app", "Show links and gateways, and set the network between them."),
     Command("policy", GROUPS, "learning.policies", "policies", "Manage and train policies.", aliases=("policies",)),
     Command("pool", GROUPS, "admin.pools", "app", "Show and set pools of clusters.", aliases=("pools",)),

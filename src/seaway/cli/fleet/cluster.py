@@ -208,6 +208,35 @@ def set_cluster(  # one option for each fact
     show(output, body, lambda _: _facts_table(body), lambda: [body["name"]])
 
 
+@app.command("show")
+def show_cluster(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(help="Name of the cluster.", autocompletion=arguments.clusters, metavar="NAME")
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a cluster: state, use, and facts with their sources.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway cluster show gpu-east[/cyan]
+    """
+    from seaway.client.calls.fleet import cluster as read
+
+    with connect(context) as client:
+        body = client.body(read(name))
+
+    def picture(wide: bool) -> RenderableType:
+        from rich.console import Group
+
+        from seaway.cli.fleet.fleet import table
+
+        return Group(table({"clusters": [body]}, wide=wide), "", _facts_table(body))
+
+    show(output, body, picture, lambda: [body["name"]])
+
+
 def _facts_table(cluster: Body) -> RenderableType:
     """Return a table of a cluster's facts with their sources."""
     from seaway.terminal.tables import Column, Rows
