@@ -88,3 +88,36 @@ def test_choices_stay_after_a_reload(look: Look, planned: str) -> None:
         looker.go(page, "/schedule?queue=nowhere")
         expect(page.get_by_role("alert")).to_contain_text("'nowhere' not found")
         assert [each for each in looker.wrong if "404" not in each] == []
+
+
+def test_operators_reserve_capacity_with_a_form(look: Look, demo: Running) -> None:
+    """Errors are at their field. The reservation is listed, can be changed, and is removed after a question."""
+    with look("operator", size=WIDE) as looker:
+        page = looker.open("/schedule")
+        page.get_by_role("button", name="New reservation").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").fill("exam")
+        dialog.get_by_label("End (UTC)").fill("2000-01-01 00:00")
+        dialog.get_by_label("Whole GPUs").fill("2")
+        dialog.get_by_role("combobox", name="Tenant").click()
+        page.get_by_role("option", name="default").click()
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_contain_text("must be after the start")
+        dialog.get_by_label("End (UTC)").fill("2099-01-01 00:00")
+        dialog.get_by_label("Begin (UTC)").fill("2098-12-31 00:00")
+        keep_screen(page, "reservation-form")
+        dialog.get_by_role("button", name="Save").click()
+        row = page.get_by_role("row", name=re.compile("^exam"))
+        expect(row).to_contain_text("tenant default")
+        expect(row).to_contain_text("2 of 2")
+        row.get_by_role("button", name="Change reservation exam").click()
+        dialog.get_by_label("Description").fill("of the course")
+        dialog.get_by_role("button", name="Save").click()
+        expect(row).to_contain_text("of the course")
+        keep_screen(page, "reservations")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        row.get_by_role("button", name="Remove reservation exam").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        expect(row).to_have_count(0)
+    assert demo.client.get("/api/v1/reservations").json() == {"reservations": []}

@@ -106,7 +106,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         return queue_calls.put_queue(name, seen=queue, **{**given, **more})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
-    _ask(visit, title, fields, put, queue.name if queue else "")
+    ask_named(visit, title, fields, put, queue.name if queue else "")
 
 
 def _keys(text: str) -> list[str]:
@@ -180,7 +180,7 @@ def ask_pool(visit: Visit, seen: Seen, pool: PoolOut | None) -> None:
         return tenancy.put_pool(name, given["clusters"], given["description"], seen=pool)
 
     title = words("Change pool {name}", name=pool.name) if pool else words("New pool")
-    _ask(visit, title, [clusters, description], put, pool.name if pool else "")
+    ask_named(visit, title, [clusters, description], put, pool.name if pool else "")
 
 
 def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
@@ -202,7 +202,7 @@ def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
         return tenancy.put_tenant(name, given["description"], weight=weight, quotas=quotas, seen=tenant)
 
     title = words("Change tenant {name}", name=tenant.name) if tenant else words("New tenant")
-    _ask(visit, title, fields, put, tenant.name if tenant else "")
+    ask_named(visit, title, fields, put, tenant.name if tenant else "")
 
 
 def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
@@ -275,7 +275,7 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
     confirm(words, title, text, words("Remove"), remove)
 
 
-def _ask(
+def ask_named(
     visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
 ) -> None:
     """Open a form for a named object. Only a new object has a field for the name."""
@@ -312,7 +312,8 @@ async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False) 
 
 def _look_again(visit: Visit) -> None:
     """Query changed data immediately, so that a removed object disappears before a second click."""
-    for call in (queue_calls.queues(), tenancy.pools(), tenancy.tenants(), queue_calls.queue_usage()):
+    lists = queue_calls.queues(), tenancy.pools(), tenancy.tenants(), tenancy.reservations()
+    for call in (*lists, queue_calls.queue_usage()):
         visit.ask_again(call)
 
 

@@ -15,6 +15,7 @@ from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
+from seaway.web.pages.queues import reservations
 from seaway.web.parts.form import error_line
 from seaway.web.visit import Visit
 
@@ -155,6 +156,7 @@ async def build(visit: Visit) -> None:
     page = _Schedule(visit)
     await page.make()
     await page.look()
+    await reservations.build(visit)
 
 
 class _Schedule:
