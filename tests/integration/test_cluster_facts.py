@@ -135,6 +135,7 @@ async def test_an_operator_sets_what_a_cluster_does_not_report(tmp_path: Path) -
             assert (shown["prices"][0]["price_per_gpu_hour"], shown["provider"]) == (None, "metal")
             assert (await tried(plane))["candidates"][0]["price_per_hour"] is None
             assert "region of the cluster is unknown" in (await tried(plane, 422, regions=["eu"]))["detail"]
+            assert "price unknown" in (await tried(plane, 422, max_price_per_gpu_hour="9"))["detail"]
             assert "hardware of the cluster is unknown" in (await tried(plane, 422, hardware=["nvlink"]))["detail"]
             await asked(
                 plane,
@@ -147,6 +148,8 @@ async def test_an_operator_sets_what_a_cluster_does_not_report(tmp_path: Path) -
             shown = await asked(plane, "GET", "/fleet/clusters/east")
             assert [shown[name] for name in unknown[:4]] == ["eu", None, [], "2.50"]
             assert shown["provider"] == "own"
+            assert "price above the maximum" in (await tried(plane, 422, max_price_per_gpu_hour="2"))["detail"]
+            assert (await tried(plane, max_price_per_gpu_hour="2.5"))["fits"]
             assert "cluster lacks requested hardware" in (await tried(plane, 422, hardware=["nvlink"]))["detail"]
             assert (await tried(plane, regions=["eu"]))["candidates"][0]["price_per_hour"] == "5.00"
             patch = {"provider": None, "price_per_gpu_hour": {"A100": None}}

@@ -229,7 +229,11 @@ def test_defaults_of_a_spec_stay() -> None:
         "demand": {
             "request": request,
             "devices": {**{name: [] for name in many}, "same_numa": False, "exclusive": False},
-            "nodes": {name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
+            "nodes": {
+                **{name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
+                "cluster_labels": [],
+                "max_microprice": None,
+            },
             "gateway": "",
             "network": need,
         },

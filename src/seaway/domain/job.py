@@ -119,6 +119,10 @@ class NodeRules:
         Allowed regions; empty allows any.
     hardware
         Special hardware that the cluster must have.
+    cluster_labels
+        Required labels of the cluster.
+    max_microprice
+        Maximum price of a GPU for an hour, millionths of the currency's unit; None for no maximum.
     avoid
         Excluded nodes, by cluster and name; an empty name means the whole cluster. Users cannot set it: it records
         where the job was rejected.
@@ -130,6 +134,8 @@ class NodeRules:
     regions: frozenset[str] = frozenset()
     hardware: frozenset[str] = frozenset()
     avoid: frozenset[tuple[str, str]] = frozenset()
+    cluster_labels: tuple[tuple[str, str], ...] = ()
+    max_microprice: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,8 @@ FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
     "min_bandwidth_mbps": ("min_bandwidth", rate_text),
     "regions": ("regions", str),
     "hardware": ("hardware", str),
+    "cluster_labels": ("cluster_labels", str),
+    "max_microprice": ("max_price_per_gpu_hour", str),
     "node_labels": ("node_labels", str),
     "models": ("gpu_model", str),
     "vendors": ("gpu_vendor", str),

@@ -23,6 +23,7 @@ AMOUNTS = ("gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli", "cpu_mil
 SETS = (
     ("regions", "nodes"),
     ("hardware", "nodes"),
+    ("cluster_labels", "nodes"),
     ("node_labels", "nodes"),
     ("models", "devices"),
     ("vendors", "devices"),
@@ -91,6 +92,8 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
     yield _network_change(demand, "min_bandwidth_mbps", range(mbps - 1, -1, -1))
     for field, rules in SETS:
         yield _wider(demand, field, rules)
+    limited = demand.nodes.max_microprice is not None
+    yield Change("max_microprice", int(limited), (0,) if limited else (), _any_price)
 
 
 def combined_changes(
@@ -163,6 +166,11 @@ def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change
         return replace(before, network=replace(before.network, **{field: value}))
 
     return Change(field, getattr(demand.network, field), values, changed)
+
+
+def _any_price(before: Demand, _: int) -> Demand:
+    """Return a demand without a maximum price."""
+    return replace(before, nodes=replace(before.nodes, max_microprice=None))
 
 
 def _wider(demand: Demand, field: str, rules: str) -> Change:

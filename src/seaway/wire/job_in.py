@@ -14,6 +14,7 @@ from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
+from seaway.wire.facts import Price, microprice
 from seaway.wire.fields import (
     Bound,
     Cores,
@@ -134,6 +135,10 @@ class PlacementIn(Incoming):
     """Allowed regions."""
     hardware: References = no_entries()
     """Special hardware that the cluster must have; all entries are required."""
+    cluster_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
+    """Required labels of the cluster."""
+    max_price_per_gpu_hour: Price | None = None
+    """Maximum price of a GPU per hour. Nodes of unknown price are not allowed. Null for no maximum."""
     node_labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = no_pairs()
     """Required labels of the node."""
     tolerations: Annotated[list[TolerationIn], Field(max_length=64)] = no_entries()
@@ -254,6 +259,8 @@ class JobIn(Incoming):
         request, network = _request(self.resources), _need(self.network)
         if network.any and not self.gateway:
             raise RejectedError("is needed, for bounds on the network are measured from it", where="gateway")
+        if self.placement.max_price_per_gpu_hour is not None and not request.gpus:
+            raise RejectedError("is given, but the job has no gpus", where="placement.max_price_per_gpu_hour")
         return JobSpec(
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
@@ -337,6 +344,8 @@ def _node_rules(given: PlacementIn) -> NodeRules:
         clusters=frozenset(given.clusters),
         regions=frozenset(given.regions),
         hardware=frozenset(given.hardware),
+        cluster_labels=tuple(sorted(given.cluster_labels.items())),
+        max_microprice=None if given.max_price_per_gpu_hour is None else microprice(given.max_price_per_gpu_hour),
     )
 
 

@@ -18,6 +18,7 @@ from seaway.domain.units import (
     short_time_text,
     time_text,
 )
+from seaway.wire.facts import price_or_none
 
 ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
 
@@ -134,6 +135,8 @@ def _node_rules(rules: NodeRules) -> dict[str, Any]:
             "clusters": sorted(rules.clusters),
             "regions": sorted(rules.regions),
             "hardware": sorted(rules.hardware),
+            "cluster_labels": dict(rules.cluster_labels),
+            "max_price_per_gpu_hour": price_or_none(rules.max_microprice),
             "node_labels": dict(rules.node_labels),
             "tolerations": [
                 {

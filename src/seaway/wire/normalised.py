@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pydantic import Field
+
 from seaway.application.records import JobRecord
 from seaway.domain.network import NetworkNeed
+from seaway.wire.facts import price_or_none
 from seaway.wire.job_out import RequestOut, request_fields
 from seaway.wire.message import Shown, fields_of
 
@@ -54,6 +57,8 @@ class NodeRulesOut(Shown):
     """
     regions: list[str]
     hardware: list[str]
+    cluster_labels: dict[str, str] = Field(default_factory=dict)
+    max_price_per_gpu_hour: str | None = None
 
 
 class NormalisedJob(Shown):
@@ -113,6 +118,8 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
             "clusters": sorted(nodes.clusters),
             "regions": sorted(nodes.regions),
             "hardware": sorted(nodes.hardware),
+            "cluster_labels": dict(nodes.cluster_labels),
+            "max_price_per_gpu_hour": price_or_none(nodes.max_microprice),
         },
         "gateway": job.demand.gateway,
         "network": need_fields(job.demand.network),

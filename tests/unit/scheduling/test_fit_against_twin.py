@@ -91,7 +91,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
         *draw(st.lists(nodes(), min_size=1, max_size=3)),
         gateway=draw(st.sampled_from(["", "east", "west", "user"])),
         region=draw(st.sampled_from(["north", "south"])),
-        hardware=draw(st.sampled_from([frozenset(), frozenset({"nvlink"})])),
+        hardware=draw(st.sampled_from([None, frozenset(), frozenset({"nvlink"})])),
+        labels=draw(st.sampled_from([{}, {"team": "a"}])),
+        prices=draw(st.sampled_from([{}, {"*": 3}, {"A100": 2, "*": 1}])),
     )
 
 
@@ -140,6 +142,8 @@ def jobs(draw: st.DrawFn) -> Job:
             "clusters": draw(st.sampled_from([frozenset(), frozenset({"cluster-0"})])),
             "regions": draw(st.sampled_from([frozenset(), frozenset({"north"})])),
             "hardware": draw(st.sampled_from([frozenset(), frozenset({"nvlink"})])),
+            "cluster_labels": draw(st.sampled_from([(), (("team", "a"),)])),
+            "max_microprice": draw(st.sampled_from([None, 0, 2])),
             "avoid": draw(
                 st.sets(st.tuples(st.sampled_from(["cluster-0", "cluster-1"]), st.sampled_from(["", "node-0"])))
             ),

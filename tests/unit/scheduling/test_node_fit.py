@@ -48,11 +48,24 @@ def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
         ({}, ""),
         ({"regions": {"north"}, "hardware": {"nvlink"}}, "region of the cluster is unknown"),
         ({"hardware": {"nvlink"}}, "hardware of the cluster is unknown"),
+        ({"cluster_labels": (("team", "a"),)}, "label of the cluster missing or different"),
+        ({"gpus": 1, "max_microprice": 5}, "price unknown"),
     ],
 )
 def test_unknown_facts_of_a_cluster_meet_no_rule(rules: dict[str, Any], reason: str) -> None:
     """A cluster of unknown region or hardware takes only jobs that request none, and the reason names the unknown."""
-    assert refusals(snapshot_of(cluster(node(), name="a")), job(**rules)) == [reason]
+    assert refusals(snapshot_of(cluster(node(gpu()), name="a")), job(**rules)) == [reason]
+
+
+def test_a_maximum_price_counts_for_each_node() -> None:
+    """By its models and by spot capacity; nodes without GPUs have no price."""
+    spot = {"cloud.google.com/gke-spot": "true"}
+    nodes = (node(gpu(model="A100")), node(gpu(model="A100"), labels=spot), node(gpu(model="T4")), node())
+    here = cluster(*nodes, name="a", prices={"A100": 5, "T4": 3}, spot_prices={"A100": 3}, labels={"team": "a"})
+    asked = job(gpus=1, max_microprice=3, cluster_labels=(("team", "a"),))
+    above, _, _, without = refusals(snapshot_of(here), asked)
+    assert refusals(snapshot_of(here), asked) == [above, "", "", without]
+    assert (above, "price" in without) == ("price above the maximum", False)
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,12 @@ def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
         and (not rules.clusters or cluster.name in rules.clusters)
         and (not rules.regions or cluster.region in rules.regions)
         and all(each in (cluster.facts.hardware or ()) for each in rules.hardware)
+        and all(cluster.facts.labels.get(key) == value for key, value in rules.cluster_labels)
+        and all(
+            rules.max_microprice is None
+            or ((price := cluster.facts.microprice(device.model)) is not None and price <= rules.max_microprice)
+            for device in node.devices
+        )
         and not {(cluster.name, node.name), (cluster.name, "")} & rules.avoid
         and all(node.labels.get(key) == value for key, value in rules.node_labels)
         and all(

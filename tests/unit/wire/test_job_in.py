@@ -11,6 +11,7 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire.job_in import EXAMPLES, JobIn
+from seaway.wire.job_text import job_text
 from seaway.wire.reading import read_json, read_value, read_yaml_message
 
 NESTED = b'{"name":"a","labels":' + b'{"a":' * 500 + b"1" + b"}" * 500 + b"}"
@@ -66,10 +67,13 @@ def test_rules_for_nodes_are_carried_over() -> None:
         JobIn,
         {
             "name": "a",
+            "resources": {"gpus": 1},
             "placement": {
                 "clusters": ["c1"],
                 "regions": ["eu"],
                 "hardware": ["rdma"],
+                "cluster_labels": {"team": "a"},
+                "max_price_per_gpu_hour": "2.50",
                 "node_labels": {"z": "1", "a": "2"},
                 "tolerations": [{"key": "gpu", "effect": "NoExecute"}],
             },
@@ -83,6 +87,19 @@ def test_rules_for_nodes_are_carried_over() -> None:
         frozenset({"eu"}),
         frozenset({"rdma"}),
     )
+    assert (nodes.cluster_labels, nodes.max_microprice) == ((("team", "a"),), 2_500_000)
+    assert job_text(spec)["placement"]["max_price_per_gpu_hour"] == "2.50"
+
+
+@pytest.mark.parametrize(
+    ("price", "gpus"), [("much", 1), (-1, 1), ("2.50", 0)], ids=["no number", "negative", "without GPUs"]
+)
+def test_a_maximum_price_is_a_price_of_gpus(price: object, gpus: int) -> None:
+    """Others are refused at their field."""
+    fields = {"name": "a", "resources": {"gpus": gpus}, "placement": {"max_price_per_gpu_hour": price}}
+    with pytest.raises(RejectedError) as refused:
+        read_value(JobIn, fields).spec()
+    assert refused.value.where == "placement.max_price_per_gpu_hour"
 
 
 def test_a_job_is_its_tenant_s() -> None:

@@ -13,7 +13,7 @@ from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.framework import Codes, Cycle, Mask, Scores
 from seaway.scheduling.snapshot.aggregates import free_sums, total_sums
 from seaway.scheduling.snapshot.demands import FULL, UNKNOWN, nearness
-from seaway.scheduling.snapshot.encode import cluster_allowed
+from seaway.scheduling.snapshot.encode import cluster_allowed, price_allowed
 from seaway.scheduling.snapshot.links import UNKNOWN_NS, latency_ns, links_of
 from seaway.scheduling.snapshot.rule_masks import FleetCache, RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -29,18 +29,30 @@ class ClusterRules:
         "cluster lacks requested hardware",
         "region of the cluster is unknown",
         "hardware of the cluster is unknown",
+        "label of the cluster missing or different",
+        "price above the maximum",
+        "price unknown",
     )
 
     def __init__(self) -> None:
         self._clusters = RuleCache(cluster_reason_codes)
+        self._prices = RuleCache(price_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         rules = cycle.demand.nodes
-        asked = NodeRules(clusters=rules.clusters, regions=rules.regions, hardware=rules.hardware)
+        asked = NodeRules(
+            clusters=rules.clusters,
+            regions=rules.regions,
+            hardware=rules.hardware,
+            cluster_labels=rules.cluster_labels,
+        )
         codes = self._clusters(cycle.snapshot, asked)
         by_node: Codes = codes[cycle.snapshot.arrays.nodes[NODE_CLUSTER]]
-        return by_node
+        if rules.max_microprice is None:
+            return by_node
+        prices = self._prices(cycle.snapshot, NodeRules(max_microprice=rules.max_microprice))
+        return np.where(by_node == 0, prices, by_node)
 
 
 def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
@@ -49,13 +61,28 @@ def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
         NodeRules(clusters=rules.clusters),
         NodeRules(regions=rules.regions),
         NodeRules(hardware=rules.hardware),
+        NodeRules(cluster_labels=rules.cluster_labels),
     )
     codes = np.zeros(len(snapshot.clusters), np.uint8)
     for c, cluster in enumerate(snapshot.clusters):
         refusing = (code for code, part in enumerate(parts, 1) if not cluster_allowed(part, cluster))
         unknown = {2: not cluster.region, 3: cluster.facts.hardware is None}
         code = next(refusing, 0)
-        codes[c] = code + 2 if unknown.get(code) else code
+        codes[c] = LABEL_CODE if code == len(parts) else code + 2 if unknown.get(code) else code
+    return codes
+
+
+LABEL_CODE, PRICE_CODE, NO_PRICE_CODE = 6, 7, 8
+"""Codes of the last reasons of `ClusterRules`."""
+
+
+def price_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
+    """Return the code of the reason why the price of a node is not allowed, 0 if it is, shape (N,)."""
+    codes = np.zeros(len(snapshot.nodes), np.uint8)
+    for n, c in enumerate(snapshot.arrays.nodes[NODE_CLUSTER].tolist()):
+        cluster, node = snapshot.clusters[c], snapshot.nodes[n]
+        if not price_allowed(rules, cluster, node):
+            codes[n] = NO_PRICE_CODE if cluster.facts.node_microprice(node) is None else PRICE_CODE
     return codes
 
 

@@ -79,7 +79,8 @@ def _rules_of(demand: Demand) -> tuple[str, ...]:
     names = (devices.models, devices.use_types, devices.avoid_types, devices.vendors, devices.use_uuids)
     places = (nodes.clusters, nodes.regions, nodes.hardware)
     network = f"{demand.gateway} {demand.network}" if demand.network.any else ""
-    return (*("|".join(sorted(each)) for each in (*names, *places)), str(nodes.node_labels), network)
+    others = (str(nodes.node_labels), str(nodes.cluster_labels), str(nodes.max_microprice))
+    return (*("|".join(sorted(each)) for each in (*names, *places)), *others, network)
 
 
 @dataclass(frozen=True, slots=True)

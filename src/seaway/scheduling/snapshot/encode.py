@@ -254,6 +254,7 @@ def allowed_node(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
     """Report whether `rules` allow a node: its cluster, name, labels and taints."""
     return (
         cluster_allowed(rules, cluster)
+        and price_allowed(rules, cluster, node)
         and not avoided(rules, cluster.name, node.name)
         and labels_allow(rules, node)
         and all(tolerated(rules, taint) for taint in node.taints)
@@ -266,7 +267,16 @@ def cluster_allowed(rules: NodeRules, cluster: Cluster) -> bool:
         (not rules.clusters or cluster.name in rules.clusters)
         and (not rules.regions or cluster.region in rules.regions)
         and rules.hardware <= (cluster.facts.hardware or frozenset())
+        and all(cluster.facts.labels.get(key) == value for key, value in rules.cluster_labels)
     )
+
+
+def price_allowed(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
+    """Report whether `rules` allow the price of a node's GPUs. They do not allow an unknown one."""
+    if rules.max_microprice is None or not node.devices:
+        return True
+    price = cluster.facts.node_microprice(node)
+    return price is not None and price <= rules.max_microprice
 
 
 def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
