@@ -8,10 +8,10 @@ from seaway.application.monitoring.alerts import RULES, Alert
 from seaway.domain.facts import Facts, Location
 from seaway.web.fragment import written
 from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, tiles_of
-from seaway.web.parts.facts import SEVERAL, parts_of, written_facts
+from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
-from seaway.wire.facts import FactsIn, FactsOut, facts_fields, patch_of
+from seaway.wire.facts import FactsIn, FactsOut, facts_fields
 from seaway.wire.fleet import AmountOut, ClusterOut
 
 
@@ -85,9 +85,12 @@ def test_facts_in_the_form_are_read_as_they_are_written() -> None:
     """The form shows what operators set, and its texts give the same facts again; unknown ones are empty."""
     facts = Facts("eu", ("a", "b"), "", Location(52.5, -13.4), frozenset(), {"A100": 2_500_000, "*": 1}, {}, {"k": "v"})
     shown = written_facts(FactsOut.model_validate(facts_fields(facts)))
-    values = {key: parts_of(text) if key in SEVERAL else [text] for key, text in shown.items() if text}
-    assert FactsIn.model_validate(patch_of(values)).facts() == facts
+    assert FactsIn.model_validate(changes_of(written_facts(None), shown)).facts() == facts
     assert not any(written_facts(None).values())
+    less = {**shown, "price-per-gpu-hour": "A100=3", "region": "", "hardware": "rdma"}
+    patch = changes_of(shown, less)
+    assert (patch["price_per_gpu_hour"], patch["region"]) == ({"*": None, "A100": "3"}, None)
+    assert (patch["hardware"], patch["labels"]) == (["rdma"], {"k": "v"})
 
 
 def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:

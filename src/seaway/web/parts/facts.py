@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from seaway.client.calls import fleet
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from seaway.wire.facts import FactsOut
     from seaway.wire.fleet import ClusterOut
 
-SEVERAL = frozenset({"zone", "hardware", "label", "price-per-gpu-hour", "spot-price-per-gpu-hour"})
+PAIRS = ("label", "price-per-gpu-hour", "spot-price-per-gpu-hour")
+"""Fields with values by key."""
+
+SEVERAL = frozenset({"zone", "hardware", *PAIRS})
 """Fields with several values, separated by commas."""
 
 
@@ -53,14 +57,18 @@ class ClusterFacts:
         fields = [Field(key, title, before[key], hint=hint) for key, (title, hint) in titles.items()]
 
         async def send(given: dict[str, Any]) -> None:
-            values = {key: parts_of(text) if key in SEVERAL else [text] for key, text in given.items() if text}
-            cleared = [key for key in titles if before[key]]
-            patch = patch_of({}, cleared) | patch_of(values)
-            if patch:
+            if patch := changes_of(before, given):
                 await self._visit.ask(fleet.set_cluster(name, patch))
             notify(words("The facts of {name} are set.", name=name))
 
         Form(words, words("Facts of {name}", name=name), fields, words("Set"), send)
+
+
+def changes_of(before: Mapping[str, str], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return a merge patch from the former and the new texts of the form; raises as `patch_of`."""
+    unset = [key for key, text in before.items() if text and key not in PAIRS]
+    unset += [f"{key}={each.rpartition('=')[0]}" for key in PAIRS for each in parts_of(before[key])]
+    return patch_of({key: parts_of(text) if key in SEVERAL else [text] for key, text in given.items() if text}, unset)
 
 
 def parts_of(text: str) -> list[str]:
