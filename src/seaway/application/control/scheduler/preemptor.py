@@ -18,7 +18,6 @@ from seaway.domain.amounts import total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -67,7 +66,7 @@ class _Running:
 
     attempt: Attempt
     job: JobRecord
-    booking: Allocation
+    queue: str
     clusters: tuple[str, ...]
     preemptible: bool | None
     since_ns: int
@@ -95,7 +94,7 @@ class Preemptor:
         self._infeasible: dict[Kind, int] = {}
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
-        self._version = -1
+        self._basis: tuple[int, Snapshot] | None = None
         self.displaced: Counter[tuple[str, str]] = Counter()
 
     def ask(self, entries: Iterable[Entry]) -> None:
@@ -224,36 +223,39 @@ class Preemptor:
         usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
         rules: dict[str, tuple[float, bool, int]] = {}
         mine = live.tree.node(entry.queue).queue
-        known = self._running if self._version == live.tree.version else {}
-        self._running, self._version = {}, live.tree.version
+        basis = live.tree.version, live.fleet.snapshot
+        if self._basis != basis or len(self._running) > 2 * len(live.attempts):
+            self._running, self._basis = {}, basis
         for key, attempt in live.attempts.items():
-            each, job, booking = known.get(key), live.jobs.get(key[0]), live.fleet.booking(key)
-            if each is None or each.attempt is not attempt or each.job is not job or each.booking is not booking:
-                if job is None or booking is None or not attempt.state.live or job.attempt != attempt.number:
+            running = self._running.get(key)
+            if running is None or running.attempt is not attempt or running.job is not live.jobs.get(key[0]):
+                if (running := self._running_job(key, attempt)) is None:
                     continue
-                each = self._running_job(key, attempt, job, booking)
-            self._running[key] = each
-            candidate, name = each.candidate, each.candidate.owner.queue
+                self._running[key] = running
+            candidate, name = running.candidate, running.queue
             if name not in rules:
                 queue = live.tree.node(name).queue
                 below = priority_below(mine, entry.job.priority, name)
                 rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
             below, preemptible, min_ns = rules[name]
-            ran_ns = wall_ns - each.since_ns
+            ran_ns = wall_ns - running.since_ns
             if (
                 candidate.priority < below
-                and (preemptible if each.preemptible is None else each.preemptible)
+                and (preemptible if running.preemptible is None else running.preemptible)
                 and (ran_ns >= min_ns or not attempt.running_ns)
-                and candidate.nodes
-                and usable.issuperset(each.clusters)
-                and key not in claimed
+                and usable.issuperset(running.clusters)
             ):
-                candidate.lost = each.share * ran_ns / NS_PER_S
+                candidate.lost = running.share * ran_ns / NS_PER_S
                 found.append(candidate)
-        return found
+        return [each for each in found if each.key not in claimed] if claimed else found
 
-    def _running_job(self, key: Key, attempt: Attempt, job: JobRecord, booking: Allocation) -> _Running:
-        spec = attempt.spec
+    def _running_job(self, key: Key, attempt: Attempt) -> _Running | None:
+        """Return a running job as a candidate; None if it cannot be displaced."""
+        job, booking, spec = self._state.jobs.get(key[0]), self._state.fleet.booking(key), attempt.spec
+        if not attempt.state.live or job is None or job.attempt != attempt.number or booking is None:
+            return None
+        if not booking.holds_any:
+            return None
         loses = attempt.running_ns and not spec.checkpoint
         node = self._state.tree.node(spec.queue)
         share = node.share_of(attempt.amounts) if loses else 0.0
@@ -261,7 +263,7 @@ class Preemptor:
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
         since_ns = attempt.running_ns or attempt.created_ns
-        return _Running(attempt, job, booking, attempt.clusters, spec.preemptible, since_ns, share, candidate)
+        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, since_ns, share, candidate)
 
     # Changes.
 
