@@ -595,8 +595,10 @@ class QueueTree:
 
     def hold(self, key: Key, owner: Owner, amounts: Amounts) -> None:
         """Set the amounts of an attempt, instead of earlier ones."""
-        self.withdraw(key)
         self._holders_of(owner)  # before the attempt counts
+        if self._held.get(key) == (owner, amounts):
+            return
+        self.withdraw(key)
         keys = self._by_job.setdefault(key[0], [])
         self._change(owner, amounts, 1, keys)
         self._held[key] = (owner, amounts)
