@@ -358,6 +358,40 @@ def test_whatif_tries_queues_and_quotas(cli: Cli, tmp_path: Path) -> None:
     assert "unknown part 'quotas'" in cli("whatif", "-f", str(file)).err
 
 
+def test_whatif_replays_traces(cli: Cli, tmp_path: Path) -> None:
+    """A log, a table without device memory, and the past jobs are replayed on the fleet with its queues."""
+    log, table = tmp_path / "log.swf", tmp_path / "jobs.csv"
+    line = "{} {} -1 60 {} -1 -1 {} 60 -1 1 {} -1 -1 -1 -1 -1 -1\n"
+    log.write_text("".join(line.format(at, at, 4, 4, at % 2) for at in range(1, 7)))
+    ran = cli("whatif", "--swf", str(log), "--add-nodes", "a/node-0", "--count", "2")
+    assert ran.code == 0, ran.err
+    for text in ("replay: 6 jobs over 5s", "placed by bestfit", "mean wait", "NOT STARTED", "user-1", "default"):
+        assert text in ran.out, ran.out
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,qos\n"
+    table.write_text(head + "".join(f"j{at},1000,1024,1,500,{10 + at},{70 + at},LS\n" for at in range(20)))
+    found = cli("whatif", "--trace", str(table), "-o", "json").body["trace"]
+    assert (found["jobs"], found["before"]["placed"], found["before"]["queue_wait_mean_s"]) == (
+        20,
+        20,
+        pytest.approx(8.8),
+    )
+    assert found["before"]["gpu_allocated_pct"] > 0
+    cli("submit", "--name", "short", "--gpus", "1", "--expected-duration", "10s", "--detach")
+    cli.step(20)
+    found = cli("whatif", "--last", "1d", "--tenant", "default", "--set", "weight=2", "-o", "json").body["trace"]
+    assert (found["jobs"], found["skipped"]) == (1, 0)
+    table.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\nj,1,1,1,500\n")
+    for arguments, said in (
+        (("--trace", str(table)), "has no times"),
+        (("--trace", str(tmp_path / "none.csv")), "none.csv"),
+        (("--swf", str(log), "--last", "1d"), "choose one of --trace, --swf and --last"),
+        (("--last", "soon"), "last"),
+    ):
+        ran = cli("whatif", *arguments)
+        assert ran.code == 2, arguments
+        assert said in ran.err, arguments
+
+
 def test_unreachable_server_exits_with_4(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the URL."""
     monkeypatch.setattr("seaway.cli.remote.PATIENCE_S", 0.0)

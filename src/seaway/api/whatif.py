@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import Request, Response
 
-from seaway.api.http.bodies import read
+from seaway.api.http.bodies import read_aside
 from seaway.api.http.pipeline import pipeline_of
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
@@ -18,6 +20,9 @@ routes = router("fleet")
 @operation(routes, "POST", "/whatif", Role.OPERATOR, {200: WhatIfOut}, body=WhatIfIn)
 async def what_if(request: Request) -> Response:
     """Answer a what-if question on a copy of the live fleet, which does not change."""
-    pipeline, given = pipeline_of(request), await read(request, WhatIfIn)
-    answer = await pipeline.threads.heavy(pipeline.plane.whatif.ask, given.question.question(DEFAULT))
-    return json_reply(consequences_fields(answer))
+    pipeline, given = pipeline_of(request), await read_aside(request, WhatIfIn)
+
+    def ask() -> dict[str, Any]:
+        return consequences_fields(pipeline.plane.whatif.ask(given.question.question(DEFAULT)))
+
+    return json_reply(await pipeline.threads.heavy(ask))

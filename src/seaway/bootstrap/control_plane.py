@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random, SystemRandom
@@ -40,9 +41,12 @@ from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
+from seaway.learning.parallel import Processes
 from seaway.learning.policies.monitor import Limits
 from seaway.learning.policies.signature import PublicKey, read_trusted
 from seaway.scheduling.policies.registry import make_profile
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
         cluster_removal=ClusterRemoval(store, writer, controller, clock),
         access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
-        whatif=WhatIf(controller, admission),
+        whatif=WhatIf(controller, admission, store, Processes(2, log.warning)),
         network=make_network(store, writer, clock, link_table, controller.steering),
         policies=policies,
         traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),

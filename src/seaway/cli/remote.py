@@ -38,13 +38,13 @@ class ServerOptions:
     profile: str | None = None
 
 
-def connect(context: typer.Context) -> Client:
-    """Return a client for the selected server."""
+def connect(context: typer.Context, timeout_s: float = 30.0) -> Client:
+    """Return a client for the selected server, with a timeout of each request in seconds."""
     from seaway.client.connection import Pace
     from seaway.client.sync import LightClient
 
     asked = _asked(context)
-    return LightClient(asked.server, profile=asked.profile, pace=Pace(PATIENCE_S))
+    return LightClient(asked.server, profile=asked.profile, timeout_s=timeout_s, pace=Pace(PATIENCE_S))
 
 
 def connect_to_follow(context: typer.Context) -> AsyncClient:

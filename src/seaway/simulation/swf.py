@@ -68,23 +68,37 @@ def read_swf(path: Path, processors: int | None = None) -> Log:
         If the file cannot be read, a line is invalid, a job is larger than the machine, or the number of processors is
         unknown.
     """
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    lines = _lines(path)
     processors = processors or _processors(lines, path)
-    entries = list(_entries(lines, path))
-    jobs = [job for job in (_job(entry) for entry in entries) if job]
-    if not jobs:
-        raise RejectedError("has no job that ran", where=str(path))
+    jobs, skipped = _jobs(lines, path)
     largest = max(jobs, key=lambda job: job.replicas)
     if largest.replicas > processors:
         raise RejectedError(
             f"job {largest.name} needs {largest.replicas} processors, but there are {processors}; set --processors",
             where=str(path),
         )
+    return Log(_fleet(processors), tuple(jobs), skipped)
+
+
+def read_swf_jobs(path: Path) -> tuple[list[Job], int]:
+    """Return the jobs of a log in order of submission, and the number of skipped entries; raises as `read_swf`."""
+    return _jobs(_lines(path), path)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _jobs(lines: Sequence[str], path: Path) -> tuple[list[Job], int]:
+    entries = list(_entries(lines, path))
+    jobs = [job for job in (_job(entry) for entry in entries) if job]
+    if not jobs:
+        raise RejectedError("has no job that ran", where=str(path))
     jobs.sort(key=lambda job: job.arrives_s)  # stable: jobs of one second stay in the order of the log
-    return Log(_fleet(processors), tuple(jobs), len(entries) - len(jobs))
+    return jobs, len(entries) - len(jobs)
 
 
 def _processors(lines: Iterable[str], path: Path) -> int:

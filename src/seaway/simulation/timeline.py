@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from seaway.domain.cluster import Fleet
+from seaway.domain.amounts import capacity_of, total_of
+from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import Job
 from seaway.domain.queues import Backfill, Order, Queue, Reclaim
-from seaway.domain.tenancy import DEFAULT
+from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import PLAN_LINK_MISSED, PLAN_NODE, SLICE_CORE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.queueing.tree import QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import (
     COMPLETE_POLICIES,
@@ -49,11 +51,17 @@ class Discipline:
     ----------
     queues
         Queues, whose own order and backfill apply instead; none for one queue without limits.
+    tenants
+        Tenants with their weights and quotas; others have the weight 1.
+    pools
+        Clusters of each pool; none for all. Jobs may use those that their demands allow.
     """
 
     order: Order = Order.PRIORITY
     backfill: Backfill = Backfill.GREEDY
     queues: tuple[Queue, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    pools: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def replay_with_departures(
@@ -231,7 +239,8 @@ def _waiting_jobs(world: World, discipline: Discipline, stop: Callable[[int], No
     order, backfill = discipline.order, discipline.backfill
     if discipline.queues or order is Order.FAIR:
         one = Queue(DEFAULT, order=order, backfill=backfill, reclaim=Reclaim.NEVER)
-        return Queued(world, discipline.queues or (one,), stop)
+        discipline = replace(discipline, queues=discipline.queues or (one,))
+        return Queued(world, queue_tree(discipline, world.snapshot.clusters), discipline.queues, stop)
     key = _keys(world, order)
     match backfill:
         case Backfill.GREEDY:
@@ -240,6 +249,16 @@ def _waiting_jobs(world: World, discipline: Discipline, stop: Callable[[int], No
             return Planned(world, key, in_arrival_order=order is Order.FIFO)
         case _:
             return Ordered(world, key, easy=backfill is Backfill.EASY)
+
+
+def queue_tree(discipline: Discipline, clusters: Sequence[Cluster]) -> QueueTree:
+    """Return the queues of a replay on some clusters, without use."""
+    pools = {queue.pool: frozenset[str]() for queue in discipline.queues} | dict(discipline.pools)
+    capacities = {
+        name: total_of(capacity_of(each) for each in clusters if not allowed or each.name in allowed)
+        for name, allowed in pools.items()
+    }
+    return QueueTree(discipline.queues, capacities, discipline.tenants)
 
 
 def _keys(world: World, order: Order) -> Callable[[int], Key]:

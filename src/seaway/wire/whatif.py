@@ -11,11 +11,13 @@ from pydantic import BeforeValidator, Field
 
 from seaway.application.whatif.clusters import ClusterSums
 from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
+from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
 from seaway.application.whatif.whatif import Consequences, Move, NewNodes, Question, Sums
 from seaway.domain.errors import RejectedError
 from seaway.domain.units import time_text
-from seaway.wire.fields import Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
+from seaway.simulation.outcome import Outcome
+from seaway.wire.fields import LARGEST_INT32, Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
 from seaway.wire.message import Incoming, Shown, fields_of
@@ -24,6 +26,12 @@ from seaway.wire.tenancy import TenantChangeIn
 
 MAX_JOBS = 100
 MAX_PLACES = 100
+MAX_KINDS = 100_000
+MAX_TRACE = 1_000_000
+"""Maximum number of jobs of a trace."""
+
+Index = Annotated[int, Field(ge=0, lt=MAX_KINDS)]
+Seconds = Annotated[int, Field(ge=0, le=LARGEST_INT32)]
 MAX_CHANGES = 1000
 """Maximum number of changed queues, and of changed tenants."""
 
@@ -44,6 +52,35 @@ class MoveJobsIn(Incoming):
     to: Name
     tenant: NameOrNone = ""
     """Tenant of the jobs; empty for all."""
+
+
+class TraceIn(Incoming):
+    """Jobs to replay on a copy of the empty fleet."""
+
+    kinds: Annotated[list[JobIn], Field(max_length=MAX_KINDS)]
+    """Jobs that differ in more than their times. Their names do not matter."""
+    jobs: Annotated[list[tuple[Index, Seconds, Seconds | None]], Field(min_length=1, max_length=MAX_TRACE)]
+    """Index of the kind, time of the submission in seconds from the beginning, and duration in seconds; null for a job
+    without an end.
+    """
+
+    def trace(self, tenant: str) -> tuple[TraceJob, ...]:
+        """Return the jobs of a user of `tenant`.
+
+        Raises
+        ------
+        RejectedError
+            If a kind is invalid, or does not exist.
+        """
+        specs = []
+        for at, kind in enumerate(self.kinds):
+            with errors_at(f"trace.kinds.{at}"):
+                specs.append(kind.spec(tenant))
+        for at, (kind_at, *_) in enumerate(self.jobs):
+            if kind_at >= len(specs):
+                said = f"kind {kind_at} does not exist; there are {len(specs)}, from 0"
+                raise RejectedError(said, where=f"trace.jobs.{at}")
+        return tuple(TraceJob(specs[kind_at], arrives_s, lasts_s) for kind_at, arrives_s, lasts_s in self.jobs)
 
 
 Changes = Field(max_length=MAX_CHANGES)
@@ -74,6 +111,10 @@ class QuestionIn(Incoming):
     """Running and waiting jobs that count in another queue. The first entry that applies to a job counts."""
     window: Time = "1h"
     """Time from now that `gpu_share` covers."""
+    trace: TraceIn | None = None
+    """Jobs to replay on a copy of the empty fleet, before and after the change."""
+    last: Time = "0s"
+    """Replay the jobs that were submitted in this time in place of `trace`, with their real durations; 0 for none."""
 
     def question(self, tenant: str) -> Question:
         """Return the question of a user of `tenant`.
@@ -86,6 +127,9 @@ class QuestionIn(Incoming):
         window_s = seconds(self.window)
         if not window_s:
             raise RejectedError("must be at least 1s", where="window")
+        last_s = seconds(self.last)
+        if last_s and self.trace:
+            raise RejectedError("cannot be combined with trace", where="last")
         added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
         return Question(
             tuple(self.drain),
@@ -100,6 +144,8 @@ class QuestionIn(Incoming):
                 tuple(MovedJobs(each.queue, each.to, each.tenant) for each in self.move_jobs),
             ),
             window_s,
+            self.trace.trace(tenant) if self.trace else (),
+            last_s,
         )
 
 
@@ -223,6 +269,52 @@ class WaitChangesOut(Shown):
     later_jobs: list[ShiftOut]
 
 
+class TraceSideOut(Shown):
+    """Replay of a trace. Waits are from the submission to the last start, seconds; null if no job started."""
+
+    placed: int
+    """Number of jobs that started."""
+    rejected: int
+    """Number of jobs that a submit would reject."""
+    gpu_allocated_pct: float | None
+    """Mean allocation of GPU cores over time, percent."""
+    queue_wait_mean_s: float | None
+    queue_wait_p50_s: float | None
+    queue_wait_p90_s: float | None
+    queue_wait_p99_s: float | None
+    bounded_slowdown_mean: float | None
+    """Time from the submission to the end, divided by the duration of at least 10 s."""
+    makespan_s: int
+    """Time from the first submission to the last end, seconds."""
+    jain_index: float | None
+    """Jain's index of the tenants' mean slowdowns; null with fewer than two tenants."""
+    share_error: float | None
+    """Mean over time of what tenants hold beyond their fair shares, as a share of these."""
+    preempted: int
+    """Number of displaced jobs."""
+    preempted_gpu_hours: float
+    """Time that displaced jobs ran in vain."""
+
+
+class TraceOut(Shown):
+    """Replays of a trace before and after the change."""
+
+    jobs: int
+    skipped: int
+    """Number of past jobs that never ran, or of which the duration is unknown."""
+    defaulted: int
+    """Number of jobs that wait in the default queue, since their own does not exist or has children."""
+    policy: str
+    """Policy that places all jobs."""
+    span: str
+    """Time from the first to the last submission, which `gpu_share` covers."""
+    before: TraceSideOut
+    after: TraceSideOut
+    queues: list[WaitChangeOut]
+    """Waits of the jobs of queues. A job that never starts counts in `unknown`."""
+    tenants: list[WaitChangeOut]
+
+
 class WhatIfOut(Shown):
     """Answer to a what-if question."""
 
@@ -241,6 +333,8 @@ class WhatIfOut(Shown):
     """Waiting or submitted jobs that would wait."""
     waits: WaitChangesOut | None = None
     """Waits by queue and tenant; null from an older server."""
+    trace: TraceOut | None = None
+    """Replays of the trace; null without one."""
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
@@ -258,6 +352,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "stopped": [_move(each) for each in answer.stopped],
         "waiting": [_move(each) for each in answer.waiting],
         "waits": _waits(answer.waits),
+        "trace": _trace(answer.trace) if answer.trace else None,
     }
 
 
@@ -301,6 +396,25 @@ def _waits(waits: WaitChanges) -> dict[str, Any]:
         "earlier_jobs": [_shift(each) for each in waits.earlier_jobs],
         "later_jobs": [_shift(each) for each in waits.later_jobs],
     }
+
+
+def _trace(trace: TraceChanges) -> dict[str, Any]:
+    return {
+        "jobs": trace.jobs,
+        "skipped": trace.skipped,
+        "defaulted": trace.defaulted,
+        "policy": trace.policy,
+        "span": time_text(trace.span_s),
+        "before": {**_measures(trace.before), "rejected": trace.rejected_before},
+        "after": {**_measures(trace.after), "rejected": trace.rejected_after},
+        "queues": [_wait_change(each) for each in trace.queues],
+        "tenants": [_wait_change(each) for each in trace.tenants],
+    }
+
+
+def _measures(outcome: Outcome) -> dict[str, Any]:
+    """Return the measures of a replay that `TraceSideOut` has."""
+    return {name: value for name, value in outcome.record().items() if name in TraceSideOut.model_fields}
 
 
 def _wait_change(change: WaitChange) -> dict[str, Any]:

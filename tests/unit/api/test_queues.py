@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from seaway.application.control.settings import ControlSettings
+from seaway.application.whatif.trace import InTurn
 from tests.unit.api.rig import Rig, make_rig
 
 pytestmark = pytest.mark.anyio
@@ -349,3 +350,44 @@ async def test_the_schedule_has_running_and_planned_jobs(rig: Rig) -> None:
     assert by_queue["groups"] == own["groups"]
     assert (early["unplanned"], sum(each["planned"] for each in early["groups"])) == (2, 0)
     assert [(each["name"], len(each["jobs"])) for each in few["groups"]] == [("a", 1), ("b", 1), ("", 0)]
+
+
+async def test_a_question_replays_a_trace(rig: Rig) -> None:
+    """Kinds are jobs, and rows their times; the answer has the measures and waits of both sides."""
+    rig.plane.whatif.spread = InTurn()
+    kinds = [{"name": "job", "tenant": "other", "resources": {"gpus": 1}}, {"name": "job", "resources": {"gpus": 9}}]
+    trace = {"kinds": kinds, "jobs": [*([0, 0, 60] for _ in range(16)), [1, 30, None]]}
+    question = {"trace": trace, "add_nodes": {"cluster": "a", "like": "node-0", "count": 4}}
+    async with rig.client("operator") as client:
+        answer = (await client.post("/api/v1/whatif", json={"question": question})).json()
+    found = answer["trace"]
+    assert [found[key] for key in ("jobs", "skipped", "defaulted", "policy", "span")] == [17, 0, 0, "bestfit", "30s"]
+    assert [found[side]["rejected"] for side in ("before", "after")] == [1, 1]
+    assert [found[side]["queue_wait_mean_s"] for side in ("before", "after")] == [30, 0]
+    assert [found[side]["placed"] for side in ("before", "after")] == [16, 16]
+    assert {each["name"]: each["after"]["unknown"] for each in found["tenants"]} == {"default": 1, "other": 0}
+
+
+@pytest.mark.parametrize(
+    ("question", "field", "says"),
+    [
+        ({"trace": {"kinds": [], "jobs": [[0, 0, 5]]}}, "trace.jobs.0", "kind 0 does not exist; there are 0"),
+        ({"trace": {"kinds": [], "jobs": [[0, -1, 5]]}}, "question.trace.jobs[0][1]", "must be at least 0"),
+        (
+            {"trace": {"kinds": [{"name": "j"}], "jobs": [[0, 0, 1]]}, "last": "1d"},
+            "last",
+            "cannot be combined with trace",
+        ),
+        ({"trace": {"kinds": [], "jobs": []}}, "question.trace.jobs", "at least 1"),
+        ({"last": "1d"}, "trace", "has no job to replay"),
+        ({"last": "1y"}, "question.last", "is not valid"),
+    ],
+)
+async def test_a_wrong_trace_names_its_field(rig: Rig, question: dict[str, Any], field: str, says: str) -> None:
+    """The error of a trace says what is wrong with it."""
+    rig.plane.whatif.spread = InTurn()
+    async with rig.client("operator") as client:
+        answer = await client.post("/api/v1/whatif", json={"question": question})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["field"] == field
+    assert says in answer.text

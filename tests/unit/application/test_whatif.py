@@ -16,7 +16,7 @@ from tests.unit.application.scene import Scene, scene, spec
 
 def what_if(made: Scene) -> WhatIf:
     """Make what answers questions about a scene."""
-    return WhatIf(made.plane.controller, made.plane.admission)
+    return WhatIf(made.plane.controller, made.plane.admission, made.plane.store)
 
 
 def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:

@@ -47,6 +47,12 @@ async def read(request: Request, model: type[Message]) -> Message:
     return read_json(model, await request.body())
 
 
+async def read_aside(request: Request, model: type[Message]) -> Message:
+    """Read a message in JSON in a thread, since it may be large; raises as `read`."""
+    require_kind(request, JSON)
+    return await pipeline_of(request).threads.read(read_json, model, await request.body())
+
+
 async def read_either(request: Request, model: type[Message]) -> tuple[Message, bytes]:
     """Read a message of at most `MAX_SUBMITTED` values in JSON or YAML; return it with its bytes. Raises as `read`."""
     kind = require_kind(request, JSON, *YAML)

@@ -364,5 +364,6 @@ ANSWERS: dict[str, Any] = {
             ],
             "later_jobs": [],
         },
+        "trace": None,
     },
 }

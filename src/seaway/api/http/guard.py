@@ -19,8 +19,12 @@ from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 from seaway.learning.policies.file import LARGEST_FILE
 
 SUBMIT = ("POST", "/api/v1/jobs")
-LARGER = {("PUT", "/api/v1/network"): 8 << 20, ("POST", "/api/v1/policies"): LARGEST_FILE}
-"""Maximum body size of operations with large bodies, bytes: the network configuration, and policy files."""
+LARGER = {
+    ("PUT", "/api/v1/network"): 8 << 20,
+    ("POST", "/api/v1/policies"): LARGEST_FILE,
+    ("POST", "/api/v1/whatif"): 32 << 20,
+}
+"""Maximum body size of operations with large bodies, bytes: the network configuration, policy files, and traces."""
 
 UPLOADS = "/_nicegui/client/"
 """Path prefix of uploads from the web interface; each may be a policy file."""

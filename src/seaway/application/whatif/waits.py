@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
 from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
@@ -149,6 +148,11 @@ class Side:
         """Return the queues by name."""
         return {each.name: each for each in self.state.queues}
 
+    def waits(self) -> Iterator[tuple[str, str, str, float]]:
+        """Yield the ID, queue, tenant and wait of each waiting job."""
+        for entry in self.state.entries:
+            yield entry.record.id, *entry.lane, self.waits_s[entry.record.id]
+
     def gpu_uses(self, window_s: int) -> Iterator[tuple[str, str, float]]:
         """Yield what jobs get within a window: queue, tenant, and the share of the fleet's GPUs.
 
@@ -181,10 +185,8 @@ def compare(before: Side, after: Side, window_s: int) -> WaitChanges:
         for job_id, wait_s in after.waits_s.items()
         if max(wait_s, before.waits_s.get(job_id, UNKNOWN_S)) != UNKNOWN_S
     }
-    sides = [_Groups(side, both, window_s) for side in (before, after)]
-    queues = tuple(_rows([each.queues for each in sides], _in_tree(before, after)))
-    names = sorted({*sides[0].tenants, *sides[1].tenants})
-    tenants = tuple(_rows([each.tenants for each in sides], [(name, 0) for name in names]))
+    groups = [Groups(side.queues(), side.waits(), side.gpu_uses(window_s), both) for side in (before, after)]
+    queues, tenants = changes_of(*groups)
     earlier, later = _shifts(before, after)
     starts = {job_id: start for job_id in after.waits_s if (start := after.start_ns(job_id)) is not None}
     return WaitChanges(
@@ -199,35 +201,60 @@ def compare(before: Side, after: Side, window_s: int) -> WaitChanges:
     )
 
 
-class _Groups:
-    """Waits of one side by queue with its descendants, and by tenant."""
+class Groups:
+    """Waits of jobs by queue with its descendants, and by tenant.
 
-    def __init__(self, side: Side, both: set[str], window_s: int) -> None:
-        self._queues = side.queues()
-        lines: defaultdict[tuple[bool, str], list[Entry]] = defaultdict(list)
-        shares: defaultdict[tuple[bool, str], float] = defaultdict(float)
-        for entry in side.state.entries:
-            for key in self._keys(*entry.lane):
-                lines[key].append(entry)
-        for queue, tenant, share in side.gpu_uses(window_s):
+    Parameters
+    ----------
+    queues
+        Queues by name.
+    waits
+        Job ID, queue, tenant and wait of each waiting job; `UNKNOWN_S` for an unknown wait.
+    shares
+        Queue, tenant, and share of the fleet's GPUs of each job.
+    both
+        Jobs that count in the mean.
+    """
+
+    def __init__(
+        self,
+        queues: Mapping[str, Queue],
+        waits: Iterable[tuple[str, str, str, float]],
+        shares: Iterable[tuple[str, str, float]],
+        both: Collection[str],
+    ) -> None:
+        self.queues = queues
+        lines: defaultdict[tuple[bool, str], list[tuple[str, float]]] = defaultdict(list)
+        sums: defaultdict[tuple[bool, str], float] = defaultdict(float)
+        for job_id, queue, tenant, wait_s in waits:
             for key in self._keys(queue, tenant):
-                shares[key] += share
-        found = {key: _waits(side, lines.get(key, ()), both, shares.get(key, 0.0)) for key in lines.keys() | shares}
-        self.queues = {name: waits for (of_queue, name), waits in found.items() if of_queue}
-        self.tenants = {name: waits for (of_queue, name), waits in found.items() if not of_queue}
+                lines[key].append((job_id, wait_s))
+        for queue, tenant, share in shares:
+            for key in self._keys(queue, tenant):
+                sums[key] += share
+        found = {key: _waits(lines.get(key, ()), both, sums.get(key, 0.0)) for key in lines.keys() | sums}
+        self.by_queue = {name: waits for (of_queue, name), waits in found.items() if of_queue}
+        self.by_tenant = {name: waits for (of_queue, name), waits in found.items() if not of_queue}
 
     def _keys(self, queue: str, tenant: str) -> Iterator[tuple[bool, str]]:
         """Yield the keys of a job: its queues up to the root, and its tenant."""
         yield False, tenant
-        if queue not in self._queues:
+        if queue not in self.queues:
             yield True, queue
-        for each in path_of(queue, self._queues):
+        for each in path_of(queue, self.queues):
             yield True, each.name
 
 
-def _waits(side: Side, entries: Sequence[Entry], both: set[str], share: float) -> Waits:
-    waits = sorted(side.waits_s[each.record.id] for each in entries)
-    known = [side.waits_s[each.record.id] for each in entries if each.record.id in both]
+def changes_of(before: Groups, after: Groups) -> tuple[tuple[WaitChange, ...], tuple[WaitChange, ...]]:
+    """Return the changes of queues in the order of the tree after the change, and those of tenants by name."""
+    queues = _rows(before.by_queue, after.by_queue, _in_tree(before, after))
+    names = sorted(before.by_tenant.keys() | after.by_tenant.keys())
+    return tuple(queues), tuple(_rows(before.by_tenant, after.by_tenant, [(name, 0) for name in names]))
+
+
+def _waits(line: Sequence[tuple[str, float]], both: Collection[str], share: float) -> Waits:
+    waits = sorted(wait_s for _, wait_s in line)
+    known = [wait_s for job_id, wait_s in line if job_id in both]
     return Waits(
         len(waits),
         sum(each == UNKNOWN_S for each in waits),
@@ -244,9 +271,9 @@ def _percentile(waits: Sequence[float], share: float) -> float | None:
     return None if wait_s == UNKNOWN_S else wait_s
 
 
-def _in_tree(before: Side, after: Side) -> Iterator[tuple[str, int]]:
+def _in_tree(before: Groups, after: Groups) -> Iterator[tuple[str, int]]:
     """Yield the queues in the order of the tree after the change, with their depth, then all others."""
-    children, queues = children_of(after.state.queues), after.queues()
+    children = children_of(after.queues.values())
 
     def below(parent: str, depth: int) -> Iterator[tuple[str, int]]:
         for each in children.get(parent, ()):
@@ -254,14 +281,13 @@ def _in_tree(before: Side, after: Side) -> Iterator[tuple[str, int]]:
             yield from below(each.name, depth + 1)
 
     yield from below("", 0)
-    others = {
-        name for side in (before, after) for name in (*side.queues(), *(each.queue for each in side.state.entries))
-    }
-    yield from ((name, 0) for name in sorted(others - queues.keys()))
+    others = before.by_queue.keys() | after.by_queue.keys()
+    yield from ((name, 0) for name in sorted(others - after.queues.keys()))
 
 
-def _rows(sides: Sequence[Mapping[str, Waits]], order: Iterable[tuple[str, int]]) -> Iterator[WaitChange]:
-    before, after = sides
+def _rows(
+    before: Mapping[str, Waits], after: Mapping[str, Waits], order: Iterable[tuple[str, int]]
+) -> Iterator[WaitChange]:
     for name, depth in order:
         if name in before or name in after:
             yield WaitChange(name, depth, before.get(name, Waits()), after.get(name, Waits()))

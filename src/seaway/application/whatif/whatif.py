@@ -13,13 +13,15 @@ from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import PlanState, Running, in_order, running
 from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
+from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
 from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
 from seaway.application.whatif.queues import QueueChanges
+from seaway.application.whatif.trace import InTurn, Spread, TraceChanges, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.waits import Side, WaitChanges, compare
 from seaway.domain.amounts import Amounts, capacity_of, total_of
-from seaway.domain.cluster import Cluster
+from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
@@ -73,6 +75,10 @@ class Question:
         Changes of queues and tenants.
     window_s
         Time from now that shares of GPUs cover, seconds.
+    trace
+        Jobs to replay on a copy of the empty fleet, beside the answer for the present jobs.
+    last_s
+        Time in which the submitted jobs are replayed in place of `trace`, seconds; 0 for none.
     """
 
     drain: tuple[str, ...] = ()
@@ -82,6 +88,13 @@ class Question:
     replan: bool = False
     changes: QueueChanges = field(default_factory=QueueChanges)
     window_s: int = 3600
+    trace: tuple[TraceJob, ...] = ()
+    last_s: int = 0
+
+    @property
+    def replays(self) -> bool:
+        """True if a trace is replayed."""
+        return bool(self.trace or self.last_s)
 
     @property
     def everything(self) -> bool:
@@ -154,6 +167,8 @@ class Consequences:
         Totals of each cluster, before and after.
     waits
         Waits of jobs until their expected starts, before and after.
+    trace
+        Replays of the trace before and after; None without one.
     """
 
     before: Sums
@@ -165,6 +180,7 @@ class Consequences:
     message: str
     clusters: tuple[ClusterChange, ...]
     waits: WaitChanges
+    trace: TraceChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +193,8 @@ class _Copy:
         Live attempts with their allocations.
     jobs
         Their jobs, by ID, each with the past runs from which its duration is learned.
+    fleet
+        All inventories, for a replay.
     """
 
     snapshot: Snapshot
@@ -185,6 +203,7 @@ class _Copy:
     held: Sequence[tuple[Attempt, Allocation]]
     jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
     refusals: Mapping[str, Refusals]
+    fleet: Fleet
 
 
 class WhatIf:
@@ -196,11 +215,19 @@ class WhatIf:
         Controller with the fleet and the queues.
     admission
         Rejects the jobs that a submit would reject, and adds the traits of their templates.
+    store
+        Past jobs.
+    spread
+        Execution of replays, which take long; None for the calling thread.
     """
 
-    def __init__(self, controller: Controller, admission: Admission) -> None:
+    def __init__(
+        self, controller: Controller, admission: Admission, store: Store, spread: Spread | None = None
+    ) -> None:
         self._controller = controller
         self._admission = admission
+        self._store = store
+        self.spread = spread or InTurn()
 
     def ask(self, question: Question) -> Consequences:
         """Return the consequences of a question.
@@ -212,13 +239,13 @@ class WhatIf:
         UnavailableError
             While the state is being reloaded, or a policy is being compiled.
         """
-        question = replace(question, jobs=tuple(map(self._admission.with_template_traits, question.jobs)))
+        question = self._with_traits(question)
         with self._controller.lock:
             self._controller.require_read()
         present = self._controller.names
         names = question.changes.applied(present) if question.changes else present
         self._check(question, names)
-        copy = self._copy()
+        copy = self._copy(replays=question.replays)
         snapshot, changes = copy.snapshot, question.changes
         lanes = [each.lane for each in copy.state.entries]
         lanes += [(attempt.spec.queue, attempt.spec.tenant) for attempt, *_ in copy.state.attempts]
@@ -251,14 +278,42 @@ class WhatIf:
         waits = compare(Side(copy.state, running(copy.state)), after, question.window_s)
         stayed = [where(attempt.placements) for attempt, _ in copy.held if attempt.job_id not in left]
         places = [each.where for each in placer.placed.values()]
-        return _consequences(
+        answer = _consequences(
             _moves(tasks, placer, waits),
             (before, _sums(snapshot, len(stayed) + len(places), len(tasks) - len(places))),
             _changes(clusters, sums_of(snapshot, [*stayed, *places])),
             waits,
         )
+        if not question.replays:
+            return answer
+        usable = {each.name for each in copy.state.clusters}
+        empty = replace(copy.fleet, clusters=tuple(each for each in copy.fleet.clusters if each.name in usable))
+        grown = replace(empty, clusters=tuple(_with_nodes(each, drained, added) for each in empty.clusters))
+        return self._with_trace(answer, question, (present, names), (empty, grown))
 
-    def _copy(self) -> _Copy:
+    def _with_trace(
+        self, answer: Consequences, question: Question, names: tuple[Names, Names], fleets: tuple[Fleet, Fleet]
+    ) -> Consequences:
+        """Add the replays of a trace."""
+        jobs: Sequence[TraceJob] = question.trace
+        skipped = 0
+        if question.last_s:
+            now_ns = self._controller.live.clock.now_ns()
+            jobs, skipped = past_jobs(self._store, question.last_s, now_ns)
+        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, self.spread)
+        trace = replace(trace, skipped=skipped)
+        return replace(answer, message=f"{answer.message}, {trace.message}", trace=trace)
+
+    def _with_traits(self, question: Question) -> Question:
+        """Add the traits of templates to all jobs. Jobs of one kind share a spec."""
+        specs = {id(each): each for each in (*question.jobs, *(each.spec for each in question.trace))}
+        known = {key: self._admission.with_template_traits(each) for key, each in specs.items()}
+        jobs = tuple(known[id(each)] for each in question.jobs)
+        return replace(
+            question, jobs=jobs, trace=tuple(replace(each, spec=known[id(each.spec)]) for each in question.trace)
+        )
+
+    def _copy(self, *, replays: bool) -> _Copy:
         """Copy the live state, without reservations."""
         with self._controller.lock:
             live = self._controller.live
@@ -273,7 +328,8 @@ class WhatIf:
             records = [live.jobs[attempt.job_id] for attempt, _ in held]
             jobs = {each.id: (each, live.past_runs(each.spec, each.submitted_by)) for each in records}
             state = self._controller.forecast.state()
-            return _Copy(snapshot, live.tree.copy(), state, held, jobs, dict(live.refusals))
+            fleet = live.fleet.fleet() if replays else Fleet(())
+            return _Copy(snapshot, live.tree.copy(), state, held, jobs, dict(live.refusals), fleet)
 
     def _check(self, question: Question, names: Names) -> None:
         """Reject invalid questions, and compile policies without holding the lock."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,13 +18,18 @@ from seaway.domain.tenancy import DEFAULT
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from seaway.client.sync import Client
+
 MOST = 20
 """Maximum number of jobs, except in wide output."""
 
 MOST_SHIFTS = 5
 """Maximum number of jobs that start earlier, and of those that start later, except in wide output."""
 
-SHARING = "Queues and quotas"
+SHARING, REPLAY = "Queues and quotas", "Replay of a trace"
+
+REPLAY_S = 3600.0
+"""Timeout of a question with a replay, seconds."""
 
 
 def whatif(
@@ -102,6 +108,31 @@ def whatif(
             rich_help_panel=SHARING,
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Replay these jobs on a copy of the empty fleet; columns as in [bold]seaway replay --jobs[/bold].",
+            rich_help_panel=REPLAY,
+        ),
+    ] = None,
+    swf: Annotated[
+        Path | None,
+        typer.Option(
+            "--swf",
+            metavar="LOG",
+            help="Replay this log in the Standard Workload Format: a job of size s is a gang of s GPUs.",
+            rich_help_panel=REPLAY,
+        ),
+    ] = None,
+    last: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Replay the jobs that were submitted in this time, like 7d, as long as they really took.",
+            rich_help_panel=REPLAY,
+        ),
+    ] = "",
     window: Annotated[
         str, typer.Option(metavar="TIME", help="Time from now that GPU SHARE covers.", rich_help_panel=SHARING)
     ] = "1h",
@@ -120,6 +151,8 @@ def whatif(
       [cyan]seaway whatif --queue vision --set guarantee.gpus=16 --set limit.gpus=32[/cyan]
       [cyan]seaway whatif --queue urgent --set priority=10 --move default/vision=urgent[/cyan]
       [cyan]seaway whatif -f queues.yaml --window 1d[/cyan]
+      [cyan]seaway whatif --last 7d --tenant vision --set weight=2[/cyan]
+      [cyan]seaway whatif --swf log.swf --add-nodes berlin/node-1 --count 4[/cyan]
     """
     from seaway.cli.fleet import whatif_changes as changes
     from seaway.client.calls.service import whatif as call
@@ -128,6 +161,8 @@ def whatif(
         raise RejectedError("needs --queue or --tenant", where="--set")
     if settings and queue and tenant:
         raise RejectedError("applies to queues or to tenants; change both with -f FILE", where="--set")
+    if sum(map(bool, (trace, swf, last))) > 1:
+        raise RejectedError("choose one of --trace, --swf and --last")
     from_file = _documents(file) if file else {}
     question: Body = {
         "drain": drain or [],
@@ -137,7 +172,11 @@ def whatif(
         "jobs": from_file.pop("jobs", []),
     }
     places = any(question.values())
-    with connect(context) as client, console(err=True).status("evaluating on a copy of the fleet"):
+    replays = bool(trace or swf or last)
+    with (
+        connect(context, REPLAY_S if replays else 30.0) as client,
+        console(err=True).status("evaluating on a copy of the fleet"),
+    ):
         question |= {
             "queues": [changes.queue_change(client, each, settings or []) for each in queue or []],
             "tenants": [changes.tenant_change(client, each, settings or [], pool) for each in tenant or []],
@@ -146,11 +185,12 @@ def whatif(
         }
         for key, rows in from_file.items():
             question[key] = [*question.get(key, []), *rows]
+        question |= {"last": last, "trace": _trace(client, trace, swf)}
         question = {name: value for name, value in question.items() if value}
         if not question:
             raise RejectedError(
                 "choose at least one of --drain, --add-nodes, --policy, -f, --replay, --queue, --tenant, "
-                "--remove-queue and --move; see --help"
+                "--remove-queue, --move, --trace, --swf and --last; see --help"
             )
         try:
             body = client.body(call({**question, "window": window}))
@@ -162,6 +202,18 @@ def whatif(
         lambda wide: _picture(body, wide=wide, waiting=places),
         lambda: (each["id"] for each in body["moved"]),
     )
+
+
+def _trace(client: Client, table: Path | None, log: Path | None) -> Body | None:
+    """Return the trace of a file; None without one."""
+    from seaway.cli.fleet.whatif_trace import read_log, read_table
+    from seaway.client.calls.fleet import gateways
+
+    if log:
+        return read_log(log)
+    if table:
+        return read_table(table, [each["name"] for each in client.body(gateways())["gateways"]])
+    return None
 
 
 def _documents(file: str) -> Body:
@@ -208,6 +260,8 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
     parts: list[RenderableType] = [Text(body["message"], "bold"), Rows(columns, figures)]
     if waits := body.get("waits"):
         parts += _waits(waits, wide=wide)
+    if trace := body.get("trace"):
+        parts += _replays(trace, wide=wide)
     kinds = ("moved", "started", "stopped", *(["waiting"] if waiting else []))
     moves = [{"what": what, **job} for what in kinds for job in body.get(what, [])]
     if moves:
@@ -230,24 +284,8 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
 def _waits(waits: Body, *, wide: bool) -> list[RenderableType]:
     """Return tables of the waits of queues and tenants, and of the jobs whose start changes most."""
     from seaway.terminal.tables import Column, Rows
-    from seaway.terminal.words import NONE, seconds, until
+    from seaway.terminal.words import until
 
-    def wait(value: float | None) -> str:
-        return NONE if value is None else seconds(value)
-
-    def both(key: str, text: Callable[[Any], str]) -> Callable[[Body], str]:
-        return lambda row: _from_to(text(row["before"][key]), text(row["after"][key]))
-
-    columns = (
-        Column("WAITING", both("waiting", str), right=True),
-        Column("MEAN WAIT", both("mean_s", wait), right=True),
-        Column("P50", both("p50_s", wait), right=True, drop=2),
-        Column("P95", both("p95_s", wait), right=True, drop=1),
-        Column("START UNKNOWN", both("unknown", str), right=True, drop=3),
-        Column("GPU SHARE", both("gpu_share", lambda share: f"{100 * share:.1f}%"), right=True),
-    )
-    queue = Column("QUEUE", lambda row: f"{'  ' * row['depth']}{row['name']}")
-    tenant = Column("TENANT", lambda row: row["name"])
     shift_columns = (
         Column("JOB", lambda job: job["name"]),
         Column("ID", lambda job: job["id"], wide=True),
@@ -257,12 +295,61 @@ def _waits(waits: Body, *, wide: bool) -> list[RenderableType]:
     )
     most = None if wide else MOST_SHIFTS
     shifts = [*waits["earlier_jobs"][:most], *waits["later_jobs"][:most]]
-    tables = ((waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns)), (shifts, shift_columns))
+    found = _groups(waits, "WAITING", "START UNKNOWN", wide=wide)
+    return [*found, "", Rows(shift_columns, shifts, wide=wide)] if shifts else found
+
+
+def _groups(waits: Body, jobs: str, unknown: str, *, wide: bool) -> list[RenderableType]:
+    """Return tables of the waits of queues and tenants, with the titles of two columns."""
+    from seaway.terminal.tables import Column, Rows
+
+    def both(key: str, text: Callable[[Any], str]) -> Callable[[Body], str]:
+        return lambda row: _from_to(text(row["before"][key]), text(row["after"][key]))
+
+    columns = (
+        Column(jobs, both("waiting", str), right=True),
+        Column("MEAN WAIT", both("mean_s", _wait), right=True),
+        Column("P50", both("p50_s", _wait), right=True, drop=2),
+        Column("P95", both("p95_s", _wait), right=True, drop=1),
+        Column(unknown, both("unknown", str), right=True, drop=3),
+        Column("GPU SHARE", both("gpu_share", lambda share: f"{100 * share:.1f}%"), right=True),
+    )
+    queue = Column("QUEUE", lambda row: f"{'  ' * row['depth']}{row['name']}")
+    tenant = Column("TENANT", lambda row: row["name"])
+    tables = ((waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns)))
     found: list[RenderableType] = []
     for rows, shown in tables:
         if rows:
             found += ["", Rows(shown, rows, wide=wide)]
     return found
+
+
+def _replays(trace: Body, *, wide: bool) -> list[RenderableType]:
+    """Return the title of a replay, and tables of its measures and of the waits of queues and tenants."""
+    from rich.text import Text
+
+    from seaway.terminal.tables import Column, Rows
+
+    rows = [
+        {"name": name, "before": text(trace["before"][key]), "after": text(trace["after"][key])}
+        for name, key, text in MEASURES
+    ]
+    columns = (
+        Column("", lambda each: each["name"]),
+        Column("BEFORE", lambda each: each["before"], right=True),
+        Column("AFTER", lambda each: each["after"], right=True),
+    )
+    parts = [f"{trace['jobs']:,} jobs over {trace['span']} on the empty fleet, placed by {trace['policy']}"]
+    parts += [f"{trace['defaulted']:,} in the default queue"] if trace["defaulted"] else []
+    parts += [f"{trace['skipped']:,} without a duration left out"] if trace["skipped"] else []
+    title = Text(f"replay: {', '.join(parts)}", "bold")
+    return ["", title, Rows(columns, rows), *_groups(trace, "JOBS", "NOT STARTED", wide=wide)]
+
+
+def _wait(value: float | None) -> str:
+    from seaway.terminal.words import NONE, seconds
+
+    return NONE if value is None else seconds(value)
 
 
 def _from_to(before: str, after: str) -> str:
@@ -277,3 +364,19 @@ def _figure(value: float | None) -> str:
 
 def _places(places: list[str]) -> str:
     return ", ".join(dict.fromkeys(places)) or "–"
+
+
+MEASURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("started", "placed", _figure),
+    ("rejected", "rejected", _figure),
+    ("mean wait", "queue_wait_mean_s", _wait),
+    ("p50 wait", "queue_wait_p50_s", _wait),
+    ("p90 wait", "queue_wait_p90_s", _wait),
+    ("p99 wait", "queue_wait_p99_s", _wait),
+    ("mean slowdown", "bounded_slowdown_mean", _figure),
+    ("GPU cores allocated, %", "gpu_allocated_pct", _figure),
+    ("makespan", "makespan_s", _wait),
+    ("preempted", "preempted", _figure),
+    ("preempted GPU-hours", "preempted_gpu_hours", _figure),
+)
+"""Measures of a replay: name, field, and format."""

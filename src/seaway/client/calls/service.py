@@ -43,7 +43,8 @@ def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
         ``like``, ``count``), ``policy`` (schedules everything again), ``replay`` (schedules everything again) and
         ``jobs`` (additional jobs). Changes of queues: ``queues`` and ``tenants`` (each with ``name`` and the changed
         fields), ``remove_queues``, and ``move_jobs`` (each with ``queue``, ``to`` and ``tenant``). ``window`` is the
-        time that shares of GPUs cover.
+        time that shares of GPUs cover. ``last``, a time, replays the jobs that were submitted in it; ``trace`` replays
+        given jobs (``kinds``, and ``jobs`` as lists of kind, submission and duration in seconds).
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
 

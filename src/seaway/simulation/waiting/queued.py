@@ -45,8 +45,10 @@ class Queued:
 
     Parameters
     ----------
+    tree
+        The queues and tenants.
     queues
-        All queues. Pools are ignored.
+        All queues.
     stop
         Ends a running job by its number, and releases what it holds.
 
@@ -58,12 +60,12 @@ class Queued:
         GPUs times seconds that displaced jobs ran in vain.
     """
 
-    def __init__(self, world: World, queues: Sequence[Queue], stop: Callable[[int], None]) -> None:
+    def __init__(self, world: World, tree: QueueTree, queues: Sequence[Queue], stop: Callable[[int], None]) -> None:
         self._world = world
         self._stop = stop
         self._queues = {queue.name: queue for queue in queues}
         capacity = total_of(map(capacity_of, world.snapshot.clusters))
-        self._tree = QueueTree(queues, {queue.pool: capacity for queue in queues})
+        self._tree = tree
         self._discipline = FairShare()
         self._order = LaneOrder(self._tree, self._discipline)
         self._lanes: defaultdict[LaneName, list[tuple[SortKey, int]]] = defaultdict(list)

@@ -98,7 +98,7 @@ def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: p
     assert why(made, waits).message == f"waits: {made.job(waits).reason}"
     for ask in (
         lambda: made.plane.overview.dry_run(made.job(waits).spec),
-        lambda: WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="spread")),
+        lambda: WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(policy="spread")),
     ):
         with pytest.raises(UnavailableError, match="being compiled"):
             ask()

@@ -256,7 +256,7 @@ def test_what_if_uses_the_same_limits() -> None:
     made = with_queues(gpus(2), Queue("x", limit={"gpus": 2000}))
     made.plane.submit(*[spec(queue="x") for _ in range(2)])
     made.plane.run(5)
-    what_if = WhatIf(made.plane.controller, made.plane.admission)
+    what_if = WhatIf(made.plane.controller, made.plane.admission, made.plane.store)
     more = NewNodes("alpha", "node-0", 1)
     answer = what_if.ask(Question(add_nodes=(more,), jobs=(spec(queue="x"), spec(queue="default"))))
     assert [move.asked for move in answer.started] == [True]
@@ -269,7 +269,7 @@ def test_what_if_keeps_the_limit_of_a_model() -> None:
     """A job that needs the last GPU of a model under a limit would start, and the next one would wait."""
     made = with_queues(gpus(2, model="A100"), Queue("x", limit={"gpus/a100": 1000}))
     needs = spec(queue="x", models={"A100"})
-    answer = WhatIf(made.plane.controller, made.plane.admission).ask(Question(jobs=(needs, needs)))
+    answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(jobs=(needs, needs)))
     assert (len(answer.started), len(answer.waiting)) == (1, 1)
     assert answer.waiting[0].why == "queue 'x' holds 1 of its limit of 1 gpus/a100"
 

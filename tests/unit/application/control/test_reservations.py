@@ -201,6 +201,6 @@ def test_stored_data_is_not_taken_for_used() -> None:
     assert "reserved for the first job of a queue" in reason.message
     assert not made.plane.overview.dry_run(spec(gpus=1)).fits
     assert made.plane.overview.dry_run(spec(gpus=1, expected_duration_s=10)).fits
-    answer = WhatIf(made.plane.controller, made.plane.admission).ask(Question(policy="bestfit"))
+    answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(policy="bestfit"))
     assert answer.before.allocation_percent == 50
     assert runs not in {move.job_id for move in answer.stopped}
