@@ -340,15 +340,19 @@ class VictimSearch:
         if victims and (self._best is None or cost_of(victims) < self._best.cost):
             self._best = Displacement(tuple(victims), tuple(self._plan.placements()))
 
-    def _put_back_beside(self, taken: Iterable[Candidate]) -> None:
-        """Put back the candidates that have room beside the job at the place that was found last."""
-        booked = list(allocations_of(self._plan))
+    def _put_back_beside(self, taken: Sequence[Candidate]) -> None:
+        """Put back the candidates that have room beside the job at the place that was found last.
+
+        One that shares an ancestor with the job stays out if its use would protect others that stay out.
+        """
+        booked, own = list(allocations_of(self._plan)), set(self._tree.node(self._owner.queue).path)
         for allocation in booked:
             allocation.restore(self._snapshot)
         for each in taken:
             if _has_room(self._snapshot, each.allocation, each.amounts):
                 self._put_back([each.key])
-                if self._tree.hit(self._owner, self._requested, self._job.name):
+                protects = not own.isdisjoint(self._tree.node(each.owner.queue).path) and not self._are_allowed(taken)
+                if protects or self._tree.hit(self._owner, self._requested, self._job.name):
                     self._take_out(each)
         for allocation in booked:
             allocation.release(self._snapshot)
