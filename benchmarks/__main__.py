@@ -26,6 +26,7 @@ from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
 from benchmarks.queues.classes import queue_classes
 from benchmarks.queues.rounds import queue_rounds
+from benchmarks.queues.victims import queue_victims
 from benchmarks.record import Result, RunOptions, SkippedError, circumstances
 from benchmarks.scrape import scrape
 from benchmarks.show import show
@@ -46,6 +47,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "decide-learned": decide_learned,
     "queues": queues,
     "queue-rounds": queue_rounds,
+    "queue-victims": queue_victims,
     "loop": loop,
     "scrape": scrape,
     "api": api,

@@ -24,7 +24,7 @@ from seaway.domain.errors import ConflictError, RejectedError, SeawayError, Unav
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
-from seaway.domain.queues import Backfill, Preemption, Queue, path_of
+from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim, path_of
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.queueing.tree import quota_key
@@ -206,7 +206,9 @@ class World:
                 Change(put=[Tenant("other", quotas=QUOTAS), Pool("west", frozenset({"alpha", "beta"}))]),
                 Change(
                     put=[
-                        Queue("default", preemption=BY_PRIORITY, min_runtime_s=5),
+                        Queue(
+                            "default", preemption=BY_PRIORITY, reclaim=Reclaim.FAIR_SHARE, min_runtime_s=5, ageing_s=60
+                        ),
                         Queue("lab", pool="west", limit={"gpus": 4000}),
                         Queue(
                             "west",
@@ -220,6 +222,7 @@ class World:
                             "spread",
                             policy="greedy",
                             guarantee={"gpus": 2000},
+                            borrowing_limit={"gpus": 2000},
                             limit=dict(SPREAD_LIMIT),
                             backfill=Backfill.NONE,
                         ),
@@ -411,7 +414,8 @@ class World:
                 assert not exceeded({**sums, JOBS: len(jobs)}, limit), f"{user or 'other'} exceeds {limit} in {pool}"
         for name, queue in live.queues.items():
             assert live.tree.use(name).held == held[name], name
-            assert not exceeded(held[name], queue.limit), f"{name} holds {held[name]} of {queue.limit}"
+            limit = {**queue.limit, **live.tree.node(name).limit}  # the latter has borrowing limits
+            assert not exceeded(held[name], limit), f"{name} holds {held[name]} of {limit}"
         for each in attempts:
             assert each.amounts, "every kind of job holds something"
 
@@ -466,6 +470,13 @@ class World:
             for now, then in pairwise(states):
                 assert then in FOLLOWS[now], f"{now} to {then}"
 
+    def check_idle(self) -> None:
+        """Check that no job waits, and that no queue holds anything."""
+        live = self.plane.controller.live
+        assert not len(live.waiting)
+        for name in live.queues:
+            assert not live.tree.use(name).held, f"{name} holds what no job has"
+
     def end_well(self) -> None:
         """End all faults, advance time, and check that all feasible jobs have run."""
         self.store.dies_in = 0
@@ -493,7 +504,7 @@ class World:
         for attempt in self.store._rows(Attempt):  # noqa: SLF001
             assert attempt.state is AttemptState.ENDED
             assert attempt.ended_ns is not None
-        assert not len(self.plane.controller.live.waiting)
+        self.check_idle()
         for each in self.clusters.clusters():
             assert all(record.phase not in ACTIVE for record in each._state.records.values())  # noqa: SLF001
         for _ in range(20):

@@ -3,90 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from importlib.util import find_spec
 from random import Random
 
 import pytest
 
-from seaway.domain.amounts import requested_amounts
+from benchmarks.queues.victims import compare
 from seaway.domain.job import Job
-from seaway.domain.queues import Preemption, Queue, Reclaim
-from seaway.scheduling.allocations import allocations_of
-from seaway.scheduling.engine import decide
-from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.queueing.preemption import (
-    Candidate,
-    Cost,
-    Displacement,
-    VictimSearch,
-    cost_of,
-    may_displace,
-    priority_below,
-)
-from seaway.scheduling.queueing.tree import Owner, QueueTree
+from seaway.domain.queues import Queue
+from seaway.scheduling.queueing.tree import QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.plugins import cluster, fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, job, node
+from tests.unit.scheduling.queueing.displacing import FAIR, LOWER, World, random_job, random_world
 
-SEEDS = 1000
-PROFILE = make_profile("bestfit")
-LOWER, FAIR = Preemption.PREEMPT_LOWER_PRIORITY, Reclaim.FAIR_SHARE
-
-
-@dataclass
-class World:
-    """A fleet with running jobs."""
-
-    snapshot: Snapshot
-    tree: QueueTree
-    running: dict[str, Candidate] = field(default_factory=dict)
-    jobs: dict[str, tuple[str, Job]] = field(default_factory=dict)
-
-    def run(self, name: str, queue: str, like: Job, *, seconds: float = 1.0) -> bool:
-        """Start a job where it fits; report whether it does."""
-        plan = decide(self.snapshot, JobQueue(self.snapshot, [like]), PROFILE)
-        if not plan.jobs_placed[0]:
-            self.snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
-            return False
-        self.jobs[name] = (queue, like)
-        amounts = requested_amounts(like.demand, like.replicas)
-        (allocation,) = allocations_of(plan)
-        key, owner = (name, 1), Owner(queue, "default")
-        lost = self.tree.node(queue).share_of(amounts) * seconds
-        self.running[name] = Candidate(key, owner, amounts, allocation, allocation.nodes, like.priority, lost)
-        self.tree.hold(key, owner, amounts)
-        return True
-
-    def end(self, name: str) -> None:
-        """End a job."""
-        gone = self.running.pop(name)
-        gone.allocation.release(self.snapshot)
-        self.tree.release(gone.key)
-
-    def victims(self, queue: str, like: Job) -> Displacement | None:
-        """Search for the victims of a new job. The world stays as it is."""
-        arrays = self.snapshot.copy().arrays
-        amounts = requested_amounts(like.demand, like.replicas)
-        search = VictimSearch(self.snapshot, self.tree, PROFILE, like, Owner(queue, "default"), amounts)
-        mine = self.tree.node(queue).queue
-        found = search.find(
-            [
-                each
-                for each in self.running.values()
-                if each.priority < priority_below(mine, like.priority, each.owner.queue)
-            ]
-        )
-        assert all((was == now).all() for was, now in zip(arrays.nodes, self.snapshot.arrays.nodes, strict=True))
-        assert all((was == now).all() for was, now in zip(arrays.devices, self.snapshot.arrays.devices, strict=True))
-        return found
-
-    def fits_without(self, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
-        """Report whether a job fits once other jobs have ended."""
-        copy = self.snapshot.copy()
-        for each in victims:
-            each.allocation.copy().release(copy)
-        return bool(decide(copy, JobQueue(copy, [like]), PROFILE, dry_run=True).jobs_placed[0])
+FLEETS = 200
+"""Number of fleets with an optimum; the benchmark has five times as many."""
 
 
 def size(cores: float, priority: int = 0) -> Job:
@@ -194,84 +125,13 @@ def test_of_equal_victims_the_youngest_goes() -> None:
     assert [each.key[0] for each in found.victims] == ["low"]
 
 
-def random_world(random: Random) -> tuple[World, str, Job]:
-    """Return a small loaded fleet with GPUs, and a new job with its queue."""
-    tree = [
-        Queue("root"),
-        *(
-            Queue(
-                name,
-                parent="root",
-                guarantee={"gpus": 1000 * random.randrange(4)},
-                preemption=random.choice((LOWER, LOWER, Preemption.NEVER)),
-                reclaim=random.choice((FAIR, Reclaim.GUARANTEE)),
-            )
-            for name in "abc"
-        ),
-    ]
-    nodes = [
-        node(*[gpu() for _ in range(random.choice((1, 2, 4)))], cpu_milli=16_000) for _ in range(random.randrange(1, 5))
-    ]
-    gpus = sum(len(each.devices) for each in nodes)
-    capacity = {"gpus": 1000 * gpus, "gpu_cores": 1000 * gpus, "gpu_memory": 81_920 * gpus, "cpu": 16_000 * len(nodes)}
-    world = World(Snapshot(fleet(cluster(*nodes))), QueueTree(tree, {"default": capacity}))
-    for at in range(3 * gpus):
-        world.run(f"job-{at:02}", random.choice("abc"), random_job(random), seconds=random.randrange(1, 1000))
-    return world, random.choice("abc"), random_job(random, priority=random.randrange(4))
-
-
-def random_job(random: Random, **fields: int) -> Job:
-    """Return a job with whole GPUs or a share of one, alone or as a gang."""
-    share = random.choice(({"gpu_milli": 500}, {}, {}, {"gpus": 2}))
-    replicas = random.choice((1, 1, 1, 2))
-    priority = fields.get("priority", random.randrange(3))
-    figures = {"gpus": 1, "cpu_milli": 1000, **share}
-    return job("new", **figures, replicas=replicas, gang=replicas > 1, priority=priority)
-
-
-def optimum(world: World, queue: str, like: Job) -> Cost | None:
-    """Return the least cost of victims, by trying all sets of up to four running jobs."""
-    best: Cost | None = None
-    for count in range(1, min(len(world.running), 4) + 1):
-        for each in combinations(world.running.values(), count):
-            cheaper = best is None or cost_of(each) < best
-            if cheaper and world.fits_without(queue, like, each) and allowed(world, queue, like, each):
-                best = cost_of(each)
-    return best
-
-
-def allowed(world: World, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
-    """Report whether the rules allow to displace all of some jobs, in some order."""
-    left, gone = list(victims), list[Candidate]()
-    asked = (world.tree, Owner(queue, "default"), like.priority, requested_amounts(like.demand, like.replicas))
-    while found := next((each for each in left if may_displace(*asked, each)), None):
-        world.tree.withdraw(found.key)
-        left.remove(found)
-        gone.append(found)
-    for each in gone:
-        world.tree.hold(each.key, each.owner, each.amounts)
-    return not left
-
-
+@pytest.mark.skipif(find_spec("ortools") is None, reason="needs seaway[learn]")
 def test_victims_cost_the_least_on_small_fleets() -> None:
     """On random fleets, the cost equals the optimum in at least 95 %, and no victim is ever needless."""
-    compared = equal = 0
-    for seed in range(SEEDS):
-        world, queue, like = random_world(Random(seed))
-        if world.fits_without(queue, like, ()):
-            continue
-        found, best = world.victims(queue, like), optimum(world, queue, like)
-        if found:
-            assert world.fits_without(queue, like, found.victims)
-            for each in found.victims:
-                fewer = [other for other in found.victims if other is not each]
-                needless = fewer and world.fits_without(queue, like, fewer) and allowed(world, queue, like, fewer)
-                assert not needless, f"{seed}: a needless victim"
-        if best is not None or found is not None:
-            compared += 1
-            equal += found is not None and (best is None or found.cost <= best)
-    assert compared > SEEDS / 4
-    assert equal >= 0.95 * compared
+    found = compare(range(FLEETS))
+    assert not found.needless
+    assert found.compared > FLEETS / 4
+    assert found.equal >= 0.95 * found.compared
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,0 +1,272 @@
+"""Victims of waiting jobs on small random fleets, compared with the optimum of an integer programme."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from random import Random
+
+from benchmarks.record import Result
+from seaway.domain.amounts import CPU, GPUS, RESOURCES, Amounts, requested_amounts
+from seaway.domain.job import Job
+from seaway.domain.queues import Preemption, Reclaim
+from seaway.learning.packing.programme import Programme, Solution
+from seaway.scheduling.columns import (
+    DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    NODE_CPU_FREE,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+    PLAN_NODE,
+    SLICE_CORE,
+    SLICE_DEVICE,
+    SLICE_MEMORY,
+)
+from seaway.scheduling.queueing.preemption import Candidate, Displacement
+from tests.unit.scheduling.queueing.displacing import World, allowed, random_world
+
+FLEETS = 1000
+EQUAL = 0.95
+"""Number of fleets, and the bound on the share of them on which the cost equals the optimum."""
+
+MICRO = 1_000_000
+"""Lost work counts in millionths."""
+
+SOLVER = "benchmarks.queues.optimum"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Costs of the victims that were found, and of the best ones.
+
+    Attributes
+    ----------
+    compared, equal
+        Number of fleets on which victims exist, and of those on which the cost equals the optimum.
+    needless
+        Fleets on which a victim was needless, by seed.
+    """
+
+    compared: int = 0
+    equal: int = 0
+    needless: list[int] = field(default_factory=list)
+
+
+def compare(seeds: Sequence[int]) -> Comparison:
+    """Search for victims on random fleets, and compare them with the optimum."""
+    worlds = {seed: random_world(Random(seed)) for seed in seeds}
+    worlds = {seed: each for seed, each in worlds.items() if not each[0].fits_without(*each[1:], ())}
+    programmes = [VictimProgramme(*each) for each in worlds.values()]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", SOLVER],
+        input=pickle.dumps([each.programme for each in programmes]),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    solutions: list[Solution] = pickle.loads(done.stdout)
+    result = Comparison()
+    for (seed, (world, queue, like)), programme, solution in zip(worlds.items(), programmes, solutions, strict=True):
+        found, best = world.victims(queue, like), programme.victims(solution)
+        if best is None:
+            assert found is None, f"{seed}: the programme has no solution"
+            continue
+        assert world.fits_without(queue, like, best), f"{seed}: the job does not fit"
+        assert allowed(world, queue, like, best), f"{seed}: the victims of the programme are protected"
+        result.compared += 1
+        result.equal += found is not None and whole_cost(found.victims) <= whole_cost(best)
+        if found and _has_needless(world, queue, like, found):
+            result.needless.append(seed)
+    return result
+
+
+def queue_victims(seed: int) -> Result:
+    """Compare the victims of waiting jobs with the optimum on 1,000 small random fleets."""
+    found = compare(range(seed, seed + FLEETS))
+    share = found.equal / found.compared
+    row = {
+        "fleets": FLEETS,
+        "with_victims": found.compared,
+        "optimal_percent": round(100 * share, 1),
+        "needless": len(found.needless),
+    }
+    missed = [f"the victims cost the least on {share:.1%} of the fleets"] if share < EQUAL else []
+    missed += [f"needless victims on the fleets {found.needless}"] if found.needless else []
+    notes = ["up to 16 GPUs, jobs with halves, whole GPUs and gangs; optimum: CP-SAT, with the rules as constraints"]
+    return Result("queue-victims", [row], notes, missed)
+
+
+def _has_needless(world: World, queue: str, like: Job, found: Displacement) -> bool:
+    """Report whether the job fits, by the rules, although one of the victims stays."""
+    for each in found.victims:
+        fewer = [other for other in found.victims if other is not each]
+        if fewer and world.fits_without(queue, like, fewer) and allowed(world, queue, like, fewer):
+            return True
+    return False
+
+
+def whole_cost(found: Sequence[Candidate]) -> int:
+    """Return the cost of victims as one whole number: lost work first, then priorities, then the number."""
+    return sum(_cost(each) for each in found)
+
+
+def _cost(each: Candidate) -> int:
+    return round(each.lost * MICRO) * 10_000 + each.priority * 100 + 1
+
+
+class VictimProgramme:
+    """The cheapest victims as an integer programme, without an order of removal.
+
+    Victims of the own queue are removed first, since that only widens what the rules allow. Of another queue, each
+    victim is allowed if the last one is, and the largest one may be the last.
+
+    Parameters
+    ----------
+    world, queue, like
+        Fleet with running jobs, and the waiting job with its queue. All weights are 1, and all queues are siblings.
+    """
+
+    def __init__(self, world: World, queue: str, like: Job) -> None:
+        self.programme = Programme()
+        self._world, self._queue, self._like = world, queue, like
+        self._requested = requested_amounts(like.demand, like.replicas)
+        self._candidates = list(world.running.values())
+        self._taken = [self.programme.add_variable(int(self._may_ever(each))) for each in self._candidates]
+        self._fit()
+        mine = world.tree.node(queue)
+        within = self._flag()  # the queue stays within its guarantee
+        guarantee, held = mine.guarantee.get(GPUS, 0), mine.use.held.get(GPUS, 0) + self._requested.get(GPUS, 0)
+        freed = [(-each.amounts.get(GPUS, 0), x) for each, x in self._of(queue)]
+        self._if(within, freed, guarantee - held)
+        for other in {each.owner.queue for each in self._candidates} - {queue}:
+            self._allow(other, within)
+        self._minimise()
+
+    def victims(self, solution: Solution) -> list[Candidate] | None:
+        """Return the victims of a solution; None if there are none."""
+        if solution.values is None:
+            return None
+        return [each for each, x in zip(self._candidates, self._taken, strict=True) if solution.values[x]]
+
+    def _may_ever(self, each: Candidate) -> bool:
+        mine = self._world.tree.node(self._queue).queue
+        if each.owner.queue != self._queue:
+            return mine.reclaim is not Reclaim.NEVER
+        return mine.preemption is not Preemption.NEVER and each.priority < self._like.priority
+
+    def _of(self, queue: str) -> list[tuple[Candidate, int]]:
+        pairs = zip(self._candidates, self._taken, strict=True)
+        return [(each, x) for each, x in pairs if each.owner.queue == queue]
+
+    def _flag(self) -> int:
+        return self.programme.add_variable(1)
+
+    def _if(self, flag: int, terms: Sequence[tuple[int, int]], most: int) -> None:
+        """Limit a sum of 0-1 variables if a flag is set."""
+        largest = sum(max(0, times) for times, _ in terms)
+        if largest > most:
+            self.programme.limit([*terms, (largest - most, flag)], largest)
+
+    def _at_most(self, terms: Sequence[tuple[int, int]], more: Sequence[tuple[int, int]], most: int = 0) -> None:
+        """Keep a sum of terms at most another one plus a number."""
+        self.programme.limit([*terms, *((-times, variable) for times, variable in more)], most)
+
+    # Room on nodes and devices.
+
+    def _fit(self) -> None:
+        """Place all replicas on nodes and devices, beside the jobs that stay."""
+        nodes, devices = self._world.snapshot.arrays.nodes, self._world.snapshot.arrays.devices
+        request = self._like.demand.request.filled()
+        freed: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for each, x in zip(self._candidates, self._taken, strict=True):
+            on = each.allocation.decisions[:, PLAN_NODE].tolist()
+            for n in on:
+                freed[CPU, n].append((each.amounts.get(CPU, 0) // len(on), x))
+            for row in each.allocation.slices:
+                freed["cores", int(row[SLICE_DEVICE])].append((int(row[SLICE_CORE]), x))
+                freed["memory", int(row[SLICE_DEVICE])].append((int(row[SLICE_MEMORY]), x))
+        replicas = []
+        for n in range(nodes.shape[1]):
+            replicas.append(self.programme.add_variable(self._like.replicas))
+            self._at_most([(request.cpu_milli, replicas[n])], freed[CPU, n], int(nodes[NODE_CPU_FREE, n]))
+            slices = []
+            for d in range(int(nodes[NODE_DEVICE_FIRST, n]), int(nodes[NODE_DEVICE_END, n])):
+                part = self.programme.add_variable(self._like.replicas)
+                memory_mib = int(devices[DEVICE_MEMORY, d]) * request.gpu_memory_percent // 100
+                self._at_most([(1, part)], [(1, replicas[n])])  # a replica uses each device once
+                self._at_most([(request.gpu_milli, part)], freed["cores", d], int(devices[DEVICE_CORE_FREE, d]))
+                self._at_most([(memory_mib, part)], freed["memory", d], int(devices[DEVICE_MEMORY_FREE, d]))
+                slices.append((1, part))
+            terms = [*slices, (-request.gpus, replicas[n])]
+            self.programme.limit(terms, 0, least=0)
+        self.programme.limit([(1, each) for each in replicas], self._like.replicas, least=self._like.replicas)
+
+    # Rules.
+
+    def _allow(self, other: str, within: int) -> None:
+        """Allow victims of another queue, by its guarantee or by shares."""
+        members = self._of(other)
+        some, last = self._flag(), [self._flag() for _ in members]
+        for (_, x), final in zip(members, last, strict=True):
+            self._at_most([(1, x)], [(1, some)])
+            self._at_most([(1, final)], [(1, x)])
+        self.programme.limit([*((1, final) for final in last), (-1, some)], 0, least=0)
+        by_share = self._flag()
+        if self._world.tree.node(self._queue).queue.reclaim is not Reclaim.FAIR_SHARE:
+            self.programme.limit([(1, by_share)], 0)
+        self._at_most([(1, some)], [(1, within), (1, by_share)])
+        mine, theirs = self._beyond(self._queue, self._requested), self._beyond(other, {})
+        borrows, larger = [], []
+        for share in theirs.values():
+            removed = [(share.amount(each), x) for each, x in members]
+            kept = [(-share.amount(each), final) for (each, _), final in zip(members, last, strict=True)]
+            borrows.append(self._flag())
+            self._if(borrows[-1], [*removed, *kept], share.held - 1)
+            larger.append(self._flag())
+            self._at_most([(1, larger[-1])], [(1, borrows[-1])])
+            for own in mine.values():
+                freed = [(-own.amount(each), x) for each, x in self._of(self._queue)]
+                self._if(larger[-1], [*removed, *kept, *freed], share.held - own.held - 1)
+        self._at_most([(1, some)], [(1, flag) for flag in borrows])
+        self._at_most([(1, by_share)], [(1, flag) for flag in larger])
+
+    def _beyond(self, queue: str, more: Amounts) -> dict[str, _Scaled]:
+        """Return what a queue holds beyond its guarantee of each resource, on a scale common to all resources."""
+        node = self._world.tree.node(queue)
+        capacity = {name: amount for name, amount in node.capacity.items() if name in RESOURCES and amount}
+        whole = lcm(*capacity.values())
+        guaranteed = node.guarantee.get(GPUS, 0) * (whole // capacity[GPUS])
+        return {
+            name: _Scaled(
+                name, whole // most, (node.use.amount(name) + more.get(name, 0)) * (whole // most) - guaranteed
+            )
+            for name, most in capacity.items()
+        }
+
+    # Cost.
+
+    def _minimise(self) -> None:
+        """Make the cost of what stays as large as possible."""
+        terms = [(_cost(each), x) for each, x in zip(self._candidates, self._taken, strict=True)]
+        total = sum(cost for cost, _ in terms)
+        stays = self.programme.add_variable(total)
+        self.programme.limit([(1, stays), *terms], total)
+        self.programme.goal = [stays]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """A resource of a queue on a common scale, with the held amount beyond the guarantee."""
+
+    name: str
+    scale: int
+    held: int
+
+    def amount(self, each: Candidate) -> int:
+        """Return what a running job holds."""
+        return each.amounts.get(self.name, 0) * self.scale
