@@ -1,15 +1,17 @@
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from seaway.cli.admin.config import masked
+from seaway.cli.arguments import moment
 from seaway.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, NOT_ALLOWED, UNAVAILABLE, code_of
 from seaway.cli.groups import GROUPS
 from seaway.cli.main import COMMANDS, main
 from seaway.client import errors
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import RejectedError, SeawayError
 
 SLOW = ("numpy", "numba", "matplotlib", "highspy", "fastapi", "sqlalchemy", "seaway.wire", "pydantic", "httpx._main")
 
@@ -161,3 +163,25 @@ def test_remote_commands_import_nothing_slow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "4 []"
+
+
+@pytest.mark.parametrize(
+    ("text", "age_s"),
+    [("90", 90), ("1h", 3600), ("2d", 172_800), ("1h30m", 5400), ("2026-11-21T10:00:00Z", None), ("2026-11-21", None)],
+)
+def test_times_are_ages_dates_or_timestamps(text: str, age_s: int | None) -> None:
+    """An age counts back from now, and a time without a zone is in that of this machine; the result has a zone."""
+    found = datetime.fromisoformat(moment(text, "--since"))
+    assert found.tzinfo is not None
+    if age_s is not None:
+        assert abs((datetime.now(UTC) - found).total_seconds() - age_s) < 60
+    else:
+        given = datetime.fromisoformat(text)
+        assert found == (given if given.tzinfo else given.astimezone())
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "1 fortnight", "-1h", "9" * 30 + "h"])
+def test_other_times_are_rejected(text: str) -> None:
+    """The error names the option and the forms."""
+    with pytest.raises(RejectedError, match=r"--since: .* is not a time; use an age like 1h"):
+        moment(text, "--since")

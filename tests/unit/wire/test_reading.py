@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
-from seaway.wire.reading import MAX_SUBMITTED, read_json, require_few_values, require_once
+from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values, require_once
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,22 @@ def test_body_with_more_values_is_rejected(body: bytes) -> None:
     """Fields count twice: their names, and their values."""
     with pytest.raises(RejectedError, match="more than 10000 values"):
         require_few_values(body)
+
+
+def test_plain_numbers_in_yaml_are_texts_where_a_text_is_expected() -> None:
+    """A number, date or truth value of a text is the text as written; a wrong type elsewhere remains an error."""
+    text = "name: 7\nresources: {gpus: 1, gpu_model: 4090}\nrun: {env: {A: 010, B: yes, D: 2026-11-21}, args: [1.10]}\n"
+    job = read_yaml_message(JobIn, text)
+    assert (job.name, job.resources.gpu_model, job.run.args) == ("7", ["4090"], ["1.10"])
+    assert job.run.env == {"A": "010", "B": "yes", "D": "2026-11-21"}
+    with pytest.raises(RejectedError, match="replicas: must be a whole number"):
+        read_yaml_message(JobIn, f"{text}replicas: two\n")
+    with pytest.raises(RejectedError, match=r"run.env.A: must be a text"):
+        read_yaml_message(JobIn, "name: a\nrun: {env: {A: {}}}\n")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), (60, 60), (1.5, 2), ("90s", 90), ("1h", 3600)])
+def test_durations_without_a_unit_are_seconds(text: str | float, seconds: int) -> None:
+    """A number without a unit is a number of seconds, rounded up."""
+    job = read_json(JobIn, orjson.dumps({"name": "a", "expected_duration": text, "time_limit": text}))
+    assert (job.spec().expected_duration_s, job.spec().time_limit_s) == (seconds, seconds)
