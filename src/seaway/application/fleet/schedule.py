@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import nsmallest
@@ -13,6 +13,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import GPUS, requested_amounts
+from seaway.domain.job_spec import JobSpec
 
 NS_PER_S = 1_000_000_000
 
@@ -39,9 +40,9 @@ class ScheduleFilter:
     tenant: str = ""
     within_s: int = 86_400
 
-    def matches(self, queue: str, tenant: str) -> bool:
-        """Report whether jobs of a tenant in a queue match."""
-        return self.queue in {"", queue} and self.tenant in {"", tenant}
+    def matches(self, spec: JobSpec) -> bool:
+        """Report whether the queue and the tenant of a job match."""
+        return (not self.queue or self.queue == spec.queue) and (not self.tenant or self.tenant == spec.tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +106,6 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
-    """Running attempt; `rest_ns` is the time until its expected end, None if unknown."""
-
-    attempt: Attempt
-    rest_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Planned:
     """Waiting job with its plan, and the clusters of its reservation or that it may use; empty for all."""
 
@@ -124,20 +117,18 @@ class _Planned:
 
 @dataclass(slots=True)
 class _Group:
-    running: list[_Running] = field(default_factory=list)
+    running: list[Attempt] = field(default_factory=list)
     planned: list[_Planned] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.running) + len(self.planned)
 
-    def jobs(self, most: int, now_ns: int) -> list[ScheduledJob]:
-        """Return the largest running jobs and the earliest planned ones, as many of each as possible."""
-        running = nsmallest(most, self.running, key=lambda each: -each.attempt.amounts.get(GPUS, 0))
+    def shown(self, most: int) -> list[Attempt | _Planned]:
+        """Return the largest running jobs and the earliest planned ones, in turn."""
+        running = nsmallest(most, self.running, key=lambda each: -each.amounts.get(GPUS, 0))
         planned = nsmallest(most, self.planned, key=lambda each: each.starts_ns)
         pairs = zip_longest(running, planned)
-        shown = islice((each for pair in pairs for each in pair if each is not None), most)
-        jobs = [_job_of(each, now_ns) for each in shown]
-        return sorted(jobs, key=lambda job: (job.planned, job.starts_ns))
+        return list(islice((each for pair in pairs for each in pair if each is not None), most))
 
 
 def schedule(controller: Controller, by: Grouping, wanted: ScheduleFilter, limit: int) -> Schedule:
@@ -150,40 +141,47 @@ def schedule(controller: Controller, by: Grouping, wanted: ScheduleFilter, limit
     limit
         Maximum number of shown jobs. Groups share it equally. Large running jobs and early starts are shown first.
     """
-    plan = controller.forecast.plan()
+    plan, live = controller.forecast.plan(), controller.live
     with controller.lock:
-        live = controller.live
         now_ns = live.clock.now_ns()
-        running = [
-            _Running(each, live.expected_rest_ns(key, now_ns))
-            for key, each in live.attempts.items()
-            if each.state.live
-            and wanted.matches(each.spec.queue, each.spec.tenant)
-            and (not wanted.cluster or wanted.cluster in each.clusters)
-        ]
-        waiting = [
-            job for job in live.jobs.values() if job.state.waits and wanted.matches(job.spec.queue, job.spec.tenant)
-        ]
+        attempts, jobs = list(live.attempts.values()), list(live.jobs.values())
         reserved = {
             each.entry.record.id: {placement.cluster for placement in each.placements}
             for each in controller.scheduler.reservations.made()
         }
-    planned, unplanned = _planned(waiting, plan, reserved, wanted, now_ns)
     groups: defaultdict[str, _Group] = defaultdict(_Group)
-    for each in running:
-        spec = each.attempt.spec
-        for name in _names(by, wanted, spec.queue, each.attempt.clusters):
-            groups[name].running.append(each)
+    for each in attempts:
+        if each.state.live and wanted.matches(each.spec) and (not wanted.cluster or wanted.cluster in each.clusters):
+            for name in _names(by, wanted, each.spec.queue, each.clusters):
+                groups[name].running.append(each)
+    waiting = [job for job in jobs if job.state.waits and wanted.matches(job.spec)]
+    planned, unplanned = _planned(waiting, plan, reserved, wanted, now_ns)
     for waits in planned:
         for name in _names(by, wanted, waits.job.spec.queue, waits.clusters if len(waits.clusters) == 1 else [""]):
             groups[name].planned.append(waits)
     names = sorted(groups, key=lambda name: (not name, name))
-    most = _divided(limit, [len(groups[name]) for name in names])
-    shown = [
-        ScheduleGroup(name, len(groups[name].running), len(groups[name].planned), groups[name].jobs(part, now_ns))
-        for name, part in zip(names, most, strict=True)
-    ]
-    return Schedule(now_ns, shown, unplanned)
+    parts = _divided(limit, [len(groups[name]) for name in names])
+    shown = {name: groups[name].shown(part) for name, part in zip(names, parts, strict=True)}
+
+    def rest_ns(attempt: Attempt) -> int | None:
+        key = attempt.job_id, attempt.number
+        return live.expected_rest_ns(key, now_ns) if key in live.attempts else None  # it may have ended since
+
+    with controller.lock:
+        made = {name: [_job_of(each, now_ns, rest_ns) for each in bars] for name, bars in shown.items()}
+    return Schedule(
+        now_ns,
+        [
+            ScheduleGroup(
+                name,
+                len(groups[name].running),
+                len(groups[name].planned),
+                sorted(made[name], key=lambda job: (job.planned, job.starts_ns)),
+            )
+            for name in names
+        ],
+        unplanned,
+    )
 
 
 def _planned(
@@ -221,12 +219,12 @@ def _divided(limit: int, sizes: Sequence[int]) -> list[int]:
     return [parts[at] for at in range(len(sizes))]
 
 
-def _job_of(source: _Running | _Planned, now_ns: int) -> ScheduledJob:
-    if isinstance(source, _Running):
-        attempt, rest_ns = source.attempt, source.rest_ns
-        spec, job_id, clusters = attempt.spec, attempt.job_id, attempt.clusters
-        starts_ns, ends_ns = attempt.running_ns or attempt.created_ns, None if rest_ns is None else now_ns + rest_ns
-        gpu_milli = attempt.amounts.get(GPUS, 0)
+def _job_of(source: Attempt | _Planned, now_ns: int, rest_of: Callable[[Attempt], int | None]) -> ScheduledJob:
+    """Return a job; `rest_of` returns the time until the expected end of an attempt, None if it is unknown."""
+    if isinstance(source, Attempt):
+        spec, job_id, clusters, rest_ns = source.spec, source.job_id, source.clusters, rest_of(source)
+        starts_ns, ends_ns = source.running_ns or source.created_ns, None if rest_ns is None else now_ns + rest_ns
+        gpu_milli = source.amounts.get(GPUS, 0)
     else:
         spec, job_id, clusters = source.job.spec, source.job.id, tuple(sorted(source.clusters))
         late_ns = source.starts_ns - (source.start.starts_ns or 0)  # the plan is older than now
