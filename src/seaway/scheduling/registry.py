@@ -33,18 +33,18 @@ PluginFactory = Callable[..., Plugin]
 
 BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "BestFit": lambda _: BestFit,
-    "Distance": lambda _: Distance,
-    "Price": lambda _: Price,
-    "SpareHardware": lambda _: SpareHardware,
-    "Topology": lambda _: Topology,
     "ClusterScore": lambda _: lambda **weights: ClusterScore(ClusterWeights(**weights)),
+    "Distance": lambda _: Distance,
     "Fgd": lambda options: lambda: Fgd(options.mix),
     "Greedy": lambda _: Greedy,
     "NetworkScore": lambda _: lambda **weights: NetworkScore(NetworkWeights(**weights)),
+    "Price": lambda _: Price,
     "PrioritySort": lambda _: PrioritySort,
     "Random": lambda _: Random,
     "Seaway": lambda options: lambda: Seaway(options.mix),
+    "SpareHardware": lambda _: SpareHardware,
     "Spread": lambda _: Spread,
+    "Topology": lambda _: Topology,
     "Utilization": lambda _: Utilization,
 }
 """Function that returns the factory of each built-in plugin, given the options of policies."""
