@@ -14,7 +14,7 @@ from seaway.application.ports.store import JobFilter
 from seaway.application.records import AuditEntry
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Backfill, Queue
+from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.learning.policies.file import pack
 from tests.fakes.policies import cluster_policy
@@ -91,7 +91,6 @@ def test_a_tree_is_checked_where_it_is_stored() -> None:
         (Queue("all", parent="a"), "parent", "is a cycle"),
         (Queue("b", parent="all", guarantee={"gpus": 3000}), "guarantee.gpus", "8 gpus, but .* 9 gpus together"),
         (Queue("all", guarantee={"gpus": 5000}), "guarantee.gpus", "5 gpus, but its children guarantee 6 gpus"),
-        (Queue("b", backfill=Backfill.CONSERVATIVE), "backfill", "use none, easy or greedy"),
     ):
         with pytest.raises(RejectedError, match=text) as error:
             operations.put_queue(queue, "ada")
