@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from random import Random
 
 import httpx
 
+from seaway.domain.job_state import JobState
 from seaway.domain.queues import Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import DEFAULT
 
@@ -16,16 +18,19 @@ PAUSE_S = 0.01
 TIMEOUT_S = 10
 GONE = (404, 409, 412)
 
-_SHARED = Queue("shared", limit={"gpus": 2000}, order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+_SHARED = Queue("shared", limit={"gpus": 3000}, order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
 _CHILD = replace(_SHARED, parent="shared", limit={})
 QUEUES = (
     _SHARED,
-    replace(_CHILD, name="owner", guarantee={"gpus": 1000}, reclaim=Reclaim.GUARANTEE),
+    replace(_CHILD, name="owner", guarantee={"gpus": 1500}, reclaim=Reclaim.GUARANTEE),
     replace(_CHILD, name="borrower", reclaim=Reclaim.FAIR_SHARE),
 )
 """Queues of the jobs. Their limit is so low that jobs displace others, by priority and to reclaim a guarantee."""
 
-LEAVES = (DEFAULT, DEFAULT, "owner", "borrower")
+LEAVES = (DEFAULT, "owner", "borrower")
+
+MOST_SHARED = 8
+"""Maximum number of unfinished jobs of a user in the queues with the limit."""
 
 
 @dataclass(slots=True)
@@ -70,6 +75,7 @@ class User(threading.Thread):
         self._pause_s = pause_s
         self._stopping = threading.Event()
         self._own: list[str] = []
+        self._shared: deque[str] = deque()
 
     def run(self) -> None:
         """Act until stopped; the current request is completed."""
@@ -87,12 +93,15 @@ class User(threading.Thread):
         self._stopping.set()
 
     def _submit(self, client: httpx.Client, key: str) -> None:
+        while self._shared and JobState(self._insist(client, "GET", f"/{self._shared[0]}").json()["state"]).final:
+            self._shared.popleft()
+        queue = self._random.choice(LEAVES) if len(self._shared) < MOST_SHARED else DEFAULT
         body = {
             "name": "kill",
             "expected_duration": f"{self._random.choice([0, 1, 1, 2])}s",
             "replicas": self._random.choice([1, 1, 1, 2, 3]),
             "priority": self._random.choice([0, 0, 5]),
-            "queue": self._random.choice(LEAVES),
+            "queue": queue,
             "resources": {
                 "gpus": 1,
                 "gpu_memory": f"{self._random.choice([2, 4, 8])}GB",
@@ -104,6 +113,8 @@ class User(threading.Thread):
         if answer.status_code in {200, 201}:
             self._memory.accepted.add(answer.json()["id"])
             self._own.append(answer.json()["id"])
+            if queue != DEFAULT:
+                self._shared.append(self._own[-1])
         else:
             self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
 
