@@ -34,6 +34,9 @@ INFEASIBLE_NS = 60_000_000_000
 OVERDUE_NS = 10_000_000_000
 """Maximum delay of a job behind its reservation before another place is searched."""
 
+MAX_COMPARED = 4
+"""Maximum number of jobs of each pool that are compared with other queues per cycle."""
+
 MAX_LOOKED_AT = 3
 """Maximum number of searches per cycle. A search takes far longer than a try."""
 
@@ -74,6 +77,7 @@ class Reservations:
         self._snapshot: Snapshot | None = None
         self._is_infeasible: dict[Hashable, int] = {}
         self._looked_at = 0
+        self._compared = Counter[str]()
 
     def made(self) -> Collection[Reservation]:
         """Return all reservations."""
@@ -108,8 +112,9 @@ class Reservations:
                 self._lift(queue)
 
     def begin(self) -> None:
-        """Begin a cycle: reset the number of searches."""
+        """Begin a cycle: reset the number of searches and comparisons."""
         self._looked_at = 0
+        self._compared.clear()
 
     def review(self) -> None:
         """Release reservations that are expired or invalid, or whose job is behind another job."""
@@ -217,7 +222,14 @@ class Reservations:
 
     def _is_behind_others(self, entry: Entry) -> bool:
         """Report whether a job of another queue goes first, which a reservation would delay."""
-        return any(self._state.waiting.ahead(entry, self._competes))
+        pool = self._state.tree.node(entry.queue).queue.pool
+        self._compared[pool] += 1
+        if self._compared[pool] > MAX_COMPARED:
+            return True
+        behind = any(self._state.waiting.ahead(entry, self._competes))
+        if behind:  # so are the jobs that come later
+            self._compared[pool] = MAX_COMPARED
+        return behind
 
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
