@@ -61,14 +61,16 @@ def point_in_time(text: str, after: datetime) -> datetime:
     Parameters
     ----------
     text
-        Time of day, the next one after `after`; date and time; or ``+`` and a duration after `after`. Times without a
-        zone are local.
+        ``now``; time of day, the next one after `after`; date and time; or ``+`` and a duration after `after`. Times
+        without a zone are local.
 
     Raises
     ------
     RejectedError
         If it is invalid.
     """
+    if text == "now":
+        return after
     if text.startswith("+"):
         return after + timedelta(microseconds=duration_ns(text[1:]) // 1000)
     try:

@@ -53,6 +53,7 @@ def test_one_of_end_and_duration_is_given(monkeypatch: pytest.MonkeyPatch, capsy
     [
         ("14:00", timedelta(hours=2)),
         ("11:00", timedelta(hours=23)),
+        ("now", timedelta()),
         ("+90m", timedelta(minutes=90)),
         ("2026-11-27 12:00", timedelta(days=1)),
         ("2026-11-26T14:00:00+01:00", timedelta(hours=1)),

@@ -70,7 +70,7 @@ def create(
     name: Annotated[str, typer.Argument(help="Name of the reservation.")],
     start: Annotated[
         str, typer.Option("--from", help="Begin: 14:00 (the next), '2026-11-28 14:00' (local time) or +2h.")
-    ] = "+0s",
+    ] = "now",
     end: Annotated[str, typer.Option("--to", help="End, as --from; +2h counts from the begin.")] = "",
     duration: Annotated[str, typer.Option("--for", help="Duration instead of --to, such as 4h.")] = "",
     tenant: Annotated[str, typer.Option(help="Tenant whose jobs may use it.")] = "",
