@@ -96,11 +96,12 @@ class User(threading.Thread):
         while self._shared and JobState(self._insist(client, "GET", f"/{self._shared[0]}").json()["state"]).final:
             self._shared.popleft()
         queue = self._random.choice(LEAVES) if len(self._shared) < MOST_SHARED else DEFAULT
+        priority = self._random.choice([0, 0, 5])
         body = {
             "name": "kill",
-            "expected_duration": f"{self._random.choice([0, 1, 1, 2])}s",
+            "expected_duration": f"{self._random.choice([0, 1, 1] if priority else [1, 2, 3])}s",
             "replicas": self._random.choice([1, 1, 1, 2, 3]),
-            "priority": self._random.choice([0, 0, 5]),
+            "priority": priority,
             "queue": queue,
             "resources": {
                 "gpus": 1,
