@@ -350,7 +350,7 @@ class QueueIn(Incoming):
     policy: Name | PolicyChoice = "bestfit"
     """Policy that places the jobs: its name, or `{"name": "utilization", "options": {"level": "cluster"}}`."""
     policy_options: PolicyOptionsIn = no_pairs()
-    """[Options](policies.md) of the policy, if `policy` is a name: `level`, `seed` or `weights`."""
+    """Options of the policy, if `policy` is a name: `level`, `seed` or `weights`."""
     shadow: NameOrNone = ""
     """Shadow policy, whose decisions are recorded for comparison but not applied; empty for none."""
     open: bool = True
