@@ -7,8 +7,9 @@ import pytest
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
-from seaway.domain.tenancy import Tenant
+from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, two_clusters
 
@@ -100,6 +101,16 @@ def test_a_reservation_survives_a_restart() -> None:
     reserve(made, tenant="a", gpus=1)
     made.plane.restart()
     assert not placed(made, tenant="b")
+
+
+def test_a_shadow_policy_leaves_reserved_gpus_free_too() -> None:
+    """Both policies of a queue get the same jobs, without what those may not use."""
+    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
+    made.plane.operations.put_queue(Queue(DEFAULT, shadow="greedy"), "ada")
+    reserve(made, tenant="a", gpus=1)
+    assert not placed(made, tenant="b")
+    (result,) = made.plane.store.shadows(DEFAULT, 10)
+    assert (result.live_placed, result.shadow_placed) == (0, 0)
 
 
 def test_a_removed_reservation_frees_its_capacity_at_once() -> None:

@@ -44,7 +44,7 @@ class Shadows:
 
     def compare(self, before: Snapshot, batch: Sequence[Entry], plan: Plan, live: Profile, challenger: Profile) -> None:
         """Run the challenger for the batch on `before`, and record both results."""
-        queue = JobQueue(before, [entry.job for entry in batch])
+        queue = JobQueue(before, plan.queue.jobs)  # without what they may not use
         other = decide(before, queue, challenger, dry_run=True)
         same = plan.decisions[:, PLAN_NODE] == other.decisions[:, PLAN_NODE]
         differs = np.unique(plan.decisions[~same, 0]) if len(same) else np.zeros(0)
