@@ -108,7 +108,9 @@ async def list_reservations(request: Request) -> Response:
     """List advance reservations and maintenance; viewers and users see those of other tenants not."""
     pipeline, who = pipeline_of(request), caller_of(request)
     rows = await pipeline.threads.read(pipeline.plane.operations.reservations)
-    seen = (row for row in rows if not row.reservation.tenant or who.may_see(row.reservation.tenant))
+    queues = {each.name: each.tenant for each in await pipeline.threads.read(pipeline.plane.store.queues)}
+    owners = ((row, row.reservation.tenant or queues.get(row.reservation.queue, "")) for row in rows)
+    seen = (row for row, owner in owners if not owner or who.may_see(owner))
     return json_reply({"reservations": [reservation_fields(row) for row in seen]})
 
 

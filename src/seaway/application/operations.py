@@ -332,7 +332,7 @@ class Operations:
                 if name and name not in {each.name for each in known}:
                     raise RejectedError(f"unknown {field} {name!r}", where=field)
             with self._controller.lock:
-                self._controller.live.advance.require_gpus(reservation)
+                self._controller.live.advance.require_room(reservation)
             _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
             text = f"reservation {reservation.name}: {reservation.summary}"
             self._store_with_event(Change(put=[reservation]), "reservation", text, actor)

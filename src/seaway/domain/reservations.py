@@ -100,7 +100,12 @@ class AdvanceReservation:
         what = places or f"{self.gpus} GPUs{f' {self.gpu_model}' if self.gpu_model else ''}"
         holders = (f"tenant {self.tenant}" if self.tenant else "", f"queue {self.queue}" if self.queue else "")
         whom = f"for {' in '.join(filter(None, holders))}" if any(holders) else "for maintenance"
-        return f"{what} {whom}, from {_minute(self.starts_ns)} to {_minute(self.ends_ns)}"
+        return f"{what} {whom}, {self.times}"
+
+    @property
+    def times(self) -> str:
+        """Description of its begin and end."""
+        return f"from {_minute(self.starts_ns)} to {_minute(self.ends_ns)}"
 
     def is_held_by(self, tenant: str, queue: str) -> bool:
         """Report whether jobs of a tenant in a queue may use it."""

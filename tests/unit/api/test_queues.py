@@ -62,6 +62,7 @@ async def test_a_queue_chooses_a_policy_with_its_options(rig: Rig) -> None:
         assert (await client.put("/api/v1/queues/cheap", json=same)).json() == made
         level = {"policy": {"name": "utilization", "options": {"level": "cluster"}}}
         assert (await client.put("/api/v1/queues/other", json=level)).status_code == 200
+        assert rig.plane.controller.scheduler.readiness.wait("balanced", "utilization", most_s=120)
         rig.step(3)
         job = await rig.submit(queue="cheap")
         rig.step(3)

@@ -1,8 +1,9 @@
 """Enforcement of advance reservations: what each waiting job must leave free.
 
-A job may use reserved capacity if it is one of the holder's, or if it is certain to end before the reservation begins.
-Other jobs avoid it, from the moment that the reservation is stored. Jobs that run already are not stopped, except by
-maintenance with `drain`. Devices of a number of GPUs are chosen among those that are free when the reservation begins.
+A job may use reserved capacity if it is one of the holder's, or if its time limit ends it before the reservation
+begins. Other jobs avoid it, from the moment that the reservation is stored. Jobs that run already are not stopped,
+except by maintenance with `drain`. Devices of a number of GPUs are chosen among those that are free when the
+reservation begins.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from seaway.application.control.rejections import Refusals
 from seaway.application.control.tenancy import Names
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Attempt, Cordon, Event
-from seaway.application.views import ReservationView
+from seaway.application.views import ClusterState, ReservationView
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, MEMORY, Amounts, model_resource
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
@@ -33,6 +34,9 @@ CHECK_NS = 10_000_000_000
 
 ACTOR = "scheduler"
 
+ACTOR_PREFIX = "reservation/"
+"""Prefix of the actor of a cordon that belongs to maintenance."""
+
 
 def released(reservation: AdvanceReservation, cordons: Iterable[Cordon]) -> Change:
     """Return the change that removes a reservation and the cordons of its maintenance."""
@@ -40,7 +44,7 @@ def released(reservation: AdvanceReservation, cordons: Iterable[Cordon]) -> Chan
 
 
 def _actor(reservation: AdvanceReservation) -> str:
-    return f"reservation/{reservation.name}"
+    return ACTOR_PREFIX + reservation.name
 
 
 class AdvanceReservations:
@@ -67,7 +71,7 @@ class AdvanceReservations:
         closed = list(self.closed_to(spec))
         if not closed:
             return job
-        devices = frozenset().union(*(self.devices(each) for each in closed))
+        devices = frozenset().union(*(self.devices(each) for each in closed if each.gpus))
         places = frozenset().union(*(each.places for each in closed))
         return replace(job, demand=Refusals(0, devices, places).retained(job.demand))
 
@@ -75,14 +79,14 @@ class AdvanceReservations:
         """Yield the reservations whose capacity a job that starts now must not use."""
         if not self._names.reservations:
             return
-        now_ns, lasts_s = self._clock.now_ns(), spec.max_duration_s
+        now_ns, lasts_s = self._clock.now_ns(), spec.time_limit_s
         for each in self._names.reservations.values():
             in_time = lasts_s is not None and now_ns + lasts_s * NS_PER_S <= each.starts_ns
             if not (in_time or now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
                 yield each
 
     def devices(self, reservation: AdvanceReservation) -> frozenset[str]:
-        """Return the UUIDs of the chosen GPUs of a reservation; none if it reserves whole places."""
+        """Return the UUIDs of the GPUs of a reservation."""
         known = self._names.reservations.values()
         now_ns = self._clock.monotonic_ns()
         if self._chosen.keys() != set(known) or now_ns - self._checked_ns >= CHECK_NS:
@@ -112,19 +116,12 @@ class AdvanceReservations:
     def view(self, reservation: AdvanceReservation) -> ReservationView:
         """Return a reservation with its present state."""
         now_ns, devices = self._clock.now_ns(), self.devices(reservation)
-        if not reservation.gpus:
-            places = reservation.places
-            devices = frozenset(
-                device.uuid
-                for cluster, node, device in self._suitable(reservation)
-                if (cluster, "") in places or (cluster, node) in places
-            )
-        others = self.held_by_others(reservation, max(now_ns, reservation.starts_ns))
+        unready = self.held_by_others(reservation, max(now_ns, reservation.starts_ns)) | self._unusable(reservation)
         active = reservation.starts_ns <= now_ns < reservation.ends_ns
-        return ReservationView(reservation, active, len(devices), len(devices - others))
+        return ReservationView(reservation, active, len(devices), len(devices - unready))
 
-    def require_gpus(self, reservation: AdvanceReservation) -> None:
-        """Check that the fleet has the GPUs of a reservation beside those of others.
+    def require_room(self, reservation: AdvanceReservation) -> None:
+        """Check that the fleet has the capacity of a reservation beside other ones. Maintenance may overlap with any.
 
         Raises
         ------
@@ -139,6 +136,11 @@ class AdvanceReservations:
             )
         )
         found = {device.uuid for *_, device in self._suitable(reservation)}
+        if not (reservation.gpus or reservation.maintenance) and found & taken:
+            said = (
+                f"have {len(found)} healthy GPUs, and other reservations have {len(found & taken)} of them in this time"
+            )
+            raise RejectedError(said, where="nodes" if reservation.nodes else "clusters")
         if reservation.gpus > len(found - taken):
             model = f" {reservation.gpu_model}" if reservation.gpu_model else ""
             also = f", and other reservations have {len(found & taken)} of them" if found & taken else ""
@@ -147,20 +149,38 @@ class AdvanceReservations:
             )
 
     def due(self) -> Iterator[Change]:
-        """Yield the changes that begin maintenance, and that remove reservations whose end has come."""
+        """Yield the changes that remove reservations whose end has come, and that begin and end maintenance."""
         now_ns, cordons = self._clock.now_ns(), list(self._fleet.cordons())
+        wanted: dict[tuple[str, str], Cordon] = {}
         for each in list(self._names.reservations.values()):
             if now_ns >= each.ends_ns:
                 change = released(each, cordons)
                 change.insert.append(Event(now_ns, "reservation", f"reservation {each.name} has ended", ACTOR))
                 yield change
             elif each.maintenance and now_ns >= each.starts_ns:
-                closed = {(cordon.cluster, cordon.node) for cordon in cordons}
-                if missing := sorted(each.places - closed):
-                    reason = each.description or f"maintenance {each.name}"
-                    made = [Cordon(*at, each.drain, reason, _actor(each), now_ns) for at in missing]
-                    text = f"reservation {each.name} has begun: {each.summary}"
-                    yield Change(put=[*made], insert=[Event(now_ns, "reservation", text, ACTOR)])
+                reason = each.description or f"maintenance {each.name}"
+                wanted |= {at: Cordon(*at, each.drain, reason, _actor(each), now_ns) for at in each.places}
+        for cordon in cordons:
+            there = wanted.get((cordon.cluster, cordon.node))
+            if there and (not cordon.actor.startswith(ACTOR_PREFIX) or replace(there, at_ns=cordon.at_ns) == cordon):
+                del wanted[cordon.cluster, cordon.node]  # an operator's cordon stays, also afterwards
+            elif cordon.actor.startswith(ACTOR_PREFIX) and there is None and self._is_known(cordon):
+                yield Change(delete=[cordon])  # its reservation has other times or places now
+        for actor in dict.fromkeys(each.actor for each in wanted.values()):
+            name = actor.removeprefix(ACTOR_PREFIX)
+            text = f"reservation {name} has begun: {self._names.reservations[name].summary}"
+            made = [each for each in wanted.values() if each.actor == actor]
+            yield Change(put=[*made], insert=[Event(now_ns, "reservation", text, ACTOR)])
+
+    def _is_known(self, cordon: Cordon) -> bool:
+        """Report whether the reservation of a cordon exists. The change that removes it removes the cordon, too."""
+        return cordon.actor.removeprefix(ACTOR_PREFIX) in self._names.reservations
+
+    def drained(self) -> frozenset[tuple[str, str]]:
+        """Return the places whose running jobs move elsewhere because of maintenance, also under other cordons."""
+        now_ns = self._clock.now_ns()
+        active = (each for each in self._names.reservations.values() if each.starts_ns <= now_ns < each.ends_ns)
+        return frozenset().union(*(each.places for each in active if each.drain))
 
     def held_by_others(self, reservation: AdvanceReservation, at_ns: int) -> frozenset[str]:
         """Return the UUIDs of devices that jobs of others hold at some time, as far as known."""
@@ -174,17 +194,20 @@ class AdvanceReservations:
         return frozenset(held)
 
     def _choose(self, known: Iterable[AdvanceReservation]) -> dict[AdvanceReservation, frozenset[str]]:
-        """Choose devices for all reservations, the earliest first, and keep the present ones where possible."""
+        """Choose devices: those of whole places first, then for the earliest; the present ones where possible."""
         chosen: dict[AdvanceReservation, frozenset[str]] = {}
-        for each in sorted(known, key=lambda each: (each.starts_ns, each.name)):
+        for each in sorted(known, key=lambda each: (each.gpus > 0, each.starts_ns, each.name)):
+            if not each.gpus:
+                chosen[each] = frozenset(device.uuid for *_, device in self._suitable(each))
+                continue
             taken = {uuid for other, uuids in chosen.items() if other.overlaps(each) for uuid in uuids}
-            before = self._chosen.get(each, frozenset())
-            chosen[each] = self._best(each, taken, before) if each.gpus else frozenset()
+            chosen[each] = self._best(each, taken, self._chosen.get(each, frozenset()))
         return chosen
 
     def _best(self, reservation: AdvanceReservation, taken: set[str], before: frozenset[str]) -> frozenset[str]:
         """Return the devices of a reservation: free ones first, on few nodes."""
         busy = self.held_by_others(reservation, max(reservation.starts_ns, self._clock.now_ns()))
+        busy |= self._unusable(reservation)
         found = [each for each in self._suitable(reservation) if each[2].uuid not in taken]
         free = Counter(place for *place_, device in found if (place := tuple(place_)) and device.uuid not in busy)
 
@@ -203,11 +226,27 @@ class AdvanceReservations:
 
     def _suitable(self, reservation: AdvanceReservation) -> Iterator[tuple[str, str, Device]]:
         """Yield the healthy devices that a reservation may use, with cluster and node."""
-        model = reservation.gpu_model.casefold()
+        model, places = reservation.gpu_model.casefold(), reservation.places
         for live in self._fleet.clusters.values():
             if live.cluster is None or (reservation.clusters and live.name not in reservation.clusters):
                 continue
             for node in live.cluster.nodes:
+                if places and not {(live.name, ""), (live.name, node.name)} & places:
+                    continue
                 for device in node.devices:
                     if device.healthy and (not model or device.model.casefold() == model):
                         yield live.name, node.name, device
+
+    def _unusable(self, reservation: AdvanceReservation) -> frozenset[str]:
+        """Return the UUIDs of devices whose cluster or node accepts no work now. Its own maintenance does not count."""
+        found = set[str]()
+        for live in self._fleet.clusters.values():
+            closed = live.state is not ClusterState.UP or self._is_cordoned(reservation, live.name, "")
+            for node in live.cluster.nodes if live.cluster else ():
+                if closed or not node.ready or self._is_cordoned(reservation, live.name, node.name):
+                    found.update(device.uuid for device in node.devices)
+        return frozenset(found)
+
+    def _is_cordoned(self, reservation: AdvanceReservation, cluster: str, node: str) -> bool:
+        cordon = self._fleet.cordon_of(cluster, node)
+        return cordon is not None and cordon.actor != _actor(reservation)

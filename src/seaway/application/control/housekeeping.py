@@ -188,6 +188,7 @@ class Housekeeping:
 
     def _drain(self) -> Iterator[Change]:
         drained = {(each.cluster, each.node) for each in self._state.fleet.cordons() if each.drain}
+        drained |= self._state.advance.drained()
         for cluster in {name for name, _ in drained}:
             for key in sorted(self._state.by_cluster[cluster]):
                 if found := self._state.current(key):

@@ -167,8 +167,8 @@ def entry(
     refusals
         Places that it avoids.
     apart
-        What else decides where the job fits: its user, if users have limits of their own, and its tenant and duration,
-        if there are advance reservations.
+        What else decides where the job fits: its user, if users have limits of their own, and its tenant and time
+        limit, if there are advance reservations.
     past
         Past runs from which its duration is learned.
     """

@@ -522,7 +522,7 @@ class ControlState:
         queue = self.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
         past = self.past_runs(job.spec, job.submitted_by)
-        apart = (user, job.spec.tenant, job.spec.max_duration_s) if self.names.reservations else user
+        apart = (user, job.spec.tenant, job.spec.time_limit_s) if self.names.reservations else user
         pool = self.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 

@@ -260,9 +260,17 @@ class DryRuns:
         return code, {}, f"waits: {said}{reserved if code == 'reserved_in_advance' else _BUT.get(code, '')}"
 
     def _reserved(self, spec: JobSpec) -> str:
-        """Return a text on the advance reservations that keep capacity from a job; empty for none."""
-        closed = list(self._controller.live.advance.closed_to(spec))
-        return "".join(f"; but reservation {each.name!r} keeps {each.summary}" for each in closed[:MAX_NAMED])
+        """Return a text on the advance reservations that keep capacity from a job; empty for none.
+
+        It does not tell whom other tenants' reservations are for, since users may not see those.
+        """
+        closed = list(self._controller.live.advance.closed_to(spec))[:MAX_NAMED]
+        return "".join(
+            f"; but reservation {each.name!r} keeps {each.summary}"
+            if each.maintenance
+            else f"; but capacity is reserved for others {each.times}"
+            for each in closed
+        )
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation."""

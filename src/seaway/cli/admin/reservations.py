@@ -18,8 +18,8 @@ app = typer.Typer(rich_markup_mode="rich")
 def reservations(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """List, create and remove advance reservations and maintenance windows.
 
-    Before a reservation begins, only jobs that end in time use its capacity. While it is active, only jobs of its
-    tenant or queue do. Maintenance cordons its clusters or nodes, and uncordons them at its end.
+    Before a reservation begins, only jobs whose time limit ends in time use its capacity. While it is active, only jobs
+    of its tenant or queue do. Maintenance cordons its clusters or nodes, and uncordons them at its end.
 
     [bold]Examples[/bold]
 

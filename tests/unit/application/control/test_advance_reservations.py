@@ -50,9 +50,11 @@ def test_only_its_tenant_and_jobs_that_end_in_time_use_reserved_gpus() -> None:
     assert made.state(waits) == "queued"
     reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
     assert reason.code == "reserved_in_advance"
-    assert "reservation 'demo' keeps 2 GPUs for tenant a, from " in reason.message
+    assert "but capacity is reserved for others from " in reason.message
+    assert "demo" not in reason.message, "users may not see reservations of other tenants"
     assert not made.plane.controller.live.advance.view(made.plane.operations.reservations()[0].reservation).active
-    assert placed(made, tenant="b", expected_duration_s=50)
+    assert not placed(made, tenant="b", expected_duration_s=50), "only a time limit is certain"
+    assert placed(made, tenant="b", time_limit_s=50)
     assert placed(made, tenant="a")
     made.plane.run(301)
     assert made.plane.state(waits).placed, "the reservation has ended"
@@ -82,7 +84,7 @@ def test_maintenance_cordons_its_cluster_for_its_time() -> None:
     reserve(made, "upgrade", clusters=frozenset({"alpha"}), drain=True, description="new driver")
     late = made.submit(clusters=frozenset({"alpha"}))
     assert made.state(late) == "queued"
-    short = made.submit(clusters=frozenset({"alpha"}), expected_duration_s=30)
+    short = made.submit(clusters=frozenset({"alpha"}), time_limit_s=30)
     assert made.where(short) == "alpha"
     assert not made.plane.store.cordons()
     made.plane.run(110)
@@ -169,3 +171,50 @@ def test_mistakes_name_what_is_unknown() -> None:
     reserve(made, tenant="a", gpus=1)
     with pytest.raises(ConflictError, match="reservation 'demo' is for tenant 'a'"):
         made.plane.operations.delete_tenant("a", "ada")
+
+
+def test_whole_places_and_numbers_of_gpus_do_not_overlap() -> None:
+    """Maintenance pushes reserved GPUs elsewhere; two holders never have the same place at the same time."""
+    made = with_tenants(two_clusters())
+    reserve(made, "few", tenant="a", gpus=2)
+    reserve(made, "fix", clusters=frozenset({"alpha"}))
+    few = made.plane.controller.names.reservations["few"]
+    beta = made.plane.controller.live.fleet.clusters["beta"].cluster
+    assert beta
+    devices = {device.uuid for node in beta.nodes for device in node.devices}
+    assert made.plane.controller.live.advance.devices(few) == devices
+    reserve(made, "all", tenant="b", clusters=frozenset({"beta"}), starts_s=300, ends_s=400)
+    with pytest.raises(RejectedError, match="have 2 healthy GPUs, and other reservations have 2 of them"):
+        reserve(made, "both", tenant="a", clusters=frozenset({"beta"}), starts_s=350, ends_s=500)
+
+
+def test_gpus_of_cordoned_nodes_are_not_ready() -> None:
+    """A reservation chooses other GPUs, and counts those that it has to take there as not ready."""
+    made = with_tenants(two_clusters())
+    made.plane.operations.cordon("alpha", "", "ada", "broken")
+    made.plane.settle()
+    reserve(made, tenant="a", gpus=3)
+    (view,) = made.plane.operations.reservations()
+    assert (view.gpus_reserved, view.gpus_ready) == (3, 2)
+
+
+def test_maintenance_follows_its_changes_while_it_is_active() -> None:
+    """It drains under an operator's cordon too, and a window that moves to another time opens its places."""
+    made = scene(two_clusters())
+    made.plane.operations.cordon("alpha", "", "ada", "looked at")
+    stays = made.submit(clusters=frozenset({"beta"}))
+    reserve(made, "fix", starts_s=0, clusters=frozenset({"beta"}))
+    made.plane.run(5)
+    assert made.state(stays) == "running"
+    reserve(made, "fix", starts_s=0, clusters=frozenset({"beta"}), drain=True)
+    made.plane.run(5)
+    assert made.state(stays) == "queued"
+    assert [(each.cluster, each.drain) for each in made.plane.store.cordons()] == [("alpha", False), ("beta", True)]
+    reserve(made, "fix", starts_s=500, ends_s=600, clusters=frozenset({"beta"}))
+    made.plane.run(5)
+    assert [each.cluster for each in made.plane.store.cordons()] == ["alpha"]
+    reserve(made, "own", starts_s=0, clusters=frozenset({"alpha"}), drain=True)
+    made.plane.run(5)
+    made.plane.operations.delete_reservation("own", "ada")
+    made.plane.settle()
+    assert [each.reason for each in made.plane.store.cordons()] == ["looked at"]
