@@ -61,15 +61,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Placement of a job: the location of each replica as ``cluster/node``, and the amounts that it holds."""
+    """Placement of a job: that of each replica, and the amounts that it holds."""
 
-    where: tuple[str, ...]
+    placements: tuple[Placement, ...]
     amounts: Amounts
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Location of each replica as ``cluster/node``."""
+        return where(self.placements)
 
     @property
     def clusters(self) -> tuple[str, ...]:
         """Clusters, each once."""
-        return tuple(dict.fromkeys(place.partition("/")[0] for place in self.where))
+        return tuple(dict.fromkeys(each.cluster for each in self.placements))
 
 
 @dataclass(slots=True)
@@ -136,7 +141,7 @@ class Placer:
             hit = tree.hit(task.owner, amounts, task.job.name) if placements else None
             if placements and not hit and task.queue not in self.blocked:
                 tree.hold(_key(task), task.owner, amounts)
-                self.placed[task.job.name] = Placed(where(placements), amounts)
+                self.placed[task.job.name] = Placed(tuple(placements), amounts)
                 continue
             snapshot.release(plan.decisions, plan.slices, rows)
             self._leave(task, hit.message if hit else OVERTAKES if placements else "")

@@ -461,7 +461,8 @@ def _still_running(
             found.append((key, replace(each, owner=owner)))
         elif key[0] in placed:
             lasts_s, now = left[key[0]].max_duration_s, placed[key[0]]
-            found.append((key, Running(owner, now.amounts, now.clusters, NEVER_S if lasts_s is None else lasts_s)))
+            ends_s = NEVER_S if lasts_s is None else lasts_s
+            found.append((key, Running(owner, now.amounts, now.clusters, ends_s, now.placements)))
     return found
 
 

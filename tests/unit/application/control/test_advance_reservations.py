@@ -42,6 +42,12 @@ def placed(made: Scene, **fields: object) -> bool:
     return made.plane.state(made.submit(**fields)).placed
 
 
+def start_s(made: Scene) -> float:
+    """Return the expected start of the only waiting job, seconds from now; -1 if it is unknown."""
+    (waiting,) = made.plane.overview.waiting()
+    return -1 if waiting.starts_ns is None else (waiting.starts_ns - made.clock.now_ns()) / NS
+
+
 def test_only_its_tenant_and_jobs_that_end_in_time_use_reserved_gpus() -> None:
     """Others get the rest; a job that may run into the reservation waits, and the reason names it."""
     made = with_tenants(fleet(cluster(node(gpu(), gpu()), name="alpha")))
@@ -134,9 +140,34 @@ def test_expected_starts_leave_reserved_gpus_free() -> None:
     made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
     reserve(made, tenant="a", gpus=1, starts_s=50, ends_s=500)
     made.submit(tenant="b", expected_duration_s=100)
-    (waiting,) = made.plane.overview.waiting()
-    assert waiting.starts_ns is not None
-    assert (waiting.starts_ns - made.clock.now_ns()) / NS == pytest.approx(500, abs=5)
+    assert start_s(made) == pytest.approx(500, abs=5)
+
+
+def test_expected_starts_count_a_closed_cluster_once() -> None:
+    """A job that still runs where nothing new starts takes no room elsewhere, nor does maintenance that has begun."""
+    made = scene(two_clusters())
+    made.submit(gpus=2, clusters=frozenset({"beta"}))
+    made.submit(gpus=2, clusters=frozenset({"alpha"}), expected_duration_s=100)
+    for close in (
+        lambda: made.plane.operations.cordon("beta", "", "ada", "broken"),
+        lambda: reserve(made, starts_s=0, ends_s=1000, clusters=frozenset({"beta"})),
+    ):
+        close()
+        waits = made.submit(gpus=2, expected_duration_s=10)
+        made.plane.run(5)
+        assert 0 < start_s(made) < 105
+        made.plane.jobs.cancel(waits, "ada", "enough")
+
+
+@pytest.mark.parametrize("fields", [{}, {"tenant": "a"}, {"tenant": "a", "gpus": 2}])
+def test_expected_starts_count_reserved_capacity_once(fields: dict[str, object]) -> None:
+    """A job that runs into the time of a reservation of its place leaves as much free elsewhere as without that."""
+    made = with_tenants(two_clusters())
+    made.submit(gpus=2, tenant="b", clusters=frozenset({"alpha"}), expected_duration_s=1000)
+    made.submit(gpus=2, tenant="b", clusters=frozenset({"beta"}), expected_duration_s=100)
+    reserve(made, starts_s=200, ends_s=500, clusters=frozenset({"alpha"}), **fields)  # type: ignore[arg-type]
+    made.submit(gpus=2, tenant="b", expected_duration_s=400)
+    assert start_s(made) == pytest.approx(100, abs=5)
 
 
 def test_two_reservations_never_share_a_gpu() -> None:

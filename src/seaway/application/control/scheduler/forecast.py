@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from seaway.application.views import ClusterState
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
@@ -78,6 +79,7 @@ class Running:
     amounts: Amounts
     clusters: tuple[str, ...]
     ends_s: int
+    placements: tuple[Placement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class PlanState:
         Start of each reservation by job ID, seconds from now.
     advance
         Advance reservations with their amounts.
+    devices
+        UUIDs of the GPUs of each advance reservation of a number of GPUs.
     """
 
     now_ns: int
@@ -111,6 +115,7 @@ class PlanState:
     entries: Sequence[Entry]
     reserved_s: Mapping[str, int]
     advance: Mapping[AdvanceReservation, Running]
+    devices: Mapping[AdvanceReservation, frozenset[str]]
 
 
 class Forecast:
@@ -200,6 +205,7 @@ class Forecast:
                 each: Running(Owner("", "", ""), *live.advance.amounts(each), 0)
                 for each in self._names.reservations.values()
             },
+            {each: live.advance.devices(each) for each in self._names.reservations.values() if each.gpus},
         )
 
 
@@ -211,7 +217,7 @@ def running(state: PlanState) -> list[tuple[Key, Running]]:
 def _running(attempt: Attempt, user: str, rest_ns: int | None) -> Running:
     spec = attempt.spec
     ends_s = 0 if not attempt.state.live else NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
-    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s)
+    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s, attempt.placements)
 
 
 # Order.
@@ -260,13 +266,16 @@ class _Plan:
     state: PlanState
     attempts: Sequence[tuple[Key, Running]]
     tree: QueueTree
+    usable: frozenset[str] = field(init=False)
     milli: Mapping[tuple[str, str], int] = field(init=False)
+    held: dict[AdvanceReservation, list[Running]] = field(default_factory=dict)
     regions: dict[_Region, FreeOverTime] = field(default_factory=dict)
     limits: dict[str, FreeOverTime] = field(default_factory=dict)
     overlaps: dict[tuple[_Region, _Region], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Count the GPUs of each model in each cluster."""
+        """Find the clusters that accept new work, and count the GPUs of each model in each of them."""
+        self.usable = frozenset(cluster.name for cluster in self.state.clusters if cluster.nodes)
         milli: defaultdict[tuple[str, str], int] = defaultdict(int)
         for cluster in self.state.clusters:
             for node in cluster.nodes:
@@ -303,13 +312,34 @@ class _Plan:
             CPU: sum(each.cpu_milli for each in totals),
             MEMORY: sum(each.memory_mib for each in totals),
         }
-        used = ((each.ends_s, _part(each, region)) for _, each in self.attempts)
+        used = ((each.ends_s, self._part(each, region)) for _, each in self.attempts)
         plan = self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
         for each in region.closed:
             starts_s, ends_s = (
                 max(0, at_ns - self.state.now_ns) // NS_PER_S for at_ns in (each.starts_ns, each.ends_ns)
             )
-            plan.add(starts_s, ends_s - starts_s, -_part(self.state.advance[each], region))
+            plan.add(starts_s, ends_s - starts_s, -self._part(self.state.advance[each], region))
+            for held in self._held(each):  # jobs that still run hold a part of it already
+                if (until_s := min(held.ends_s, ends_s)) > starts_s:
+                    plan.add(starts_s, until_s - starts_s, self._part(held, region))
+
+    def _part(self, running: Running, region: _Region) -> Int64:
+        """Return what a running job, or a reservation, holds in the usable clusters of a region."""
+        found = sum(each in self.usable and _in(each, region.clusters) for each in running.clusters)
+        inside = found / (len(running.clusters) or 1)
+        if region.models and inside:
+            gpus = running.amounts.get(GPUS, 0)
+            own = sum(running.amounts.get(MODEL_PREFIX + each, 0) for each in region.models)
+            inside *= own / gpus if gpus else 1.0
+        return (_vector(running.amounts, _RESOURCES) * inside).astype(np.int64)
+
+    def _held(self, reservation: AdvanceReservation) -> Sequence[Running]:
+        """Return what running jobs hold of the capacity of a reservation."""
+        if reservation not in self.held:
+            uuids = self.state.devices.get(reservation)
+            found = (_within(each, reservation.places, uuids) for _, each in self.attempts)
+            self.held[reservation] = [each for each in found if each.clusters]
+        return self.held[reservation]
 
     def _overlap(self, region: _Region, other: _Region) -> float:
         """Return the share of a region's GPUs that are part of another region."""
@@ -340,14 +370,22 @@ def _region_of(entry: Entry, advance: Iterable[AdvanceReservation]) -> _Region:
     return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed)
 
 
-def _part(running: Running, region: _Region) -> Int64:
-    """Return what a running job holds in a region."""
-    inside = sum(_in(each, region.clusters) for each in running.clusters) / (len(running.clusters) or 1)
-    if region.models and inside:
-        gpus = running.amounts.get(GPUS, 0)
-        own = sum(running.amounts.get(MODEL_PREFIX + each, 0) for each in region.models)
-        inside *= own / gpus if gpus else 1.0
-    return (_vector(running.amounts, _RESOURCES) * inside).astype(np.int64)
+def _within(running: Running, places: frozenset[tuple[str, str]], uuids: frozenset[str] | None) -> Running:
+    """Return what a running job holds in some places, or of some devices; without clusters if that is nothing."""
+    if uuids is None:
+        total = len(running.placements)
+        found = [each for each in running.placements if {(each.cluster, ""), (each.cluster, each.node)} & places]
+        count = len(found)
+    else:
+        total = sum(len(each.slices) for each in running.placements)
+        found = [each for each in running.placements if any(taken.uuid in uuids for taken in each.slices)]
+        count = sum(taken.uuid in uuids for each in found for taken in each.slices)
+    amounts = {
+        name: amount * count // total
+        for name, amount in running.amounts.items()
+        if found and (uuids is None or name not in (CPU, MEMORY))
+    }
+    return replace(running, amounts=amounts, clusters=tuple(dict.fromkeys(each.cluster for each in found)))
 
 
 def _in(cluster: str, clusters: frozenset[str]) -> bool:
