@@ -222,6 +222,8 @@ class _Lane:
         Heap of the first job of each kind.
     aside
         First job of each rejected kind.
+    refused
+        Kinds that do not fit for this tenant. They may fit for others.
     limited
         First job of each kind without room under a limit, with that limit.
     closed
@@ -235,6 +237,7 @@ class _Lane:
     kinds: dict[Kind, _JobHeap] = field(default_factory=dict)
     untried: list[Ranked] = field(default_factory=list)
     aside: dict[Kind, Ranked] = field(default_factory=dict)
+    refused: set[Kind] = field(default_factory=set)
     limited: dict[Kind, tuple[Ranked, LimitHit]] = field(default_factory=dict)
     closed: LimitHit | None = None
     least: dict[str, int] = field(default_factory=dict)
@@ -399,7 +402,7 @@ class Waiting:
             return
         if entry.kind in lane.limited:
             lane.limited[entry.kind] = (ranked, lane.limited[entry.kind][1])
-        elif entry.kind in self._refused:
+        elif self._is_refused(lane, entry.kind):
             lane.aside[entry.kind] = ranked
         else:
             heappush(lane.untried, ranked)
@@ -430,6 +433,7 @@ class Waiting:
                     aside[kind] = first
             lane.untried = sorted(aside.values())  # nearly sorted already, and a sorted list is a heap
             lane.aside = {}
+            lane.refused.clear()
             self._touched.add(lane.name)
 
     def try_queue(self, queue: str) -> None:
@@ -439,15 +443,20 @@ class Waiting:
             lane.untried += lane.aside.values()
             heapify(lane.untried)
             lane.aside = {}
+            lane.refused.clear()
             self._touched.add(lane.name)
 
     def passes_over(self, queue: str) -> bool:
         """Report whether a job of a queue has been set aside, so that others of the queue can pass it."""
         return any(each.aside or each.limited or each.closed for each in self._lanes.get(queue, {}).values())
 
-    def refuse(self, kind: Kind) -> None:
-        """Mark a kind as not fitting until the fleet changes."""
-        self._refused.add(kind)
+    def refuse(self, kind: Kind, name: LaneName | None = None) -> None:
+        """Mark a kind as not fitting until the fleet changes, in all lanes or one."""
+        if name is None:
+            self._refused.add(kind)
+        elif lane := self._lane(name):
+            lane.refused.add(kind)
+            self._touched.add(name)
 
     def limit(self, entry: Entry, hit: LimitHit) -> None:
         """Set the kind of a waiting job aside, since it would exceed a limit, until the use of that queue falls.
@@ -539,7 +548,7 @@ class Waiting:
         lane.closed = None
         for kind, (ranked, _) in lane.limited.items():
             self._exhausted.pop(kind, None)
-            if kind in self._refused:
+            if self._is_refused(lane, kind):
                 lane.aside[kind] = ranked
             else:
                 lane.untried.append(ranked)
@@ -586,7 +595,12 @@ class Waiting:
     def _is_aside(self, entry: Entry) -> bool:
         """Report whether a job is not tried now."""
         lane = self._lane(entry.lane)
-        return entry.kind in self._refused or lane is None or entry.kind in lane.limited or lane.name not in self._order
+        if lane is None or self._is_refused(lane, entry.kind):
+            return True
+        return entry.kind in lane.limited or lane.name not in self._order
+
+    def _is_refused(self, lane: _Lane, kind: Kind) -> bool:
+        return kind in self._refused or kind in lane.refused
 
     def _next(self, lane: _Lane) -> Entry | None:
         """Return the next job of a lane to try; without backfill, only its first job."""
@@ -594,7 +608,7 @@ class Waiting:
         while heap:
             kind = heap[0][2].kind
             first = self._first(lane, kind)
-            if first and kind not in self._refused and kind not in lane.limited:
+            if first and not self._is_refused(lane, kind) and kind not in lane.limited:
                 if first is not heap[0]:
                     heapreplace(heap, first)
                     continue
@@ -621,10 +635,10 @@ class Waiting:
         self._touched.add(lane.name)
 
     def _pass_over(self, lane: _Lane) -> None:
-        """Refuse the kind of the job that `_next` returned."""
+        """Refuse the kind of the job that `_next` returned, in its lane."""
         ranked = heappop(lane.untried)
         lane.aside[ranked[2].kind] = ranked
-        self._refused.add(ranked[2].kind)
+        lane.refused.add(ranked[2].kind)
         self._touched.add(lane.name)
 
     def _pop(self, lane: _Lane) -> None:

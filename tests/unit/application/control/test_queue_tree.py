@@ -13,7 +13,7 @@ from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order, Queue
-from seaway.domain.tenancy import Tenant
+from seaway.domain.tenancy import Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -263,6 +263,22 @@ def test_what_if_uses_the_same_limits() -> None:
     assert [move.why for move in answer.waiting] == ["queue 'x' holds 2 of its limit of 2 gpus"]
     moved = what_if.ask(Question(add_nodes=(more,), drain=("alpha/node-0",), jobs=(spec(queue="x"),)))
     assert (len(moved.moved), len(moved.waiting)) == (2, 1)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_limit_of_a_tenant_refuses_no_other_tenant(replicas: int) -> None:
+    """A job that fits only on a model beyond its tenant's limit does not keep an equal one of another waiting."""
+    parts = fleet(
+        cluster(node(gpu(model="A100"), gpu(model="A100")), name="alpha"),
+        cluster(node(gpu(model="L4")), name="beta"),
+    )
+    made = with_queues(parts, Queue("x"))
+    limited = Tenant("a", quotas={"default": Quota(limit={"gpus/a100": 0})})
+    made.plane.writer.commit([Change(put=[limited])])
+    made.plane.settle()
+    blocker = made.submit(queue="x", tenant="b", models={"L4"})
+    first, second = (made.submit(queue="x", tenant=name, replicas=replicas, gang=replicas > 1) for name in "ab")
+    assert [made.plane.state(each).placed for each in (blocker, first, second)] == [True, False, True]
 
 
 def test_what_if_keeps_the_limit_of_a_model() -> None:

@@ -157,6 +157,11 @@ class Reservations:
         retained = self._made.get(entry.queue)
         return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
 
+    def has_equal(self, entry: Entry) -> bool:
+        """Report whether a job of the same kind and another tenant has a reservation."""
+        reserved = (each.entry for each in self._made.values())
+        return any(each.kind is entry.kind and each.lane != entry.lane for each in reserved)
+
     def may_pass(self, entry: Entry) -> bool:
         """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""
         return self.lets_pass(entry.max_duration_s, entry.record.id)

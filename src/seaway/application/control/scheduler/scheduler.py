@@ -464,10 +464,12 @@ class Scheduler:
     def _refuse(self, rejected: Sequence[Entry], narrowed: Collection[Entry]) -> None:
         """Record jobs that certainly do not fit.
 
-        Jobs in `narrowed` could not use all GPU models, so their rejection does not apply to other jobs.
+        Jobs in `narrowed` could not use all GPU models, so their rejection does not apply to jobs of other tenants.
+        Neither does one for lack of the place that is reserved for an equal job of another tenant.
         """
         for entry in rejected:
-            self._state.waiting.refuse(entry.kind)
+            apart = entry in narrowed or self.reservations.has_equal(entry)
+            self._state.waiting.refuse(entry.kind, entry.lane if apart else None)
         if rejected and self._by_rules(rejected[0]):
             passes = self.reservations.may_pass(rejected[0])
             self._refused.note([entry for entry in rejected if entry not in narrowed], passes)
