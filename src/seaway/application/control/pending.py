@@ -273,7 +273,8 @@ class Waiting:
     Attributes
     ----------
     blocked
-        First job of each kind that lately had no room under a limit. A reader clears it.
+        First job of each kind of a lane that was set aside without a try, since it has no room under a limit. Also the
+        first job of a lane, if its request is known not to fit. A reader clears it.
     """
 
     def __init__(self, discipline: QueueDiscipline, tree: QueueTree) -> None:
@@ -288,7 +289,7 @@ class Waiting:
         self._exhausted: defaultdict[Kind, set[str]] = defaultdict(set)
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
-        self.blocked: dict[Kind, Entry] = {}
+        self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -404,6 +405,7 @@ class Waiting:
             lane.limited[entry.kind] = (ranked, lane.limited[entry.kind][1])
         elif self._is_refused(lane, entry.kind):
             lane.aside[entry.kind] = ranked
+            self._note_infeasible(lane, entry)
         else:
             heappush(lane.untried, ranked)
 
@@ -506,10 +508,11 @@ class Waiting:
             if lane is None or first is None:
                 self._order.drop(name)
             elif hit := self.hit(first):
-                self.blocked[first.kind] = first
+                self.blocked[lane.name, first.kind] = first
                 self._close_or_limit(lane, hit)
                 skipped += 1
             elif infeasible(first):
+                self._note_infeasible(lane, first)
                 self._pass_over(lane)
                 skipped += 1
             elif taken and alike(first) != sort:
@@ -633,6 +636,12 @@ class Waiting:
         lane.aside.pop(first[2].kind, None)
         self._limited_at[hit.holder.key].add(lane.name)
         self._touched.add(lane.name)
+
+    def _note_infeasible(self, lane: _Lane, entry: Entry) -> None:
+        """Record a job that is set aside without a try, if no job of its lane goes before it."""
+        first = lane.jobs.first(self._waits)
+        if first and first[2] is entry:
+            self.blocked[lane.name, entry.kind] = entry
 
     def _pass_over(self, lane: _Lane) -> None:
         """Refuse the kind of the job that `_next` returned, in its lane."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.cluster import Fleet
@@ -63,6 +65,19 @@ def test_equal_priorities_and_other_queues_do_not_displace() -> None:
     equal, other = made.submit(queue="x"), made.submit(queue="y", priority=9)
     made.plane.run(60)
     assert [made.state(each) for each in (low, equal, other)] == ["running", "queued", "queued"]
+
+
+@pytest.mark.parametrize("cpu_milli", [500, 1000, 2000])
+@pytest.mark.parametrize("tenant", ["a", "b"])
+def test_a_job_without_victims_does_not_keep_another_from_its_own(tenant: str, cpu_milli: int) -> None:
+    """A job of a higher priority displaces at once, though an earlier one that requests as much or less cannot."""
+    made = with_queues(gpus(1), replace(BY_PRIORITY, backfill=Backfill.GREEDY))
+    running = made.submit(queue="x", priority=3)
+    made.plane.run(10)
+    low = made.submit(queue="x", priority=1, tenant="a")
+    high = made.submit(queue="x", priority=5, tenant=tenant, cpu_milli=cpu_milli)
+    made.plane.run(4)
+    assert [made.state(each) for each in (running, low, high)] == ["queued", "queued", "running"]
 
 
 def test_a_guarantee_is_taken_back() -> None:

@@ -39,10 +39,13 @@ MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
 AGAIN_NS = 5_000_000_000
-"""Time after which a kind of jobs without victims is considered again, since minimum run times pass."""
+"""Time after which jobs without victims are considered again, since minimum run times pass."""
 
 DEFAULT_GRACE_S = 30
 """Seconds until a pod is killed, unless its job says otherwise, as in Kubernetes."""
+
+_Alike = tuple[Kind, str, int]
+"""Kind, tenant and priority of jobs that have the same victims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Preemptor:
         self._reservations = reservations
         self._profile = profile
         self._requests: dict[str, Entry] = {}
-        self._infeasible: dict[Kind, int] = {}
+        self._infeasible: dict[_Alike, int] = {}
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
@@ -105,14 +108,14 @@ class Preemptor:
 
     def _may_ask(self, entry: Entry) -> bool:
         """Report cheaply whether a search makes sense."""
-        if entry.kind in self._infeasible or self._reservations.of_claim(entry.record.id):
+        if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.record.id):
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested)
 
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
         now_ns = self._state.clock.monotonic_ns()
-        self._infeasible = {kind: until_ns for kind, until_ns in self._infeasible.items() if until_ns > now_ns}
+        self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
         self._drop_old()
         found: list[Claim] = []
         asking, self._requests = list(self._requests.values()), {}
@@ -173,7 +176,7 @@ class Preemptor:
             if placements:
                 self._reservations.claim(entry, placements, DEFAULT_GRACE_S)
             else:
-                self._infeasible[entry.kind] = self._state.clock.monotonic_ns() + AGAIN_NS
+                self._infeasible[_alike(entry)] = self._state.clock.monotonic_ns() + AGAIN_NS
             return None
         grace_s = max(_grace_s(self._state.attempts[each.key]) for each in victims)
         self._reservations.claim(entry, placements, grace_s)
@@ -290,6 +293,10 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placements
+
+
+def _alike(entry: Entry) -> _Alike:
+    return entry.kind, entry.record.spec.tenant, entry.job.priority
 
 
 def _grace_s(attempt: Attempt) -> int:

@@ -271,7 +271,7 @@ class Scheduler:
             decisions += self._decide(known) if known else []
             if not batch or self._state.clock.monotonic_ns() >= until_ns:
                 break
-        self.preemptor.ask(waiting.blocked.values())
+        self.preemptor.ask(filter(self._may_displace, waiting.blocked.values()))
         waiting.blocked.clear()
         if tried:
             self._state.stages.took(Stage.DECIDE, began_ns)
@@ -525,6 +525,12 @@ class Scheduler:
             and not self.reservations.awaits(entry)
             and self._by_rules(entry)
         )
+
+    def _may_displace(self, entry: Entry) -> bool:
+        """Report whether a job that was set aside without a try may displace others now."""
+        if self.unready(entry.queue):
+            return False
+        return not self.delays_others(entry) or self._state.waiting.limit_of(entry) is not None
 
     def _by_rules(self, entry: Entry) -> bool:
         """Report whether only the filter rules of the policy decide whether a job fits."""
