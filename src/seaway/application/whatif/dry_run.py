@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from seaway.domain.job import DataSource, Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement
+from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     DEVICE_CORE,
@@ -77,6 +80,19 @@ _Answer = tuple[str, dict[str, str | int], str]
 """Code, parameters and text of a reason."""
 
 
+def reserved_text(closed: Iterable[AdvanceReservation]) -> str:
+    """Return a text on the advance reservations that keep capacity from a job; empty for none.
+
+    It does not tell whom other tenants' reservations are for, since users may not see those.
+    """
+    return "".join(
+        f"; but reservation {each.name!r} keeps {each.summary}"
+        if each.maintenance
+        else f"; but capacity is reserved for others {each.times}"
+        for each in islice(closed, MAX_NAMED)
+    )
+
+
 class DryRuns:
     """Dry runs and explanations on copies of the live fleet."""
 
@@ -113,7 +129,7 @@ class DryRuns:
             explanation = explain(snapshot, job, profile)
             placements, hit = self._placed(spec, user, job, profile)
             with self._controller.lock:
-                reserved = self._reserved(spec)
+                reserved = reserved_text(self._controller.live.advance.closed_to(spec))
             prices = [
                 microprice(snapshot, job, each.cluster, snapshot.node_index[each.cluster, each.node])
                 for each in placements
@@ -220,7 +236,7 @@ class DryRuns:
             hit = self._controller.live.waiting.limit_of(entry) if entry else None
             exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
             delays = bool(entry and self._controller.scheduler.delays_others(entry))
-            reserved = self._reserved(job.spec)
+            reserved = reserved_text(self._controller.live.advance.closed_to(job.spec))
             now_ns = self._controller.live.clock.monotonic_ns()
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
@@ -258,19 +274,6 @@ class DryRuns:
             else "reserved_for_others"
         )
         return code, {}, f"waits: {said}{reserved if code == 'reserved_in_advance' else _BUT.get(code, '')}"
-
-    def _reserved(self, spec: JobSpec) -> str:
-        """Return a text on the advance reservations that keep capacity from a job; empty for none.
-
-        It does not tell whom other tenants' reservations are for, since users may not see those.
-        """
-        closed = list(self._controller.live.advance.closed_to(spec))[:MAX_NAMED]
-        return "".join(
-            f"; but reservation {each.name!r} keeps {each.summary}"
-            if each.maintenance
-            else f"; but capacity is reserved for others {each.times}"
-            for each in closed
-        )
 
     def _explained(self, job: JobRecord) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation."""

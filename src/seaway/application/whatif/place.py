@@ -41,12 +41,18 @@ class Task:
         Name for users. `job` has the ID as its name.
     before
         Present locations of its replicas; empty for a waiting job.
+    allowed
+        The job without the capacity that is reserved in advance for others.
+    reserved
+        Text on that capacity; empty if there is none.
     """
 
     job: Job
     name: str
     owner: Owner
-    before: tuple[str, ...] = ()
+    before: tuple[str, ...]
+    allowed: Job
+    reserved: str
 
     @property
     def queue(self) -> str:
@@ -131,7 +137,7 @@ class Placer:
         jobs = []
         for task in tasks:
             requested = requested_amounts(task.job.demand, task.job.replicas)
-            jobs.append(without_models(task.job, tree.model_hits(task.owner, requested), snapshot))
+            jobs.append(without_models(task.allowed, tree.model_hits(task.owner, requested), snapshot))
         plan = decide(snapshot, JobQueue(snapshot, jobs), self.policies[tasks[0].queue], dry_run=True)
         fits = plan.jobs_placed
         for at in plan.decision_order.tolist():  # a plugin may reorder them; the first one gets what a limit leaves
@@ -159,10 +165,12 @@ class Placer:
         left = (task for task in tasks if task.job.name not in self.placed)
         for task in sorted(left, key=lambda task: not task.asked):
             job, profile = task.job, self.policies[task.queue]
-            kind = (job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data, profile)
+            rules = (job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data)
+            kind = (*rules, profile, task.reserved)
             if kind not in known and len(known) < MAX_EXPLAINED:
-                said = summary(explain(self.snapshot, job, profile))
-                known[kind] = "; ".join(each for each in (said, shortage(self.snapshot, job, profile)) if each)
+                explanation, short = explain(self.snapshot, job, profile), shortage(self.snapshot, job, profile)
+                but = f"; {short}" if short else task.reserved if explanation.fits else ""
+                known[kind] = f"{summary(explanation)}{but}"
             why[job.name] = known.get(kind, "")
         return why | self.limited
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seaway.application.admission import Admission
@@ -16,6 +16,7 @@ from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
+from seaway.application.whatif.dry_run import reserved_text
 from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import InTurn, Spread, TraceChanges, TraceJob, past_jobs, replay_trace
@@ -24,6 +25,7 @@ from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
@@ -267,8 +269,9 @@ class WhatIf:
             booking.release(snapshot)
             tree.release((attempt.job_id, attempt.number))
         left = {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt, _ in leaving}
-        tasks = [_task(left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving]
-        tasks += map(_task, in_order(state.discipline, tree.copy(), [*entries, *asked]))
+        others = in_order(state.discipline, tree.copy(), [*entries, *asked])
+        moving = ((left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving)
+        tasks = self._tasks([*moving, *((each, ()) for each in others)])
         policies = {name: self._policy(question.policy, name, names) for name in {task.queue for task in tasks}}
         placer = Placer(snapshot, policies, tree)
         placer.place(tasks)
@@ -330,6 +333,21 @@ class WhatIf:
             state = self._controller.forecast.state()
             fleet = live.fleet.fleet() if replays else Fleet(())
             return _Copy(snapshot, live.tree.copy(), state, held, jobs, dict(live.refusals), fleet)
+
+    def _tasks(self, entries: Sequence[tuple[Entry, tuple[str, ...]]]) -> list[Task]:
+        """Return the jobs to place. Jobs of one kind share what is reserved in advance for others."""
+        known: dict[Hashable, tuple[Demand, str]] = {}
+        tasks = []
+        with self._controller.lock:
+            advance = self._controller.live.advance
+            for entry, before in entries:
+                spec, job = entry.record.spec, entry.job
+                key = (entry.kind, *entry.lane, spec.time_limit_s)
+                if key not in known:
+                    known[key] = advance.narrow(job, spec).demand, reserved_text(advance.closed_to(spec))
+                demand, reserved = known[key]
+                tasks.append(Task(job, spec.name, entry.owner, before, replace(job, demand=demand), reserved))
+        return tasks
 
     def _check(self, question: Question, names: Names) -> None:
         """Reject invalid questions, and compile policies without holding the lock."""
@@ -396,10 +414,6 @@ class _Entries:
 
 def _in_queue(record: JobRecord, queue: str) -> JobRecord:
     return replace(record, spec=replace(record.spec, queue=queue))
-
-
-def _task(entry: Entry, before: tuple[str, ...] = ()) -> Task:
-    return Task(entry.job, entry.record.spec.name, entry.owner, before)
 
 
 def _leaving(

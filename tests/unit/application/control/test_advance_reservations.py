@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.whatif.dry_run import DryRuns
+from seaway.application.whatif.whatif import Question
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
-from tests.unit.application.scene import Scene, scene, two_clusters
+from tests.unit.application.scene import Scene, scene, spec, two_clusters
+from tests.unit.application.test_whatif import what_if
 
 NS = 1_000_000_000
 
@@ -168,6 +170,23 @@ def test_expected_starts_count_reserved_capacity_once(fields: dict[str, object])
     reserve(made, starts_s=200, ends_s=500, clusters=frozenset({"alpha"}), **fields)  # type: ignore[arg-type]
     made.submit(gpus=2, tenant="b", expected_duration_s=400)
     assert start_s(made) == pytest.approx(100, abs=5)
+
+
+def test_what_if_places_no_job_on_capacity_reserved_for_others() -> None:
+    """Jobs of a question, waiting jobs and jobs that have to move leave it free, and the reason names it."""
+    made = with_tenants(two_clusters())
+    made.submit(gpus=2, tenant="b", clusters=frozenset({"beta"}))
+    reserve(made, tenant="a", clusters=frozenset({"alpha"}))
+    made.submit(gpus=2, tenant="b")
+    jobs = tuple(spec(name=name, gpus=1, tenant=name) for name in "ab")
+    answer = what_if(made).ask(Question(jobs=jobs))
+    assert [each.job for each in answer.started] == ["a"]
+    assert [each.job for each in answer.waiting] == ["work", "b"]
+    assert "; but capacity is reserved for others from " in answer.waiting[1].why
+    assert len(what_if(made).ask(Question(drain=("beta",))).stopped) == 1
+    made.plane.operations.delete_reservation("demo", "ada")
+    reserve(made, tenant="a", gpus=1, clusters=frozenset({"alpha"}))
+    assert [each.job for each in what_if(made).ask(Question(jobs=jobs)).started] == ["a", "b"]
 
 
 def test_two_reservations_never_share_a_gpu() -> None:
