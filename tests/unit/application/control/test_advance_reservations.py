@@ -145,6 +145,19 @@ def test_expected_starts_leave_reserved_gpus_free() -> None:
     assert start_s(made) == pytest.approx(500, abs=5)
 
 
+def test_a_job_without_a_time_limit_is_expected_after_the_reservation() -> None:
+    """It may not start before, whatever its expected duration; a job with a limit is expected in time."""
+    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
+    reserve(made, tenant="a", gpus=1, starts_s=100, ends_s=500)
+    waits = made.submit(tenant="b", expected_duration_s=50)
+    assert start_s(made) == pytest.approx(500, abs=5)
+    made.plane.jobs.cancel(waits, "ada", "enough")
+    made.submit(tenant="b", time_limit_s=20)
+    made.submit(tenant="b", time_limit_s=50)
+    made.plane.run(1)
+    assert start_s(made) == pytest.approx(20, abs=5)
+
+
 def test_expected_starts_count_a_closed_cluster_once() -> None:
     """A job that still runs where nothing new starts takes no room elsewhere, nor does maintenance that has begun."""
     made = scene(two_clusters())

@@ -248,11 +248,15 @@ def in_order(discipline: QueueDiscipline, tree: QueueTree, entries: Iterable[Ent
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Clusters and GPU models that some jobs may use, empty for all, and advance reservations of others."""
+    """Clusters and GPU models that some jobs may use, empty for all, and advance reservations of others.
+
+    Jobs without a time limit may not start before these reservations either, so with `endless` they begin now.
+    """
 
     clusters: frozenset[str]
     models: frozenset[str]
     closed: frozenset[AdvanceReservation] = frozenset()
+    endless: bool = False
 
     def has(self, cluster: str, model: str) -> bool:
         """Report whether a job may use a model in a cluster."""
@@ -316,7 +320,8 @@ class _Plan:
         plan = self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
         for each in region.closed:
             starts_s, ends_s = (
-                max(0, at_ns - self.state.now_ns) // NS_PER_S for at_ns in (each.starts_ns, each.ends_ns)
+                max(0, at_ns - self.state.now_ns) // NS_PER_S
+                for at_ns in (0 if region.endless else each.starts_ns, each.ends_ns)
             )
             plan.add(starts_s, ends_s - starts_s, -self._part(self.state.advance[each], region))
             for held in self._held(each):  # jobs that still run hold a part of it already
@@ -366,8 +371,10 @@ class _Plan:
 
 
 def _region_of(entry: Entry, advance: Iterable[AdvanceReservation]) -> _Region:
-    closed = frozenset(each for each in advance if not each.is_held_by(entry.record.spec.tenant, entry.queue))
-    return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed)
+    spec = entry.record.spec
+    closed = frozenset(each for each in advance if not each.is_held_by(spec.tenant, entry.queue))
+    endless = bool(closed) and spec.time_limit_s is None
+    return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed, endless)
 
 
 def _within(running: Running, places: frozenset[tuple[str, str]], uuids: frozenset[str] | None) -> Running:
