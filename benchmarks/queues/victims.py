@@ -221,18 +221,18 @@ class VictimProgramme:
             self.programme.limit([(1, by_share)], 0)
         self._at_most([(1, some)], [(1, within), (1, by_share)])
         mine, theirs = self._beyond(self._queue, self._requested), self._beyond(other, {})
-        borrows, larger = [], []
-        for share in theirs.values():
+        borrows, larger = dict[str, int](), []
+        for name, share in theirs.items():
             removed = [(share.amount(each), x) for each, x in members]
             kept = [(-share.amount(each), final) for (each, _), final in zip(members, last, strict=True)]
-            borrows.append(self._flag())
-            self._if(borrows[-1], [*removed, *kept], share.held - 1)
+            borrows[name] = self._flag()
+            self._if(borrows[name], [*removed, *kept], share.held - 1)
             larger.append(self._flag())
-            self._at_most([(1, larger[-1])], [(1, borrows[-1])])
+            self._at_most([(1, larger[-1])], [(1, borrows[name])])
             for own in mine.values():
                 freed = [(-own.amount(each), x) for each, x in self._of(self._queue)]
                 self._if(larger[-1], [*removed, *kept, *freed], share.held - own.held - 1)
-        self._at_most([(1, some)], [(1, flag) for flag in borrows])
+        self._at_most([(1, some)], [(1, borrows[GPUS])])  # the resource that the guarantee names
         self._at_most([(1, by_share)], [(1, flag) for flag in larger])
 
     def _beyond(self, queue: str, more: Amounts) -> dict[str, _Scaled]:

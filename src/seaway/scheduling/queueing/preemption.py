@@ -143,8 +143,8 @@ def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amount
 
     Within a queue, `Queue.preemption` applies. Between queues, `Queue.reclaim` of the waiting job's queue applies to
     the two children of their lowest common ancestor. A queue that stays within its guarantee takes from those beyond
-    theirs. With `FairShare`, a queue also takes from one whose share is larger than its own will be. The larger share
-    of the two then always falls, so they cannot take turns.
+    theirs, see `QueueNode.protects`. With `FairShare`, a queue also takes from one whose share is larger than its own
+    will be. The larger share of the two then always falls.
     """
     queue, other = tree.node(owner.queue), tree.node(victim.owner.queue)
     if other is queue:
@@ -154,8 +154,8 @@ def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amount
         return False
     mine, theirs = below_common_ancestor(queue, other)
     between = other.path[: other.path.index(theirs) + 1]
-    if any(each.share_beyond_guarantee() <= 0 for each in between):
-        return False  # a queue within its guarantee loses nothing
+    if any(each.protects(victim.amounts) for each in between):
+        return False
     if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
         return mine.guarantees(requested)
     return _weighted(mine, requested) < _weighted(theirs)

@@ -212,8 +212,12 @@ class QueueNode(Holder):
         self.past: dict[str, int] = {}
         self._gpu_weights = gpu_weights
         named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
+        weighed, models = self._weighed(capacity), {name: guarantee[name] for name in named if MODEL_PREFIX in name}
+        if models and weighed.get(GPUS):  # GPUs of a model are GPUs
+            of_models = self._weighed({**models, GPUS: sum(models.values())})[GPUS] / weighed[GPUS]
+            named[GPUS] = max(named.get(GPUS, 0.0), of_models)
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
-        counted, weighed = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES, self._weighed(capacity)
+        counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
         self._shares = [(name, weighed.get(name, 0) or 1, named.get(name, implied)) for name in counted]
 
     @property
@@ -271,6 +275,20 @@ class QueueNode(Holder):
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
         return _covers(self.guarantee, self.use.held, requested)
+
+    def protects(self, amounts: Amounts) -> bool:
+        """Report whether the guarantee protects a running job from other queues.
+
+        It protects a job that it would let in again, by the rule of `guarantees`, so that queues within their
+        guarantees do not take turns. Other jobs are protected while the queue holds no share beyond its guarantee.
+
+        Parameters
+        ----------
+        amounts
+            Amounts that the job holds.
+        """
+        named = dict.fromkeys(amounts, 0)  # the queue already holds them
+        return _covers(self.guarantee, self.use.held, named) or self.share_beyond_guarantee() <= 0
 
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from seaway.domain.amounts import requested_amounts
+from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import allocations_of
@@ -38,7 +38,7 @@ class World:
             self.snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
             return False
         self.jobs[name] = (queue, like)
-        amounts = requested_amounts(like.demand, like.replicas)
+        amounts = held_amounts(like.demand, plan.placements(), self.snapshot.device)
         (allocation,) = allocations_of(plan)
         key, owner = (name, 1), Owner(queue, "default")
         lost = self.tree.node(queue).share_of(amounts) * seconds

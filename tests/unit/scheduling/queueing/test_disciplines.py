@@ -15,7 +15,7 @@ from seaway.domain.job import Job
 from seaway.domain.queues import Order, Queue
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.registry import BUILT_IN, FairShare, make_queue_discipline, queue_discipline_names
-from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree, TenantNode
+from seaway.scheduling.queueing.tree import GpuWeights, Owner, QueueNode, QueueTree, TenantNode
 from seaway.testing.plugins import check_queue_discipline, job
 from tests.unit.scheduling.test_registry import offer
 
@@ -126,6 +126,15 @@ def test_a_guarantee_stands_for_the_same_share_of_other_resources() -> None:
     assert tree.node("a").share_beyond_guarantee() == 0
     tree.hold(("more", 1), Owner("a", "default"), {"cpu": 16_000})
     assert tree.node("a").share_beyond_guarantee() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("weights", [{}, {"gpus/h100": 9.0}])
+def test_a_guarantee_of_a_model_stands_for_gpus(weights: GpuWeights) -> None:
+    """Guaranteed GPUs of one model do not count as used beyond the guarantee, with and without weights of models."""
+    capacity = {"gpus": 16_000, "gpus/h100": 8000, "gpus/l4": 8000, "gpu_memory": 16 * 80, "cpu": 64_000}
+    tree = QueueTree([Queue("a", guarantee={"gpus/h100": 4000})], {"default": capacity}, gpu_weights=weights)
+    tree.hold(("job", 1), Owner("a", "default"), {"gpus": 4000, "gpus/h100": 4000, "gpu_memory": 4 * 80, "cpu": 8000})
+    assert tree.node("a").share_beyond_guarantee() == 0
 
 
 def test_weights_of_models_replace_their_memory_and_cores() -> None:

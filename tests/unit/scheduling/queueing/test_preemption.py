@@ -9,11 +9,12 @@ from random import Random
 import pytest
 
 from benchmarks.queues.victims import compare
+from seaway.domain.amounts import Amounts, capacity_of
 from seaway.domain.job import Job
 from seaway.domain.queues import Queue
-from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.queueing.tree import NO_WEIGHTS, GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.plugins import cluster, fleet, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.scheduling.queueing.displacing import FAIR, LOWER, World, random_job, random_world
 
 FLEETS = 200
@@ -108,6 +109,45 @@ def test_victims_by_weight() -> None:
     check(one_node(7, queues(weights={"b": 0})), "a4 b3", "b", 1, "", "and it cannot take it back")
     both = queues(weights={"a": 0, "b": 0})
     check(one_node(10, both), "a4 b6", "a", 1, "", "without weights, neither displaces, where Kueue compares shares")
+
+
+def two_models(guarantee: Amounts, weights: GpuWeights = NO_WEIGHTS) -> World:
+    """Return a node of 8 H100 and one of 8 L4, and queues a and b with a guarantee each."""
+    models = (("H100", 81_920), ("L4", 24_576))
+    nodes = [node(*[gpu(model=model, memory_mib=size) for _ in range(8)], cpu_milli=64_000) for model, size in models]
+    parts = cluster(*nodes)
+    tree = [Queue(name, guarantee=guarantee, preemption=LOWER, reclaim=FAIR) for name in "ab"]
+    return World(Snapshot(fleet(parts)), QueueTree(tree, {"default": capacity_of(parts)}, gpu_weights=weights))
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "weights"),
+    [
+        ({"gpus": 8000}, NO_WEIGHTS),
+        ({"gpus/h100": 8000}, NO_WEIGHTS),
+        ({"gpus": 8000}, {"gpus/h100": 9.0}),
+        ({"gpus/h100": 8000, "gpus": 8000}, {"gpus/h100": 9.0}),
+    ],
+)
+def test_a_queue_within_its_guarantee_keeps_the_larger_gpus(guarantee: Amounts, weights: GpuWeights) -> None:
+    """Only resources that a guarantee names matter, whatever the memory or weight of the GPUs that the queue got."""
+    world = two_models(guarantee, weights)
+    large = job("new", gpus=8, cpu_milli=1000, models={"H100"})
+    assert world.run("first", "a", large)
+    assert world.victims("b", large) is None
+    assert world.run("more", "a", job("new", gpus=4, cpu_milli=1000, models={"L4"}))
+    assert (world.victims("b", large) is None) == ("gpus" not in guarantee)
+
+
+def test_a_guarantee_of_gpus_protects_no_jobs_without_gpus() -> None:
+    """A guarantee does not cover jobs that hold nothing that it names, so they count by their dominant share."""
+    world = two_models({"gpus": 8000})
+    assert world.run("one", "a", job("new", gpus=1, cpu_milli=1000))
+    assert world.run("other", "a", job("new", cpu_milli=60_000), seconds=100)
+    assert world.run("more", "a", job("new", cpu_milli=60_000), seconds=100)
+    found = world.victims("b", job("new", gpus=1, cpu_milli=8000))
+    assert found
+    assert {each.key[0] for each in found.victims} < {"other", "more"}
 
 
 def test_of_equal_victims_the_youngest_goes() -> None:
