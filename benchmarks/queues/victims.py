@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import lcm
 from random import Random
 
-from benchmarks.record import Result
+from benchmarks.record import ROOT, Result
 from seaway.domain.amounts import CPU, GPUS, RESOURCES, Amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Preemption, Reclaim
@@ -64,7 +64,8 @@ def compare(seeds: Sequence[int]) -> Comparison:
     worlds = {seed: each for seed, each in worlds.items() if not each[0].fits_without(*each[1:], ())}
     programmes = [VictimProgramme(*each) for each in worlds.values()]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", SOLVER],
+        [sys.executable, "-m", SOLVER],
+        cwd=ROOT,
         input=pickle.dumps([each.programme for each in programmes]),
         stdout=subprocess.PIPE,
         check=True,

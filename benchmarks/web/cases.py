@@ -40,6 +40,7 @@ PAGES = {
     "/jobs": ("/jobs", ".jobs-rows tbody tr"),
     "/jobs/{job}": ("/jobs/{job}", ".job-title .state"),
     "/queues": ("/queues", ".fragment-queues tbody tr"),
+    "/schedule": ("/schedule", ".bar-key"),
     "/fleet": ("/fleet", ".node-name"),
     "/fleet/{cluster}/{node}": ("/fleet/cluster-0/c0-n0", ".fragment-node-cards"),
     "/network": ("/network", ".links-graph svg text"),

@@ -167,7 +167,7 @@ def test_the_form_of_a_queue_sets_every_field(look: Look, demo: Running) -> None
         wanted = {field: value for field, _, value in (*FIELDS.values(), *CHOICES.values())}
         wanted |= dict.fromkeys(SWITCHES.values(), False)
         assert {name: made[name] for name in wanted} == wanted
-        assert made.keys() - wanted.keys() == {"name", "pool", "version"}
+        assert made.keys() - wanted.keys() == {"name", "pool", "policy_options", "version"}
         page.get_by_role("button", name="Change queue full").click()
         dialog = page.get_by_role("dialog", name="Change queue full")
         for label, (_, text, _) in FIELDS.items():

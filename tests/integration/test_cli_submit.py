@@ -97,6 +97,9 @@ def test_numbers_beyond_64_bits_are_reported_with_their_option(cli: Cli, tmp_pat
 def test_dry_run_of_a_gang_shows_each_replica_and_the_total_price(cli: Cli) -> None:
     """The nodes of all replicas are listed, with the price of all; the list of jobs has the GPUs of all replicas."""
     arguments = ("--name", "gang", "--gpus", "1", "--gpu-memory", "50%", "--replicas", "3", "--gang")
+    for name in "ab":
+        ran = cli("cluster", "set", name, "--price-per-gpu-hour", "2.00")
+        assert ran.code == 0, ran.err
     ran = cli("submit", *arguments, "--dry-run")
     assert ran.code == 0, ran.err
     assert "REPLICAS" in ran.out

@@ -23,6 +23,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Order, Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT
 from seaway.learning.policies.file import pack
 from tests.conformance.store_suite import store_all
@@ -57,7 +58,8 @@ def url(tmp_path: Path) -> str:
     policy = make.policy_record(digest=tiny.digest, content=pack(tiny))
     store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record(), policy]))
     queue = Queue("q", parent=DEFAULT, guarantee={"gpus": 1500}, limit={"memory": 1 << 20}, order=Order.FIFO)
-    store_all(store, Change(insert=[make.evaluation_record(), queue]))
+    reservation = AdvanceReservation("r", NOW_NS, NOW_NS + 1, "t", "q", 2, "A100", frozenset({"c"}))
+    store_all(store, Change(insert=[make.evaluation_record(), queue, make.cluster_facts(), reservation]))
     store.close()
     return url
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 DOCS = Path(__file__).parents[3] / "docs"
 FAMILIES = re.compile(r'__name__=~"([^"]+)"')
 NAMES = re.compile(r"\b(?:seaway_|v?GPU|ClusterGPU|UserToCluster|ClusterToCluster)\w+")
-INFORMED_OF = ("_bucket", "_total")
+INFORMED_OF = ("_bucket", "_count", "_total")
 """Suffixes of series after the name of their metric."""
 
 
