@@ -100,6 +100,7 @@ def test_dry_run_of_a_gang_shows_each_replica_and_the_total_price(cli: Cli) -> N
     for name in "ab":
         ran = cli("cluster", "set", name, "--price-per-gpu-hour", "2.00")
         assert ran.code == 0, ran.err
+    cli.step(2)
     ran = cli("submit", *arguments, "--dry-run")
     assert ran.code == 0, ran.err
     assert "REPLICAS" in ran.out
