@@ -172,8 +172,8 @@ class Queue:
         checked(self.borrowing_limit, "borrowing_limit")
 
     def points(self, waited_s: float) -> int:
-        """Return the whole points of priority that a job gained while it waited."""
-        return int(waited_s / self.ageing_s) if self.ageing_s else 0
+        """Return the whole points of priority that a job gained while it waited; 0 if the clock was set back since."""
+        return int(max(0.0, waited_s) / self.ageing_s) if self.ageing_s else 0
 
     def forbidden(self, nodes: NodeRules) -> Iterator[RejectedError]:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""

@@ -67,6 +67,28 @@ def test_equal_priorities_and_other_queues_do_not_displace() -> None:
     assert [made.state(each) for each in (low, equal, other)] == ["running", "queued", "queued"]
 
 
+@pytest.mark.parametrize("jump_s", [-86_400, 86_400])
+def test_equal_jobs_do_not_displace_each_other_after_the_clock_was_set(jump_s: int) -> None:
+    """In a queue with ageing, a job that was submitted before the time of day changed runs to completion."""
+    made = with_queues(gpus(1), replace(BY_PRIORITY, ageing_s=60))
+    equal = made.plane.submit(*[spec(queue="x", expected_duration_s=60) for _ in range(3)])
+    made.clock.jump(jump_s * 10**9)
+    made.plane.run(300)
+    assert [(made.state(each), made.job(each).attempt) for each in equal] == [("completed", 1)] * 3
+
+
+def test_jobs_are_displaced_after_the_clock_was_set_back() -> None:
+    """Without a minimum run time, jobs that started later than the present time of day may be displaced as others."""
+    made = with_queues(gpus(4), BY_PRIORITY)
+    low = made.plane.submit(*[spec(queue="x") for _ in range(4)])
+    made.plane.run(10)
+    made.clock.jump(-86_400 * 10**9)
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(10)
+    assert (made.state(high), started(made, *low)) == ("running", 3)
+    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 1
+
+
 @pytest.mark.parametrize("cpu_milli", [500, 1000, 2000])
 @pytest.mark.parametrize("tenant", ["a", "b"])
 def test_a_job_without_victims_does_not_keep_another_from_its_own(tenant: str, cpu_milli: int) -> None:

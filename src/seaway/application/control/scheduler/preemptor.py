@@ -241,7 +241,7 @@ class Preemptor:
                 below = priority_below(mine, entry.job.priority, name)
                 rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
             below, preemptible, min_ns = rules[name]
-            ran_ns = wall_ns - running.since_ns
+            ran_ns = max(0, wall_ns - running.since_ns)
             if (
                 candidate.priority < below
                 and (preemptible if running.preemptible is None else running.preemptible)
