@@ -209,7 +209,7 @@ class AdvanceReservations:
         busy = self.held_by_others(reservation, max(reservation.starts_ns, self._clock.now_ns()))
         busy |= self._unusable(reservation)
         found = [each for each in self._suitable(reservation) if each[2].uuid not in taken]
-        free = Counter(place for *place_, device in found if (place := tuple(place_)) and device.uuid not in busy)
+        free = Counter((cluster, node) for cluster, node, device in found if device.uuid not in busy)
 
         def rank(each: tuple[str, str, Device]) -> tuple[bool, bool, int, str, str, int]:
             cluster, node, device = each

@@ -299,8 +299,6 @@ class ControlState:
             case Cordon():
                 others = [each for each in self.fleet.cordons() if (each.cluster, each.node) != _place(record)]
                 self.fleet.cordon([*others, record])
-            case AdvanceReservation():
-                self._reserve(record, put=True)
             case ClusterFacts():
                 self.fleet.put_facts(record.cluster, record.facts)
             case _:
@@ -318,23 +316,11 @@ class ControlState:
                     self._settling.add(key[:2])
             case Cordon():
                 self.fleet.cordon([each for each in self.fleet.cordons() if _place(each) != _place(record)])
-            case AdvanceReservation():
-                self._reserve(record, put=False)
             case ClusterFacts():
                 self.fleet.put_facts(record.cluster, NO_FACTS)
             case _:
                 if self.names.drop(record):
                     self._sort_again(record)
-
-    def _reserve(self, reservation: AdvanceReservation, *, put: bool) -> None:
-        """Apply a stored or removed reservation. Any waiting job may be concerned, so all are tried again."""
-        if put:
-            self.names.put(reservation)
-        else:
-            self.names.drop(reservation)
-        for each in list(self.waiting.entries()):
-            self.consider(each.record.id)
-        self.waiting.try_all()
 
     def _put_job(self, job: JobRecord) -> None:
         before = self.jobs.get(job.id)
@@ -544,7 +530,7 @@ class ControlState:
         return self.names.lacking(job.spec.queue)
 
     def _sort_again(self, changed: Record) -> None:
-        """Reconsider the waiting jobs of a queue, pool or tenant that changed."""
+        """Reconsider the waiting jobs of a queue, pool or tenant that changed, or all for a reservation."""
         self.tree.set_queues(self.queues.values(), self.tenants.values())
         self._capacity_of = -1
         for each in list(self.waiting.entries()):

@@ -146,7 +146,7 @@ class Names:
                 self.reservations[record.name] = record
             case JobRecord():
                 self.waiting.put(record)
-        return isinstance(record, Queue | Pool | Tenant)
+        return isinstance(record, Queue | Pool | Tenant | AdvanceReservation)
 
     def drop(self, record: Record) -> bool:
         """Apply the removal of a record; return as `put`."""
@@ -162,7 +162,7 @@ class Names:
                 self.reservations.pop(record.name, None)
             case JobRecord():
                 self.waiting.drop(record.id)
-        return isinstance(record, Queue | Pool | Tenant)
+        return isinstance(record, Queue | Pool | Tenant | AdvanceReservation)
 
     def count_waiting(self, job: JobRecord) -> None:
         """Count a job that is about to be stored as waiting; `waiting.drop` reverses it.
