@@ -27,17 +27,21 @@ from seaway.scheduling.columns import (
     DEVICE_MIG,
     DEVICE_OPEN,
     DEVICE_SLOTS_FREE,
+    NODE_CLUSTER,
     NODE_CPU_FREE,
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
     NODE_MEMORY_FREE,
     NODE_OPEN,
+    PLAN_BANDWIDTH,
     PLAN_NODE,
+    PLAN_REPLICA_BANDWIDTH,
     SLICE_CORE,
     SLICE_DEVICE,
     SLICE_MEMORY,
     SLICE_MIG,
 )
+from seaway.scheduling.data_locality import pull_ms
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -257,7 +261,7 @@ class VictimSearch:
         return self._asked - free
 
     def _cheapest_nodes(self, on: _OnNodes) -> Sequence[int]:
-        """Return the nodes with the least estimated loss for room for one replica."""
+        """Return the nodes with the least estimated loss for room for one replica; of equal ones, near its data."""
         order = np.lexsort((on.lost[on.which], on.nodes))
         nodes, which = on.nodes[order], on.which[order]
         amounts, lost = on.amounts[which].cumsum(axis=0), on.lost[which].cumsum()
@@ -269,8 +273,12 @@ class VictimSearch:
         )
         found, position = np.unique(nodes[enough], return_index=True)
         at = enough[position]
-        cost = lost[at] - lost[before[at]] + on.lost[which[before[at]]]
-        return [int(each) for each in found[np.argsort(cost, kind="stable")[:MAX_NODES]]]
+        cost = (lost[at] - lost[before[at]] + on.lost[which[before[at]]]).round(6)
+        order = np.argsort(cost, kind="stable")
+        if self._job.data.location:
+            pulls = pull_ms(self._snapshot, self._job.data)
+            order = np.lexsort((pulls[self._snapshot.arrays.nodes[NODE_CLUSTER, found]], cost))
+        return [int(each) for each in found[order[:MAX_NODES]]]
 
     def _best_nodes(self, on: _OnNodes) -> Sequence[int]:
         """Return nodes with room for several times all replicas, those with the least loss per replica first."""
@@ -463,10 +471,10 @@ class _OnNodes:
 
 
 def _has_room(snapshot: Snapshot, allocation: Allocation, amounts: Amounts) -> bool:
-    """Report whether an allocation fits beside all others where it was."""
+    """Report whether an allocation fits beside all others where it was; False if only a decision can tell."""
     nodes, devices = snapshot.arrays.nodes, snapshot.arrays.devices
     slices, on = allocation.slices, allocation.decisions[:, PLAN_NODE]
-    if (slices[:, SLICE_MIG] >= 0).any():
+    if (slices[:, SLICE_MIG] >= 0).any() or allocation.decisions[:, [PLAN_BANDWIDTH, PLAN_REPLICA_BANDWIDTH]].any():
         return False
     cpu, memory = (amounts.get(name, 0) // len(on) for name in (CPU, MEMORY))
     where, replicas = np.unique(on[on >= 0], return_counts=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.job import DataSource
+from seaway.domain.job_spec import Checkpoint
 from seaway.domain.network import Link
+from seaway.domain.queues import Preemption, Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -49,3 +52,30 @@ def test_why_a_job_waits_is_not_what_another_was_reported() -> None:
     waiting = [made.submit(replicas=4, gang=True, data=data) for data in (DATA, DataSource("alpha", 5))]
     reported = [tries.reason(made.job(each), None).explanation for each in waiting]
     assert [each.data.split(";")[0] for each in reported if each] == ["its data is at beta", "its data is at alpha"]
+
+
+def test_of_equally_cheap_victims_those_near_the_data_end() -> None:
+    """A job of a higher priority gets the place at its data; its victim returns to the next nearest that is free."""
+    made = three()
+    made.plane.operations.put_queue(Queue(DEFAULT, preemption=Preemption.PREEMPT_LOWER_PRIORITY), "ada")
+    low = [made.submit(data=DATA, checkpoint=Checkpoint("SIGUSR1", 5)) for _ in range(3)]
+    made.plane.run(10)
+    high = made.submit(data=DATA, priority=5)
+    made.plane.run(10)
+    assert (made.state(high), made.where(high), made.state(low[0])) == ("running", "beta", "queued")
+    assert "its data is at beta" in made.plane.attempt(high).why
+    for job in low[1:]:
+        made.plane.jobs.cancel(job, "ada")
+    made.plane.run(10)
+    assert (made.state(low[0]), made.where(low[0])) == ("running", "gamma")
+
+
+def test_a_job_with_a_place_far_from_its_data_displaces_no_other() -> None:
+    """A free place is used, however far it is, as without preemption."""
+    made = three()
+    made.plane.operations.put_queue(Queue(DEFAULT, preemption=Preemption.PREEMPT_LOWER_PRIORITY), "ada")
+    low = [made.submit(data=DATA) for _ in range(2)]
+    made.plane.run(10)
+    high = made.submit(data=DATA, priority=5)
+    made.plane.run(10)
+    assert (made.where(high), [made.state(each) for each in low]) == ("alpha", ["running", "running"])

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from seaway.domain.job import Job
+from seaway.domain.queues import Preemption, Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.framework import Cycle, Status, Verdict
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile
@@ -173,3 +175,27 @@ def test_without_a_longest_wait_no_one_is_deferred() -> None:
     """A maximum deferral of 0 lets no policy defer jobs."""
     stage = waiting_for(Tide(), max_deferral_s=0)
     assert stage.job(stage.submit()).attempt == 1
+
+
+def test_a_deferred_job_displaces_no_other_and_one_that_displaced_is_not_deferred() -> None:
+    """A job that has a place waits as its policy says; one for which others ended takes their place at once."""
+    tide = Tide()
+    stage = waiting_for(tide, max_deferral_s=600)
+    stage.plane.operations.put_queue(Queue(DEFAULT, preemption=Preemption.PREEMPT_LOWER_PRIORITY), "ada")
+    tide.low = False
+    low = [stage.submit() for _ in range(3)]
+    stage.plane.run(10)
+    tide.low = True
+    deferred = stage.submit()
+    stage.plane.run(20)
+    assert attempts(stage, *low, deferred) == [1, 1, 1, 0]
+    assert not stage.plane.controller.scheduler.preemptor.displaced
+    winner = stage.submit(priority=5, gpus=2)
+    stage.plane.run(10)
+    assert stage.state(winner) == "running"
+    assert stage.plane.controller.scheduler.preemptor.displaced.total() == 1
+    (victim,) = [each for each in low if stage.state(each) != "running"]
+    stage.plane.jobs.cancel(winner, "ada")
+    stage.plane.run(20)
+    assert attempts(stage, victim, deferred) == [1, 0]
+    assert stage.plane.overview.reason(stage.job(victim)).message.endswith(WHY)

@@ -10,6 +10,7 @@ from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.cluster import Fleet
 from seaway.domain.job_spec import Checkpoint
+from seaway.domain.network import Link
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -277,3 +278,54 @@ def test_fair_share_takes_until_shares_are_equal() -> None:
     before = sum(made.plane.controller.scheduler.preemptor.displaced.values())
     made.plane.run(300)
     assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == before == 2
+
+
+def behind_a_link(*nodes: int) -> Scene:
+    """Create a control plane with nodes of some GPUs in a cluster, which users reach with 1000 Mbit/s."""
+    parts = [node(*[gpu() for _ in range(count)]) for count in nodes]
+    link = Link("user", "door", 1_000_000, bandwidth_mbps=1000)
+    return with_queues(fleet(cluster(*parts, name="alpha", gateway="door"), links=[link]), BY_PRIORITY)
+
+
+@pytest.mark.parametrize(("nodes", "mbps", "stay"), [((4,), 600, 1), ((2, 2), 600, 1), ((1, 1, 1), 800, 0)])
+def test_bandwidth_is_taken_back_as_devices_are(nodes: tuple[int, ...], mbps: int, stay: int) -> None:
+    """Where only bandwidth is missing, as few jobs as possible that hold it are displaced, on whatever nodes."""
+    made = behind_a_link(*nodes)
+    low = made.plane.submit(*[spec(queue="x", gateway="user", min_bandwidth_mbps=300) for _ in range(3)])
+    made.plane.run(10)
+    others = [made.submit(queue="x") for _ in range(sum(nodes) - 3)]
+    made.plane.run(10)
+    assert started(made, *low, *others) == sum(nodes)
+    high = made.submit(queue="x", priority=5, gateway="user", min_bandwidth_mbps=mbps)
+    made.plane.run(10)
+    assert (made.state(high), started(made, *low)) == ("running", stay)
+    assert made.plane.controller.scheduler.preemptor.displaced.total() == 3 - stay
+
+
+def test_bandwidth_is_reserved_for_the_winner_while_its_victims_end() -> None:
+    """A job that needs only what the victim leaves of the link does not get it, though it has a device."""
+    made = behind_a_link(2)
+    low = made.submit(queue="x", gateway="user", min_bandwidth_mbps=900)
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=8)
+    high = made.submit(queue="x", priority=5, gateway="user", min_bandwidth_mbps=800)
+    other = made.submit(queue="x", gateway="user", min_bandwidth_mbps=300, expected_duration_s=1)
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "queued"]
+
+
+def test_no_job_ends_for_one_whose_network_bounds_its_place_would_miss() -> None:
+    """The cheapest victim stays if its cluster is too far from the winner's gateway; another ends, or none."""
+    links = [Link("user", f"gw-{name}", ms * 1_000_000) for name, ms in (("alpha", 5), ("beta", 50))]
+    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("alpha", "beta")]
+    made = with_queues(fleet(*parts, links=links), BY_PRIORITY)
+    near = made.submit(queue="x", clusters=frozenset({"alpha"}))
+    made.plane.run(100)
+    far = made.submit(queue="x", clusters=frozenset({"beta"}))
+    made.plane.run(10)
+    nowhere = made.submit(queue="x", priority=5, gateway="user", max_latency_ns=1_000_000)
+    made.plane.run(10)
+    assert [made.state(each) for each in (near, far, nowhere)] == ["running", "running", "queued"]
+    high = made.submit(queue="x", priority=6, gateway="user", max_latency_ns=10_000_000)
+    made.plane.run(10)
+    assert [made.state(each) for each in (near, far, high)] == ["queued", "running", "running"]

@@ -417,7 +417,8 @@ class Scheduler:
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
             before = self.shadows.before(batch) if self.readiness.has(self.shadows.challenger(batch[0])) else None
-            overdue = self.deferral.overdue(batch)
+            winners = [at for at, entry in enumerate(batch) if self.reservations.of_claim(entry.record.id)]
+            overdue = self.deferral.overdue(batch).union(winners)  # others have ended for them
             plan = decide(snapshot, queue, profile, overdue=overdue)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
