@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `typing` is slow to import, and Ctrl-C meanwhile is a traceback
 if TYPE_CHECKING:
     from seaway.client.aio import AsyncClient
     from seaway.client.sync import Client

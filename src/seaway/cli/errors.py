@@ -19,8 +19,6 @@ NOT_ALLOWED = 3
 """Not signed in, or not allowed."""
 UNAVAILABLE = 4
 """The server is unreachable or unavailable."""
-INTERRUPTED = 130
-"""Ctrl-C, as in shells."""
 
 
 def code_of(error: SeawayError) -> int:

@@ -15,7 +15,8 @@ import typer.core
 import typer.main
 from typer.core import TyperGroup
 
-from seaway.cli.errors import INTERRUPTED, note
+from seaway.cli import INTERRUPTED
+from seaway.cli.errors import note
 
 ALIASES = {
     "ls": "list",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from seaway import __version__
+from seaway.cli import exit_interrupted
 from seaway.cli.errors import print_error, show_warnings_plainly, write_encodable
 from seaway.cli.groups import FLEET, GROUPS, JOBS, SERVER, TRYING, Command, make_top
 from seaway.cli.remote import ServerOptions
@@ -107,7 +109,9 @@ def seaway(
         typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Read the options before the command."""
+    """Read the options before the command. From now on, the command handles Ctrl-C itself."""
+    if signal.getsignal(signal.SIGINT) is exit_interrupted:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     context.obj = ServerOptions(server, profile)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seaway.domain.queues import options_text
 from seaway.terminal.tables import Column, Rows, details
 from seaway.terminal.words import NONE, Body, ago, gpus, learned, until
 
@@ -46,6 +45,8 @@ def _gpus(kind: str) -> Column:
 
 def policy_text(queue: Body) -> str:
     """Return the policy of a queue with its options."""
+    from seaway.domain.queues import options_text  # the domain is slow to import
+
     options = options_text(queue.get("policy_options") or {})
     return f"{queue['policy']} ({options})" if options else str(queue["policy"])
 

@@ -5,15 +5,27 @@ from pathlib import Path
 
 import pytest
 
+from seaway.cli import INTERRUPTED
 from seaway.cli.admin.config import masked
 from seaway.cli.arguments import moment
-from seaway.cli.errors import BAD_INPUT, FAILED, INTERRUPTED, NOT_ALLOWED, UNAVAILABLE, code_of
+from seaway.cli.errors import BAD_INPUT, FAILED, NOT_ALLOWED, UNAVAILABLE, code_of
 from seaway.cli.groups import GROUPS
 from seaway.cli.main import COMMANDS, main
 from seaway.client import errors
 from seaway.domain.errors import RejectedError, SeawayError
 
-SLOW = ("numpy", "numba", "matplotlib", "highspy", "fastapi", "sqlalchemy", "seaway.wire", "pydantic", "httpx._main")
+SLOW = (
+    "numpy",
+    "numba",
+    "matplotlib",
+    "highspy",
+    "fastapi",
+    "sqlalchemy",
+    "seaway.wire",
+    "seaway.domain.job",
+    "pydantic",
+    "httpx._main",
+)
 
 
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -119,6 +131,23 @@ def test_an_interrupt_ends_a_command_with_a_line(
 
     monkeypatch.setattr("seaway.cli.jobs.list.connect", interrupt)
     assert ran(capsys, "jobs") == (INTERRUPTED, "interrupted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["typer", "seaway.cli.jobs.list"])
+def test_an_interrupt_before_a_command_runs_is_silent(module: str) -> None:
+    """Ctrl-C while modules are imported prints no traceback; the exit code is that of shells."""
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts)\n"
+        "sys.argv[1:] = ['jobs']\n"
+        "from seaway.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
 
 
 @pytest.mark.parametrize(

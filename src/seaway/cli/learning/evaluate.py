@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seaway.cli import INTERRUPTED
 from seaway.cli.errors import FAILED
 from seaway.cli.learning.replay import Level
 from seaway.domain.errors import RejectedError
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from seaway.learning.instances.instance import Instance
 
 ON, WHO, OUT, MANY = "What on", "The policies", "Output", "At once"
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as in shells."""
 
 
 class Output(StrEnum):
