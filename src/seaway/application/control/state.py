@@ -183,6 +183,8 @@ class ControlState:
         Differences between learned durations, as of the start of the attempt, and real ones.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
+    began_ns
+        Monotonic time at which attempts began to run. Unlike stored times, it does not follow changes of the clock.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -197,6 +199,7 @@ class ControlState:
         self.taken_in = 0
         self.doubtful = False
         self.left_ns: dict[str, int] = {}
+        self.began_ns: dict[Key, int] = {}
         self.names = Names()
         self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
         self.clear()
@@ -261,6 +264,8 @@ class ControlState:
     def reset(self, stored: Stored) -> None:
         """Drop everything except inventories, and set names and cordons. The caller then applies the records."""
         self.clear()
+        held = {(each.job_id, each.number) for each in stored.records if isinstance(each, Attempt)}
+        self.began_ns = {key: began_ns for key, began_ns in self.began_ns.items() if key in held}
         self.stages.reset()
         self.names.reset(stored.queues, stored.pools, stored.tenants, stored.reservations)
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
@@ -356,6 +361,9 @@ class ControlState:
             return
         fresh = key not in self.attempts
         self.attempts[key] = attempt
+        if attempt.running_ns and key not in self.began_ns:
+            ran_ns = max(0, self.clock.now_ns() - attempt.running_ns) if fresh else 0
+            self.began_ns[key] = self.clock.monotonic_ns() - ran_ns
         self.fleet.run(key, attempt.running_ns)
         if fresh:
             if attempt.spec.has_bounds:
@@ -431,6 +439,7 @@ class ControlState:
             if not self.by_node[place]:
                 del self.by_node[place]
         self.seen.pop(key, None)
+        self.began_ns.pop(key, None)
         self.made_again.pop(key, None)
         self._learned.pop(key, None)
         self.done.discard(key)

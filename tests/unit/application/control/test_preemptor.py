@@ -9,6 +9,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.cluster import Fleet
+from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.network import Link
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
@@ -161,6 +162,40 @@ def test_jobs_that_must_not_be_displaced_stay() -> None:
     assert made.state(high) == "running"
     assert made.state(never) == "running"
     assert started(made, *young) == 1
+
+
+@pytest.mark.parametrize("jump_s", [-86_400, 86_400])
+@pytest.mark.parametrize("reloads", [False, True])
+def test_the_minimum_time_passes_as_it_does_though_the_clock_is_set(jump_s: int, *, reloads: bool) -> None:
+    """A step of the clock neither ends nor prolongs the protection, also if the state is read again afterwards."""
+    made = with_queues(gpus(1), replace(BY_PRIORITY, min_runtime_s=300))
+    low = made.submit(queue="x")
+    made.plane.run(150)
+    made.clock.jump(jump_s * 10**9)
+    if reloads:
+        made.plane.store.set_available(False)
+        with pytest.raises(UnavailableError):
+            made.plane.submit(spec())
+        made.plane.store.set_available(True)
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(130)
+    assert [made.state(each) for each in (low, high)] == ["running", "queued"]
+    made.plane.run(40)
+    assert [made.state(each) for each in (low, high)] == ["queued", "running"]
+
+
+def test_after_a_restart_a_job_is_protected_for_the_minimum_time_at_most() -> None:
+    """A job that seems to have started later than now is displaced after the minimum time, not after the step."""
+    made = with_queues(gpus(1), replace(BY_PRIORITY, min_runtime_s=300))
+    low = made.submit(queue="x")
+    made.plane.run(150)
+    made.clock.jump(-86_400 * 10**9)
+    made.plane.restart()
+    high = made.submit(queue="x", priority=5)
+    made.plane.run(250)
+    assert [made.state(each) for each in (low, high)] == ["running", "queued"]
+    made.plane.run(70)
+    assert [made.state(each) for each in (low, high)] == ["queued", "running"]
 
 
 def test_the_job_that_loses_least_is_displaced() -> None:

@@ -39,7 +39,7 @@ MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
 AGAIN_NS = 5_000_000_000
-"""Time after which jobs without victims are considered again, since minimum run times pass."""
+"""Time during which no new search is made for jobs without victims."""
 
 DEFAULT_GRACE_S = 30
 """Seconds until a pod is killed, unless its job says otherwise, as in Kubernetes."""
@@ -72,7 +72,6 @@ class _Running:
     queue: str
     clusters: tuple[str, ...]
     preemptible: bool | None
-    since_ns: int
     share: float
     candidate: Candidate
 
@@ -95,6 +94,7 @@ class Preemptor:
         self._profile = profile
         self._requests: dict[str, Entry] = {}
         self._infeasible: dict[_Alike, int] = {}
+        self._later: dict[_Alike, tuple[int, str]] = {}  # end of a minimum run time, and the job
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
@@ -116,6 +116,9 @@ class Preemptor:
         """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
+        for alike in [alike for alike, (due_ns, _) in self._later.items() if due_ns <= now_ns]:
+            if entry := self._state.waiting.get(self._later.pop(alike)[1]):
+                self.ask([entry])
         self._drop_old()
         found: list[Claim] = []
         asking, self._requests = list(self._requests.values()), {}
@@ -153,6 +156,7 @@ class Preemptor:
         """Drop all claims on a replaced snapshot."""
         self._claims.clear()
         self._infeasible.clear()
+        self._later.clear()
 
     # Search.
 
@@ -168,15 +172,20 @@ class Preemptor:
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             victims: tuple[Candidate, ...] = ()
+            rests_ns: list[int] = []
             if not placements:
                 search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
-                if found := search.find(self._candidates(entry)):
+                candidates, rests_ns = self._candidates(entry)
+                if found := search.find(candidates):
                     victims, placements = found.victims, found.placements
         if not victims:
             if placements:
                 self._reservations.claim(entry, placements, DEFAULT_GRACE_S)
             else:
-                self._infeasible[_alike(entry)] = self._state.clock.monotonic_ns() + AGAIN_NS
+                now_ns = self._state.clock.monotonic_ns()
+                self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
+                if rests_ns:
+                    self._later[_alike(entry)] = now_ns + max(min(rests_ns), AGAIN_NS), entry.record.id
             return None
         grace_s = max(_grace_s(self._state.attempts[each.key]) for each in victims)
         self._reservations.claim(entry, placements, grace_s)
@@ -218,11 +227,14 @@ class Preemptor:
         for attempt in ending:
             self._state.count(attempt)
 
-    def _candidates(self, entry: Entry) -> list[Candidate]:
-        """Return the running jobs that the rules of queues can allow to be displaced."""
-        live, found = self._state, []
+    def _candidates(self, entry: Entry) -> tuple[list[Candidate], list[int]]:
+        """Return the running jobs that the rules of queues can allow to be displaced, and the time until others pass.
+
+        The latter lack only a part of their minimum run time, nanoseconds each.
+        """
+        live, found, rests_ns = self._state, list[Candidate](), list[int]()
         claimed = {each.key for claim in self._claims.values() for each in claim.victims}
-        wall_ns = live.clock.now_ns()
+        now_ns = live.clock.monotonic_ns()
         usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
         rules: dict[str, tuple[float, bool, int]] = {}
         mine = live.tree.node(entry.queue).queue
@@ -241,16 +253,18 @@ class Preemptor:
                 below = priority_below(mine, entry.job.priority, name)
                 rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
             below, preemptible, min_ns = rules[name]
-            ran_ns = max(0, wall_ns - running.since_ns)
+            ran_ns = now_ns - live.began_ns.get(key, now_ns)
             if (
                 candidate.priority < below
                 and (preemptible if running.preemptible is None else running.preemptible)
-                and (ran_ns >= min_ns or not attempt.running_ns)
                 and usable.issuperset(running.clusters)
             ):
+                if ran_ns < min_ns and attempt.running_ns:
+                    rests_ns.append(min_ns - ran_ns)
+                    continue
                 candidate.lost = running.share * ran_ns / NS_PER_S
                 found.append(candidate)
-        return [each for each in found if each.key not in claimed] if claimed else found
+        return [each for each in found if each.key not in claimed] if claimed else found, rests_ns
 
     def _running_job(self, key: Key, attempt: Attempt) -> _Running | None:
         """Return a running job as a candidate; None if it cannot be displaced."""
@@ -265,8 +279,7 @@ class Preemptor:
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
-        since_ns = attempt.running_ns or attempt.created_ns
-        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, since_ns, share, candidate)
+        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, share, candidate)
 
     # Changes.
 
