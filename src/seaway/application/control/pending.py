@@ -286,7 +286,7 @@ class Waiting:
         self._touched: set[LaneName] = set()  # lanes whose first job may be another one
         self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by key of what has the limit
         self._refused: set[Kind] = set()
-        self._exhausted: defaultdict[Kind, set[str]] = defaultdict(set)
+        self._exhausted: defaultdict[tuple[LaneName, Kind], set[str]] = defaultdict(set)
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
         self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
@@ -380,7 +380,7 @@ class Waiting:
         """Return the GPU models without room for a job under the limits of its queues, with the limit of each."""
         if not entry.job.demand.request.gpus:
             return {}
-        exhausted = self._exhausted.get(entry.kind, ())
+        exhausted = self._exhausted.get((entry.lane, entry.kind), ())
         return self.tree.model_hits(entry.owner, entry.kind.requested, exhausted)
 
     # Changes.
@@ -468,7 +468,7 @@ class Waiting:
         self._follow()
         if hit.resource.startswith(MODEL_PREFIX):
             model = hit.resource.removeprefix(MODEL_PREFIX)
-            exhausted = self._exhausted[entry.kind]
+            exhausted = self._exhausted[entry.lane, entry.kind]
             if model not in exhausted:
                 exhausted.add(model)
                 return
@@ -550,7 +550,7 @@ class Waiting:
         """Allow a new try of the kinds that had no room under a limit."""
         lane.closed = None
         for kind, (ranked, _) in lane.limited.items():
-            self._exhausted.pop(kind, None)
+            self._exhausted.pop((lane.name, kind), None)
             if self._is_refused(lane, kind):
                 lane.aside[kind] = ranked
             else:

@@ -20,9 +20,9 @@ from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
 
-def gpus(count: int) -> Fleet:
-    """Return a fleet of one node."""
-    return fleet(cluster(node(*[gpu() for _ in range(count)]), name="alpha"))
+def gpus(count: int, **figures: object) -> Fleet:
+    """Return a fleet of one node; `figures` are those of each GPU."""
+    return fleet(cluster(node(*[gpu(**figures) for _ in range(count)]), name="alpha"))
 
 
 def with_quota(parts: Fleet, quota: Quota, *, weight: int = 1, pool: str = "default", **settings: object) -> Scene:
@@ -210,3 +210,23 @@ def test_the_number_of_waiting_jobs_is_limited_at_submit() -> None:
     made.plane.restart()
     made.plane.settle()
     assert all(isinstance(each, ConflictError) for each in asyncio.run(submit("eve", 2)))
+
+
+def test_a_model_without_room_for_one_tenant_has_room_for_another() -> None:
+    """A tenant at its limit of a model does not keep equal jobs of another tenant from that model."""
+    quota = Quota(limit={"gpus/a100": 1400})
+    made = with_quota(gpus(4, model="A100"), quota)
+    put(made, Tenant("b", quotas={"default": quota}))
+    half = {"gpu_memory_mib": 40_960, "queue": "x"}
+    first = [made.submit(tenant="a", **half) for _ in range(3)]
+    second = [made.submit(tenant="b", **half) for _ in range(3)]
+    assert (placed(made, first), placed(made, second)) == (2, 2)
+
+
+def test_a_tenant_without_room_for_a_job_does_not_keep_another_from_a_reservation() -> None:
+    """A job that its quota can never admit has no reservation; an equal job of another tenant has."""
+    made = with_quota(gpus(2, model="A100"), Quota(limit={"gpus/a100": 1000}))
+    made.submit(queue="x", tenant="b", expected_duration_s=100)
+    first, second = (made.submit(queue="x", tenant=tenant, gpus=2, expected_duration_s=50) for tenant in "ab")
+    assert made.plane.controller.scheduler.reservations.of(first) is None
+    assert made.plane.controller.scheduler.reservations.of(second)

@@ -9,7 +9,7 @@ without an end are not considered.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -23,13 +23,14 @@ from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NEVER_NS = 2**62
 NS_PER_S = 1_000_000_000
 
 INFEASIBLE_NS = 60_000_000_000
-"""Time during which no new search is made for kinds of jobs without a possible placement."""
+"""Time during which no new search is made for a tenant's jobs of a kind without a possible placement."""
 
 OVERDUE_NS = 10_000_000_000
 """Maximum delay of a job behind its reservation before another place is searched."""
@@ -75,7 +76,8 @@ class Reservations:
         self._profile = profile
         self._made: dict[str, Reservation] = {}
         self._snapshot: Snapshot | None = None
-        self._is_infeasible: dict[Hashable, int] = {}
+        self._infeasible: dict[tuple[LaneName, Kind], int] = {}
+        self._paused: dict[Kind, int] = {}
         self._looked_at = 0
         self._compared = Counter[str]()
 
@@ -102,7 +104,8 @@ class Reservations:
     def drop_all(self) -> None:
         """Drop the reservations on a replaced snapshot."""
         self._made.clear()
-        self._is_infeasible.clear()
+        self._infeasible.clear()
+        self._paused.clear()
         self._snapshot = self._state.fleet.snapshot
 
     def release_placed(self, job_id: str) -> None:
@@ -119,10 +122,11 @@ class Reservations:
     def review(self) -> None:
         """Release reservations that are expired or invalid, or whose job is behind another job."""
         now_ns = self._state.clock.monotonic_ns()
-        self._is_infeasible = {kind: until_ns for kind, until_ns in self._is_infeasible.items() if until_ns > now_ns}
+        self._infeasible = {kind: until_ns for kind, until_ns in self._infeasible.items() if until_ns > now_ns}
+        self._paused = {kind: until_ns for kind, until_ns in self._paused.items() if until_ns > now_ns}
         for queue, reservation in list(self._made.items()):
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
-                self._is_infeasible[reservation.entry.kind] = now_ns + self._hold_ns()
+                self._paused[reservation.entry.kind] = now_ns + self._hold_ns()
                 self._lift(queue)
             elif not self._is_valid(queue, reservation, now_ns) or (
                 "/" not in queue and self._is_behind(reservation.entry)
@@ -147,7 +151,15 @@ class Reservations:
     def _is_behind(self, retained: Entry) -> bool:
         """Report whether another job of the same tenant and queue goes first and may fit."""
         first = self._state.waiting.first(retained.record.spec.tenant, retained.queue)
-        return first is not None and first.order < retained.order and first.kind not in self._is_infeasible
+        return first is not None and first.order < retained.order and self._may_reserve(first)
+
+    def _may_reserve(self, entry: Entry) -> bool:
+        """Report whether a reservation makes sense: the last search found a place, and no pause is due.
+
+        The limits of a tenant matter for a search. Pauses are for all tenants, since an equal job of another tenant
+        would reserve the same place.
+        """
+        return (entry.lane, entry.kind) not in self._infeasible and entry.kind not in self._paused
 
     def own(self, entry: Entry) -> str:
         """Return the key of the reservation that belongs to a job; empty if none does."""
@@ -221,7 +233,8 @@ class Reservations:
             and entry.queue not in self._made
             and not self.of_claim(entry.record.id)
             and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
-            and self._may_fit(entry)
+            and self._may_reserve(entry)
+            and self._looked_at < MAX_LOOKED_AT
             and not self._is_behind_others(entry)
         )
 
@@ -239,7 +252,7 @@ class Reservations:
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
         return (
-            entry.kind not in self._is_infeasible
+            self._may_reserve(entry)
             and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
             and self.of(entry.record.id) is None
         )
@@ -252,7 +265,7 @@ class Reservations:
         if not placements:
             if self._state.bookings:
                 return  # jobs that were placed in this cycle are not among those that end
-            self._is_infeasible[entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
+            self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
         until_ns = (
             starts_ns + OVERDUE_NS if starts_ns is not None else self._state.clock.monotonic_ns() + self._hold_ns()
@@ -265,10 +278,6 @@ class Reservations:
         starts_ns = self._state.clock.monotonic_ns() + int(grace_s * NS_PER_S)
         reservation = Reservation(entry, placements, starts_ns, starts_ns + self._hold_ns())
         self._made[_claim_key(entry.record.id)] = self._keep(reservation)
-
-    def _may_fit(self, entry: Entry) -> bool:
-        """Report whether a search makes sense: none failed recently, and the limit of the cycle is not reached."""
-        return entry.kind not in self._is_infeasible and self._looked_at < MAX_LOOKED_AT
 
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
