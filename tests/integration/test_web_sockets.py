@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from websockets.frames import Frame, Opcode
 
 from seaway.api.http import web_sockets as module
 from seaway.api.http.connections import Connections
-from seaway.api.http.web_sockets import LARGE_BYTES, MAX_FRAGMENTS, MAX_INCOMPLETE_BYTES
+from seaway.api.http.web_sockets import LARGE_BYTES, MAX_FRAGMENTS, MAX_INCOMPLETE_BYTES, WebSocketProtocol
 from tests.integration.served import TIMEOUT_S, Served, serving
 
 UPGRADE = (
@@ -131,3 +132,15 @@ def test_small_messages_do_not_count(served: Served) -> None:
         time.sleep(0.1)
         assert table(served).incomplete.total == 0
         assert not table(served).closed
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_lost_web_sockets_hold_no_message(served: Served, *, final: bool) -> None:
+    """The part of a message that a client sent is freed when it leaves, although cycles keep the protocol."""
+    with connect(served) as client:
+        client.sendall(text(b"x" * WHOLE, final=final)[: PART if final else None])
+        until(lambda: table(served).incomplete.total >= LARGE_BYTES)
+        protocols = [each for each in gc.get_objects() if isinstance(each, WebSocketProtocol) and not each.disconnected]
+    assert len(protocols) == 1
+    until(lambda: protocols[0].disconnected)
+    assert (len(protocols[0].conn.reader.buffer), protocols[0].frames) == (0, [])

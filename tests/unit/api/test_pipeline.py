@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import anyio
@@ -13,11 +15,11 @@ from pydantic import BaseModel
 
 from seaway.api import hub as hub_module
 from seaway.api.http import bodies
-from seaway.api.http.pipeline import HEAVY, IN_LINE, WAITING_FOR_PARSER
+from seaway.api.http.pipeline import HEAVY, IN_LINE, WAITING_FOR_PARSER, Threads
 from seaway.api.hub import Hub, Listener, Subscription
 from seaway.application.access import Caller
 from seaway.application.records import Role
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 from seaway.wire import reading
 from tests.unit.api.rig import JOB, Rig
 
@@ -120,3 +122,29 @@ async def test_one_token_gets_some_of_the_streams(rig: Rig, monkeypatch: pytest.
     await hub.join(listeners[2])
     assert len(hub) == 3
     hub.close()
+
+
+@pytest.mark.parametrize("error", [RejectedError("wrong"), UnavailableError("late")])
+async def test_errors_of_slow_requests_keep_nothing_alive(error: SeawayError) -> None:
+    """Objects of a request that failed in a thread are freed without garbage collection."""
+
+    class Body:
+        pass
+
+    def fail(_: Body) -> None:
+        raise type(error)(str(error)) from ValueError("cause")
+
+    gc.disable()
+    try:
+        body = Body()
+        held = weakref.ref(body)
+        try:
+            await Threads().read(fail, body)
+        except type(error):
+            del body
+        with anyio.move_on_after(5):
+            while held():
+                await anyio.sleep(0.001)  # the event loop and the thread end what they did
+        assert held() is None
+    finally:
+        gc.enable()

@@ -18,7 +18,7 @@ from seaway.application.changes import Change
 from seaway.application.records import AuditEntry, PolicyRecord, Role, Token
 from seaway.application.writer import REQUEST_ENTRY, RequestEntry
 from seaway.bootstrap.control_plane import ControlPlane
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import SeawayError, UnavailableError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -116,6 +116,10 @@ class _Pool:
                     return await to_thread.run_sync(work, limiter=self._limiter)
                 async with self._limiter:
                     return await to_thread.run_sync(work, limiter=self._shared)
+        except SeawayError as error:
+            # Its frames refer to the future that holds it. Such cycles stay for long, see `tuned_gc`.
+            error.__context__ = error.__cause__ = None
+            raise error.with_traceback(None) from None
         finally:
             caller.count -= 1
             if not caller.count:

@@ -93,6 +93,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._end_message()
         self._leave()
         super().connection_lost(exc)
+        self.frames = []  # the protocol is part of cycles, which stay for long, see `tuned_gc`
+        self.conn.reader.buffer = bytearray()
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes, and limit what is left of an incomplete message."""

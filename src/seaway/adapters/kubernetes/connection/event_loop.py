@@ -44,6 +44,8 @@ class EventLoopThread:
         except TimeoutError:
             future.cancel()
             raise UnavailableError(f"nothing was answered within {timeout_s:g} s") from None
+        finally:
+            del future  # which holds an error whose frame holds the future
 
     def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
         """Start a coroutine. Cancel the future to end it.
