@@ -151,6 +151,7 @@ def test_the_form_of_a_queue_sets_every_field(look: Look, demo: Running) -> None
     assert {"fgd", "spread"} <= known
     with look("operator") as looker:
         page = looker.open("/queues")
+        expect(page.get_by_role("link", name="family", exact=True)).to_be_visible()
         page.get_by_role("button", name="New queue").click()
         dialog = page.get_by_role("dialog", name="New queue")
         dialog.get_by_role("textbox", name="Name").fill("full")

@@ -30,7 +30,7 @@ from seaway.domain.placement import DeviceSlice, Placement
 
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
-MAX_ROUNDS = 200
+MAX_ROUNDS = 1000
 """Maximum number of requests for an expected change."""
 
 
