@@ -113,8 +113,11 @@ class Attempt:
         await self._writer.drain()
 
     async def read(self) -> bytes:
-        """Return what the server sends next; nothing if it closes the connection."""
-        return await self._reader.read(65_536)
+        """Return what the server sends next; nothing if it closes or resets the connection."""
+        try:
+            return await self._reader.read(65_536)
+        except ConnectionError:
+            return b""
 
     async def exchange(self, *pieces: bytes) -> str:
         """Send pieces until the server responds or closes the connection, and return how the attempt ended."""
@@ -128,7 +131,7 @@ class Attempt:
         except (
             ConnectionError,
             RuntimeError,
-        ):  # the response is still there; uvloop raises the latter when it is closed
+        ):  # the response is still there
             pass
         return _end(await answer)
 
@@ -360,7 +363,7 @@ class Attackers:
                 end = await attack.attempt(Attempt(self._target, number, tally, (reader, writer)))
         except TimeoutError:
             end = "gave up"
-        except OSError:
+        except (OSError, RuntimeError):  # uvloop raises the latter when the connection is closed
             end = "reset"
         finally:
             tally.open -= 1
