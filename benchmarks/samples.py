@@ -94,14 +94,16 @@ class Repeated(threading.Thread):
         self.join()
 
 
-def readiness_s(url: str) -> float:
-    """Return the duration of a readiness check on a new connection, seconds; infinite unless the server is ready."""
+def readiness(url: str) -> tuple[float, str]:
+    """Check readiness on a new connection; return the duration in seconds, infinite with the reason if not ready."""
     parts = urlsplit(url)
     began_s = time.monotonic()
     try:
         with socket.create_connection((parts.hostname, parts.port), PROBE_TIMEOUT_S) as client:
             client.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             answer = client.recv(4096)
-    except OSError:
-        return float("inf")
-    return time.monotonic() - began_s if answer.startswith(b"HTTP/1.1 200") else float("inf")
+    except OSError as error:
+        return float("inf"), f"{type(error).__name__} after {time.monotonic() - began_s:.0f} s"
+    if not answer.startswith(b"HTTP/1.1 200"):
+        return float("inf"), answer.partition(b"\r\n\r\n")[2].decode() or "closed without a response"
+    return time.monotonic() - began_s, ""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 from benchmarks.api.server import Served, cpu_s, served
 from benchmarks.clusters.world import World, world
 from benchmarks.record import ROOT, Result, RunOptions
-from benchmarks.samples import Repeated, Sample, readiness_s, sample
+from benchmarks.samples import Repeated, Sample, readiness, sample
 from benchmarks.siege.attackers import ATTACKS
 from benchmarks.siege.proof import find_violations
 from seaway.bootstrap.clusters import read_fleet
@@ -96,7 +97,7 @@ class Siege:
 
     phases: list[Phase]
     samples: list[Sample]
-    probes: list[tuple[float, float]]
+    probes: list[tuple[float, float, str]]
     clients: dict[str, Any]
     submits: Any  # array of times and durations, n x 2
     attacks: dict[str, dict[str, Any]]
@@ -114,6 +115,7 @@ def siege(seed: int, options: RunOptions) -> Result:
         *_attack_notes(found.attacks),
         f"closed by the server: {', '.join(f'{why} {n:,}' for why, n in found.closed.items() if n)}",
         f"jobs: {', '.join(f'{state} {n:,}' for state, n in found.clients['states'].items())}",
+        *(f"not ready {n} times: {why}" for why, n in Counter(why for _, _, why in found.probes if why).most_common()),
     ]
     return Result("siege", _rows(found), notes, _missed(found))
 
@@ -142,10 +144,10 @@ def _measure(server: Served, servers: World, folder: Path, options: RunOptions) 
     }
     whole_s = WARM_S + 2 * ALONE_S + siege_s + REST_S
     samples: list[Sample] = []
-    probes: list[tuple[float, float]] = []
+    probes: list[tuple[float, float, str]] = []
     threads = (
         Repeated(lambda: samples.append(sample(server.process.pid)), SAMPLE_S),
-        Repeated(lambda: probes.append((time.monotonic(), readiness_s(server.url))), PROBE_S),
+        Repeated(lambda: probes.append((time.monotonic(), *readiness(server.url))), PROBE_S),
     )
     with (
         _started("benchmarks.siege.clients", server, str(CLIENTS), str(whole_s), str(folder)) as clients,
@@ -276,7 +278,7 @@ def _rows(found: Siege) -> list[dict[str, Any]]:
 def _figures(found: Siege, phase: Phase) -> dict[str, float]:
     times, durations = found.submits[:, 0], found.submits[:, 1]
     mine = durations[(times >= phase.began_s) & (times < phase.ended_s)]
-    ready_s = [took_s for at_s, took_s in found.probes if phase.covers(at_s)]
+    ready_s = [took_s for at_s, took_s, _ in found.probes if phase.covers(at_s)]
     samples = [each for each in found.samples if phase.covers(each.at_s)]
     return {
         "seconds": round(phase.seconds),
@@ -327,7 +329,7 @@ def _missed(found: Siege) -> list[str]:
     before, siege, after = found.phases
     alone = (_rate(found, before) + _rate(found, after)) / 2
     share, grown = _rate(found, siege) / alone, growth_mib(found.samples, before, siege)
-    slowest_s = max(took_s for at_s, took_s in found.probes if siege.covers(at_s))
+    slowest_s = max(took_s for at_s, took_s, _ in found.probes if siege.covers(at_s))
     missed = [f"{share:.0%} of the rate without attackers, asked {MIN_RATE:.0%}"] if share < MIN_RATE else []
     missed += [f"memory grew by {grown:.0f} MiB, asked {MAX_GROWTH_MIB}"] if grown > MAX_GROWTH_MIB else []
     missed += [f"/readyz took {1000 * slowest_s:.0f} ms, asked 250"] if slowest_s > MAX_READY_S else []
