@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
@@ -32,6 +34,43 @@ def no_jobs(demo: Running) -> None:
     """Cancel jobs of earlier tests."""
     for job in demo.client.get("/api/v1/jobs", params={"queue": "one-by-one", "limit": 100}).json()["jobs"]:
         demo.client.post(f"/api/v1/jobs/{job['id']}/cancel")
+
+
+@pytest.fixture
+def reserved(demo: Running) -> Iterator[str]:
+    """Reserve capacity in a later hour, plan maintenance of a cluster, and return the cluster's name."""
+    cluster = "cluster-1"
+    starts, ends = (f"{datetime.now(UTC) + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (1, 3))
+    made: dict[str, dict[str, object]] = {
+        "exam": {"tenant": "default", "gpus": 2},
+        "repair": {"clusters": [cluster], "description": "new disks"},
+    }
+    for name, body in made.items():
+        answer = demo.client.put(f"/api/v1/reservations/{name}", json={"starts": starts, "ends": ends, **body})
+        assert answer.is_success, answer.text
+    yield cluster
+    for name in made:
+        demo.client.delete(f"/api/v1/reservations/{name}")
+
+
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_reservations_are_bars_that_lead_to_their_rows(
+    look: Look, reserved: str, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Maintenance is a bar of its cluster. A bar has a tooltip, can be read by everybody, and leads to its row."""
+    with look("operator", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/schedule?range=6h")
+        group = page.locator(".gantt-group", has=page.get_by_role("heading", name=reserved))
+        bar = group.get_by_role("link", name=re.compile("^repair (maintenance|维护)"))
+        expect(bar).to_have_attribute("title", re.compile(f"^repair: .*{reserved}.*UTC.*new disks$"))
+        expect(page.get_by_role("link", name=re.compile("^exam (tenant default|租户 default)"))).to_be_visible()
+        keep_screen(page, f"schedule-reserved-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        bar.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("tr:target")).to_contain_text("new disks")
 
 
 @pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])

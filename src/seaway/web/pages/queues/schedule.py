@@ -1,11 +1,13 @@
-"""Schedule page: running jobs and planned starts on a time axis, by cluster or queue."""
+"""Schedule page: running jobs, planned starts and reservations on a time axis, by cluster or queue."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -18,9 +20,11 @@ from seaway.web.latest import Latest
 from seaway.web.pages.queues import reservations
 from seaway.web.parts.form import error_line
 from seaway.web.visit import Visit
+from seaway.wire.reservations import ReservationOut
 
 if TYPE_CHECKING:
     from seaway.wire.queues import ScheduledJobOut, ScheduleOut
+    from seaway.wire.reservations import ReservationList
 
 EVERY_S = 2.0
 """Interval of queries, in seconds."""
@@ -66,6 +70,16 @@ class Axis:
         """Time at the left edge."""
         return self.now - timedelta(seconds=self.span_s * PAST)
 
+    @property
+    def last(self) -> datetime:
+        """Time at the right edge."""
+        return self.first + timedelta(seconds=self.span_s)
+
+    def span(self, start: str, end: str | None) -> tuple[float, float]:
+        """Return the positions of a start and an end; without an end, of the right edge."""
+        left = self.percent(datetime.fromisoformat(start))
+        return left, max(left, self.percent(datetime.fromisoformat(end)) if end else 100.0)
+
     def percent(self, at: datetime) -> float:
         """Return the position of a time in percent, 0 to 100; times beyond an edge are at the edge."""
         return min(100.0, max(0.0, 100 * (at - self.first).total_seconds() / self.span_s))
@@ -85,62 +99,118 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bar of a job. Positions are percent of the axis.
+    """Bar of a job or a reservation. Positions are percent of the axis.
 
     Attributes
     ----------
+    kinds
+        CSS classes.
     lane
         Line in its group, from 0.
     room
         Left edge of the next bar in its lane. The name of a short bar extends up to there.
     """
 
-    job: ScheduledJobOut
+    what: ScheduledJobOut | ReservationOut
+    kinds: str
     left: float
     right: float
     lane: int
     room: float = 100.0
 
     @property
+    def reserved(self) -> bool:
+        """True for a reservation or maintenance."""
+        return isinstance(self.what, ReservationOut)
+
+    @property
     def share(self) -> float:
         """Width of the bar in percent of the width up to the next one."""
         return 100 * (self.right - self.left) / (self.room - self.left) if self.room > self.left else 100.0
 
-    @property
-    def kinds(self) -> str:
-        """CSS classes."""
-        return f"bar-{'planned' if self.job.planned else 'running'}{'' if self.job.end else ' bar-open'}"
+
+def bars_of(jobs: Iterable[ScheduledJobOut], axis: Axis, above: int = 0) -> list[Bar]:
+    """Return the bars of jobs in as few lanes as possible, below `above` other lanes. Bars of a lane do not overlap."""
+
+    def kinds(job: ScheduledJobOut) -> str:
+        return f"bar-{'planned' if job.planned else 'running'}{'' if job.end else ' bar-open'}"
+
+    return _in_lanes([Bar(each, kinds(each), *axis.span(each.start, each.end), above) for each in jobs], above)
 
 
-def bars_of(jobs: Iterable[ScheduledJobOut], axis: Axis) -> list[Bar]:
-    """Return the bars of jobs in as few lanes as possible. Bars of a lane do not overlap."""
+def reserved_bars_of(there: Iterable[ReservationOut], axis: Axis) -> list[Bar]:
+    """Return the bars of reservations and maintenance, as `bars_of` does for jobs."""
+
+    def kinds(each: ReservationOut) -> str:
+        return "bar-maintenance" if each.maintenance else "bar-reserved"
+
+    return _in_lanes([Bar(each, kinds(each), *axis.span(each.starts, each.ends), 0) for each in there], 0)
+
+
+def _in_lanes(bars: Iterable[Bar], above: int) -> list[Bar]:
     lanes: list[list[Bar]] = []
-    for job in sorted(jobs, key=lambda each: datetime.fromisoformat(each.start)):
-        left = axis.percent(datetime.fromisoformat(job.start))
-        right = axis.percent(datetime.fromisoformat(job.end)) if job.end else 100.0
-        lane = next((at for at, bars in enumerate(lanes) if bars[-1].right <= left), len(lanes))
-        if lane == len(lanes):
+    for bar in sorted(bars, key=lambda each: each.left):
+        at = next((at for at, others in enumerate(lanes) if others[-1].right <= bar.left), len(lanes))
+        if at == len(lanes):
             lanes.append([])
         else:
-            lanes[lane][-1] = replace(lanes[lane][-1], room=left)
-        lanes[lane].append(Bar(job, left, max(left, right), lane))
-    return [bar for bars in lanes for bar in bars]
+            lanes[at][-1] = replace(lanes[at][-1], room=bar.left)
+        lanes[at].append(replace(bar, lane=above + at))
+    return [bar for others in lanes for bar in others]
 
 
-def drawing(schedule: ScheduleOut, by: str, span: str) -> dict[str, Any]:
-    """Return the variables of the template."""
+def reserved_by_group(
+    there: Iterable[ReservationOut], axis: Axis, by: str, wanted: Mapping[str, str]
+) -> Mapping[str, Sequence[ReservationOut]]:
+    """Return the reservations on the axis by cluster or queue, the first to begin first.
+
+    The name is empty for a reservation that has no cluster of its own, or is not for a single queue. One for a whole
+    tenant, and maintenance, concern all queues.
+
+    Parameters
+    ----------
+    wanted
+        Filters by name; an empty one matches all.
+    """
+    groups: defaultdict[str, list[ReservationOut]] = defaultdict(list)
+    for each in sorted(there, key=lambda each: datetime.fromisoformat(each.starts)):
+        begins, ends = (datetime.fromisoformat(time) for time in (each.starts, each.ends))
+        matches = all(
+            not one or not of or one in of
+            for one, of in (
+                (wanted["cluster"], each.clusters),
+                (wanted["queue"], [each.queue] if each.queue else []),
+                (wanted["tenant"], [each.tenant] if each.tenant else []),
+            )
+        )
+        if matches and ends > axis.first and begins < axis.last:
+            clusters = [wanted["cluster"]] if wanted["cluster"] and each.clusters else each.clusters or [""]
+            for name in clusters if by == "cluster" else [each.queue]:
+                groups[name].append(each)
+    return groups
+
+
+def drawing(
+    schedule: ScheduleOut, there: Iterable[ReservationOut], by: str, span: str, wanted: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the variables of the template; `wanted` are the filters, as in `reserved_by_group`."""
     axis = Axis(datetime.fromisoformat(schedule.at), SPANS_S[span])
-    groups = [
-        {
-            "name": group.name,
-            "running": group.running,
-            "planned": group.planned,
-            "left": group.running + group.planned - len(group.jobs),
-            "bars": (bars := bars_of(group.jobs, axis)),
-            "lanes": 1 + max((bar.lane for bar in bars), default=0),
-        }
-        for group in schedule.groups
-    ]
+    reserved, known = reserved_by_group(there, axis, by, wanted), {group.name: group for group in schedule.groups}
+    groups = []
+    for name in sorted({*reserved, *known}, key=lambda name: (not name, name)):
+        group, above = known.get(name), reserved_bars_of(reserved.get(name, ())[:MOST], axis)
+        running, planned, jobs = (group.running, group.planned, group.jobs) if group else (0, 0, [])
+        bars = above + bars_of(jobs, axis, 1 + max((bar.lane for bar in above), default=-1))
+        groups.append(
+            {
+                "name": name,
+                "running": running,
+                "planned": planned,
+                "left": running + planned + len(reserved.get(name, ())) - len(bars),
+                "bars": bars,
+                "lanes": 1 + max((bar.lane for bar in bars), default=0),
+            }
+        )
     return {
         "groups": groups,
         "by": by,
@@ -168,6 +238,8 @@ class _Schedule:
         self._by = _known(query.get("by", ""), GROUPINGS)
         self._span = _known(query.get("range", ""), tuple(SPANS_S))
         self._latest = Latest(visit)
+        self._schedule: ScheduleOut | None = None
+        self._reservations: ReservationList | None = None
 
     async def make(self) -> None:
         """Draw the filters and an empty axis."""
@@ -187,6 +259,7 @@ class _Schedule:
                     self._select("tenant", words("Tenant"), [each.name for each in tenants])
             self._wrong = error_line()
             self._drawn = Fragment("schedule", words)
+        await visit.follow(tenancy.reservations(), self._on_reservations, reservations.EVERY_S)
 
     def _toggle(self, name: str, label: str, options: dict[str, str], value: str) -> None:
         toggle = ui.toggle(options, value=value, on_change=lambda event: self._choose(name, event.value))
@@ -212,12 +285,14 @@ class _Schedule:
 
     async def look(self) -> None:
         """Follow the schedule for the current choices."""
-        turn, by, span = self._latest.begin(), self._by, self._span
+        turn, self._schedule = self._latest.begin(), None
+        by, span = self._by, self._span
         within_s = int(SPANS_S[span] * (1 - PAST))
         call = queue_calls.schedule(by, **self._wanted, within_s=within_s, limit=MOST)
 
         def received(schedule: ScheduleOut) -> None:
-            self._drawn.show_of([schedule], lambda: drawing(schedule, by, span), by, span)
+            self._schedule = schedule
+            self._draw()
 
         self._wrong.set_visibility(False)
         try:
@@ -227,6 +302,17 @@ class _Schedule:
             self._drawn.put("")
             self._wrong.set_text(str(error))
             self._wrong.set_visibility(True)
+
+    def _on_reservations(self, value: ReservationList) -> None:
+        self._reservations = value
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw the schedule and the reservations for the current choices, if both are known."""
+        schedule, there, by, span, wanted = self._schedule, self._reservations, self._by, self._span, {**self._wanted}
+        if schedule is not None and there is not None:
+            make = partial(drawing, schedule, there.reservations, by, span, wanted)
+            self._drawn.show_of([schedule, there], make, by, span, *wanted.values())
 
 
 def _known(value: str, values: Sequence[str]) -> str:
