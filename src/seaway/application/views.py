@@ -284,7 +284,9 @@ class Reason:
     placement_reason
         Reason recorded with the placement.
     explanation
-        Explanation by node on the current fleet; None for a finished job.
+        Explanation by node on the current fleet; None for a finished job. For a placed job, its own use counts as free.
+    decided_ns
+        Time of the decision that `placement_reason` describes; None without one.
     code, params
         Machine-readable kind of the reason, with its names and values.
     estimated_start_ns
@@ -305,6 +307,7 @@ class Reason:
     estimated_start_ns: int | None = None
     learned_duration_s: int | None = None
     learned_runs: int = 0
+    decided_ns: int | None = None
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

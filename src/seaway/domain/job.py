@@ -126,6 +126,8 @@ class NodeRules:
     avoid
         Excluded nodes, by cluster and name; an empty name means the whole cluster. Users cannot set it: it records
         where the job was rejected.
+    pool
+        Clusters of the pool of the job's queue, for reasons only: `clusters` is already limited to them. Empty for all.
     """
 
     node_labels: tuple[tuple[str, str], ...] = ()
@@ -136,6 +138,7 @@ class NodeRules:
     avoid: frozenset[tuple[str, str]] = frozenset()
     cluster_labels: tuple[tuple[str, str], ...] = ()
     max_microprice: int | None = None
+    pool: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class JobSpec:
         demand = self.demand
         if clusters:
             allowed = demand.nodes.clusters & clusters if demand.nodes.clusters else clusters
-            demand = replace(demand, nodes=replace(demand.nodes, clusters=allowed or NO_CLUSTER))
+            demand = replace(demand, nodes=replace(demand.nodes, clusters=allowed or NO_CLUSTER, pool=clusters))
         return Job(
             job_id,
             demand,

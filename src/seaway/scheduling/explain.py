@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from seaway.domain.job import Demand, Job
 from seaway.domain.network import Link, NetworkNeed, link_text, violations
 from seaway.domain.placement import Candidate, Explanation, Refusal, Remedy
-from seaway.domain.units import figure_text
+from seaway.domain.units import figure_text, rate_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
@@ -27,12 +27,17 @@ MAX_LINKS = 12
 """Maximum number of reported links of each kind."""
 
 
-def violating_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
+def violating_links(snapshot: Snapshot, job: Job, reserved: Snapshot | None = None) -> tuple[str, ...]:
     """Return the links that violate a job's bounds, with the measurements.
 
     The links from the user's gateway to allowed clusters come first. Links between allowed clusters follow if the job
     has several replicas, in both directions. Clusters without a gateway have no links. The free bandwidth is what can
     still be reserved.
+
+    Parameters
+    ----------
+    reserved
+        The snapshot with what is reserved for waiting jobs, to name that part of the free bandwidth; None for none.
 
     Examples
     --------
@@ -41,21 +46,26 @@ def violating_links(snapshot: Snapshot, job: Job) -> tuple[str, ...]:
     rules, user = job.demand.nodes, job.demand.gateway
     clusters = [each for each in snapshot.clusters if not rules.clusters or each.name in rules.clusters]
     gateways = list(dict.fromkeys(each.gateway for each in clusters if each.gateway))
-    found = list(
-        islice(
-            _broken(snapshot, job.demand.network, ((user, admission) for admission in gateways if admission != user)),
-            MAX_LINKS,
-        )
-    )
+    both = snapshot, reserved
+    from_user = ((user, admission) for admission in gateways if admission != user)
+    found = list(islice(_broken(both, job.demand.network, from_user), MAX_LINKS))
     if job.replicas > 1 and job.between_replicas.any:
-        found += islice(_broken(snapshot, job.between_replicas, permutations(gateways, 2), known_only=True), MAX_LINKS)
+        found += islice(_broken(both, job.between_replicas, permutations(gateways, 2), known_only=True), MAX_LINKS)
     return tuple(found)
 
 
 def _broken(
-    snapshot: Snapshot, need: NetworkNeed, ends: Iterable[tuple[str, str]], *, known_only: bool = False
+    snapshots: tuple[Snapshot, Snapshot | None],
+    need: NetworkNeed,
+    ends: Iterable[tuple[str, str]],
+    *,
+    known_only: bool = False,
 ) -> Iterator[str]:
-    """Yield the links that violate bounds. With `known_only`, skip unknown links if the reverse direction is known."""
+    """Yield the links that violate bounds. With `known_only`, skip unknown links if the reverse direction is known.
+
+    The second snapshot has what is reserved for waiting jobs.
+    """
+    snapshot, reserved = snapshots
     if not need.any:
         return
     links = {(link.source, link.target): link for link in snapshot.links}
@@ -64,11 +74,15 @@ def _broken(
         link = links.get((source, target))
         if link is None and known_only and (target, source) in links:
             continue
+        waiting_mbps = 0
         if link is not None:
             free_mbps = int(free_bandwidth(snapshot.arrays, at[source], at[target]))
             link = _with_free(link, free_mbps)
+            if reserved is not None and need.min_bandwidth_mbps > link.free_mbps:
+                waiting_mbps = link.free_mbps - max(0, int(free_bandwidth(reserved.arrays, at[source], at[target])))
         if said := violations(need, link):
-            yield link_text(source, target, said)
+            waits = (f"{rate_text(waiting_mbps)} of that is reserved for waiting jobs",) if waiting_mbps > 0 else ()
+            yield link_text(source, target, (*said, *waits))
 
 
 def _with_free(link: Link, free_mbps: int) -> Link:
@@ -83,7 +97,15 @@ MAX_LINKS_NAMED = 3
 """Maximum number of links in a message."""
 
 
-def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0) -> Explanation:
+def explain(
+    snapshot: Snapshot,
+    job: Job,
+    profile: Profile,
+    *,
+    sequence: int = 0,
+    reserved: Snapshot | None = None,
+    most: int = MAX_CANDIDATES,
+) -> Explanation:
     """Explain the decision for the next replica of a job.
 
     Parameters
@@ -96,6 +118,10 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
         Policy. Its PostFilter plugins are not called.
     sequence
         Sequence number of the job in its queue, which seeds random choices.
+    reserved
+        As for `violating_links`.
+    most
+        Maximum number of candidates.
 
     Returns
     -------
@@ -110,7 +136,7 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
     """
     trial = _Trial(snapshot, profile, sequence)
     cycle, refusals = trial.run(job)
-    candidates = trial.candidates(cycle)
+    candidates = trial.candidates(cycle, most)
     clusters = list(dict.fromkeys(each.cluster for each in candidates))
     return Explanation(
         job=job.name,
@@ -118,7 +144,7 @@ def explain(snapshot: Snapshot, job: Job, profile: Profile, *, sequence: int = 0
         refusals=refusals,
         candidates=candidates,
         remedies=() if cycle.feasible.any() else trial.remedies(job),
-        links=violating_links(snapshot, job),
+        links=violating_links(snapshot, job, reserved),
         data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
         deferral_reason=cycle.deferral_reason,
         message=cycle.message,

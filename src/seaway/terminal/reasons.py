@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seaway.domain.units import figure_text
 from seaway.terminal.tables import Column, Rows
-from seaway.terminal.words import LAST_TRIED, NOWHERE, Body, learned, until
+from seaway.terminal.words import NOWHERE, Body, ago, learned, until
 
 
 def picture(body: Body, layers: int) -> RenderableType:
@@ -21,7 +21,7 @@ def picture(body: Body, layers: int) -> RenderableType:
     if layers:
         shown += _position_lines(body)
         if explanation:
-            shown += refusals(explanation)
+            shown += refusals(explanation, placed=bool(body["placements"]))
     if layers > 1 and explanation:
         shown += remedies(explanation) + scores(explanation["candidates"])
     return Group(*shown)
@@ -33,8 +33,9 @@ def _position_lines(body: Body) -> list[RenderableType]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
         lines.append(Text(f"  expected start: {until(body.get('estimated_start'))}"))
     if body["placement_reason"]:
-        head = LAST_TRIED if body["state"] in NOWHERE else "chosen because: "
-        lines.append(Text(f"  {head}{body['placement_reason']}"))
+        head = "last tried" if body["state"] in NOWHERE else "chosen because"
+        decided = f" (decided {ago(body['decided_at'])} ago)" if body.get("decided_at") else ""
+        lines.append(Text(f"  {head}{decided}: {body['placement_reason']}"))
     lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
     return lines
 
@@ -45,11 +46,12 @@ def _ahead(jobs: int) -> str:
     return "1 job is" if jobs == 1 else f"{jobs:,} jobs are"
 
 
-def refusals(explanation: Body) -> list[RenderableType]:
-    """Return a table with the number of nodes that each rule refuses."""
+def refusals(explanation: Body, *, placed: bool = False) -> list[RenderableType]:
+    """Return a table with the number of nodes that each rule refuses now; of a placed job, its own use is free."""
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
-    head = f"\n{fit or 'none'} of {nodes} could take a replica now"
+    own = ", if its own use was free" if placed else ""
+    head = f"\n{fit or 'none'} of {nodes} could take a replica now{own}"
     if not explanation["filtered"]:
         return [head]
     columns = (
@@ -85,7 +87,7 @@ def scores(candidates: list[Body]) -> list[RenderableType]:
         *(Column(plugin, partial(_score, plugin), right=True, drop=1) for plugin in plugins),
         Column("TOTAL", lambda each: f"{each['total']:,}", right=True),
     )
-    return ["", Rows(columns, candidates)]
+    return ["\nscores of the best nodes now", Rows(columns, candidates)]
 
 
 def _score(plugin: str, candidate: Body) -> str:

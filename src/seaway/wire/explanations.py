@@ -77,7 +77,9 @@ class ReasonOut(Shown):
     placement_reason: str
     """Reason recorded with the placement."""
     explanation: ExplanationOut | None
-    """Explanation on the current fleet; null for a finished job."""
+    """Explanation on the current fleet; null for a finished job. What a placed job uses itself counts as free."""
+    decided_at: str | None = None
+    """Time of the decision that `placement_reason` describes; null without one. Its figures are as of then."""
     estimated_start: str | None = None
     """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
     learned_duration: str | None = None
@@ -191,6 +193,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         params=dict(reason.params),
         estimated_start=moment_or_none(reason.estimated_start_ns),
+        decided_at=moment_or_none(reason.decided_ns),
         learned_duration=None if reason.learned_duration_s is None else time_text(reason.learned_duration_s),
     )
 

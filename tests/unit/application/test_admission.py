@@ -159,9 +159,14 @@ def test_what_is_bound_to_a_part_of_the_fleet_is_reported_what_fits_there() -> N
         [Change(put=[Pool("p", frozenset({"small"})), Queue("q", pool="p", allowed_node_labels=("disk",))])]
     )
     made.plane.settle()
-    for bound in ({"regions": {"eu"}}, {"queue": "q"}):
-        reported = refused(made, gpus=2, **bound)["resources"]
+    bounds: tuple[tuple[str, object, str], ...] = (
+        ("regions", {"eu"}, "region not requested"),
+        ("queue", "q", "cluster not in the pool of the queue"),
+    )
+    for field, value, reason in bounds:
+        reported = refused(made, gpus=2, **{field: value})["resources"]
         assert reported.endswith("it would fit with gpus 1 instead of 2 (small/node-0)")
+        assert f"1 {reason}" in reported
     reported = refused(made, queue="q", node_labels={"disk": "fast"}, regions={"us"})["resources"]
     assert reported.endswith("it would fit without regions and without node_labels (small/node-0)")
     reported = refused(made, queue="q", clusters={"large"})["resources"]

@@ -39,6 +39,22 @@ def test_a_trial_says_where_a_job_would_go_and_changes_nothing() -> None:
         made.plane.overview.dry_run(spec(gateway="nowhere"))
 
 
+def test_free_bandwidth_is_that_of_links() -> None:
+    """A trial shows the bandwidth that `links` does, and an explanation names the part that waiting jobs reserve."""
+    door = cluster(node(gpu(), gpu(), gpu()), name="alpha", gateway="door")
+    made = scene(fleet(door, links=[Link("user", "door", 5_000_000, bandwidth_mbps=5_000)]))
+    made.submit(gateway="user", min_bandwidth_mbps=4_000, expected_duration_s=50)
+    waiting = made.submit(gateway="user", min_bandwidth_mbps=3_000)
+    (link,) = made.plane.overview.links()
+    (choice,) = made.plane.overview.dry_run(spec(gateway="user")).candidates
+    assert choice.link is not None
+    assert (link.left_mbps, choice.link.free_mbps) == (0, 0)
+    explanation = made.plane.overview.reason(made.job(waiting)).explanation
+    assert explanation is not None
+    (said,) = explanation.links
+    assert said == "user to door: 1Gbps free, bound 3Gbps, 1Gbps of that is reserved for waiting jobs"
+
+
 @pytest.mark.parametrize(
     ("fields", "price", "total"),
     [

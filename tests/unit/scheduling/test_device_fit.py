@@ -16,6 +16,7 @@ MEMORY = "not enough free GPU memory on one device"
 CORES = "not enough free GPU cores on one device"
 TYPE = "GPU type or mode not allowed"
 UUID = "GPU not among those allowed by UUID"
+WHOLE = "GPU in use, but requested whole"
 
 
 def refusal(device: Device, asked: Job, *running: Job) -> str:
@@ -238,10 +239,15 @@ def test_device_of_unknown_memory_is_allocated_whole() -> None:
 def test_all_cores_need_an_idle_device() -> None:
     """A job for all cores is rejected where another container has a slice, even one without cores."""
     coreless = job(gpus=1, gpu_memory_mib=1)
-    assert (
-        refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000), coreless)
-        == "GPU in use, but all its cores requested"
-    )
+    assert refusal(gpu(), job(gpus=1, gpu_memory_mib=1, gpu_milli=1_000), coreless) == WHOLE
+
+
+def test_whole_device_is_rejected_for_its_use() -> None:
+    """A busy device rejects a job for a whole one for its use, not for memory or cores; a small device for memory."""
+    small, whole = job(gpus=1, gpu_memory_mib=1, gpu_milli=100), job(gpus=1)
+    assert refusal(gpu(), whole, small) == WHOLE
+    assert refusal(gpu(), whole, whole) == WHOLE
+    assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=1_001, gpu_milli=1_000), small) == MEMORY
 
 
 def test_job_without_cores_needs_a_device_with_free_cores() -> None:

@@ -34,10 +34,12 @@ FULL = "no room for another pod"
         ({"hardware": {"nvlink"}}, ""),
         ({"hardware": {"nvlink", "rdma"}}, "cluster lacks requested hardware"),
         ({"clusters": {"b"}, "regions": {"south"}}, "cluster not requested"),
+        ({"clusters": {"b"}, "pool": {"a", "b"}}, "cluster not requested"),
+        ({"clusters": {"b"}, "pool": {"b"}}, "cluster not in the pool of the queue"),
     ],
 )
 def test_cluster_rules(rules: dict[str, Any], reason: str) -> None:
-    """A cluster is checked by name, then region, then hardware, of which it needs all requested kinds."""
+    """A cluster is checked by pool, name, region, then hardware, of which it needs all requested kinds."""
     here = cluster(node(), name="a", region="north", hardware=frozenset({"nvlink", "ib"}))
     assert refusals(snapshot_of(here), job(**rules)) == [reason]
 

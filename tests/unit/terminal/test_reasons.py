@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from rich.console import Console
 
@@ -9,6 +12,8 @@ from seaway.terminal.queues import ALL_WAITING
 from seaway.terminal.reasons import picture
 from seaway.terminal.words import Body, places
 from tests.unit.terminal.bodies import job
+
+PLACEMENT: Body = {"replica": 0, "cluster": "east", "node": "n0"}
 
 WHY: dict[str, object] = {
     "message": "so it is",
@@ -36,6 +41,26 @@ def test_where_a_job_was_is_not_where_it_is(state: str, where: str, why: str) ->
     with console.capture() as said:
         console.print(picture({"name": "train", "state": state, **WHY}, 1))
     assert said.get().splitlines()[-1].strip() == why
+
+
+def test_a_decision_of_the_past_is_not_shown_as_the_present() -> None:
+    """The reason of a placement has its age; rules and scores are those of now, without the job's own use."""
+    explanation: Body = {
+        "nodes": 2,
+        "filtered": [],
+        "candidates": [{"cluster": "east", "node": "n0", "scores": {"BestFit": 7}, "total": 7}],
+        "remedies": [],
+    }
+    decided_at = (datetime.now(UTC) - timedelta(hours=3, minutes=1)).isoformat()
+    own = {"decided_at": decided_at, "explanation": explanation, "placements": [PLACEMENT]}
+    body = {"name": "train", "state": "running", **WHY, **own}
+    console = Console(width=100)
+    with console.capture() as said:
+        console.print(picture(body, 2))
+    lines = said.get().splitlines()
+    assert re.fullmatch(r"  chosen because \(decided 3h\dm ago\): bestfit chose east/n0", lines[1])
+    assert "2 of 2 nodes could take a replica now, if its own use was free" in lines
+    assert "scores of the best nodes now" in lines
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from seaway.web.fragment import written
 from seaway.web.words import Words, words_of
+from seaway.wire.explanations import ExplanationOut, ReasonOut
 from seaway.wire.job_out import (
     AttemptOut,
     JobOut,
@@ -58,6 +59,36 @@ def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -
 def test_one_core_is_a_core(language: str, core_milli: int, said: str) -> None:
     """One is reported of one, and many of all else."""
     assert said in places(placed(1, core_milli), {}, words_of(language))
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "now"),
+    [
+        ("en", "Decided at 2026-11-26 21:00:00 UTC. Figures are as of then.", "The fleet now, as if"),
+        ("zh", "决策时间 2026-11-26 21:00:00 UTC", "作业自身占用视为空闲"),
+    ],
+)
+def test_a_decision_has_its_time(language: str, said: str, now: str) -> None:
+    """Figures of a decision have its time, and those of now say that they are, in both languages."""
+    decided_at, why = "2026-11-26T21:00:00Z", "bestfit chose a/n0"
+    words, latest = words_of(language), placed(1).model_copy(update={"created_at": decided_at, "placement_reason": why})
+    assert said in places(latest, {}, words)
+    explanation = ExplanationOut(nodes=1, filtered=[], candidates=[], remedies=[], links=[], data="")
+    reason = ReasonOut(
+        id="j",
+        name="train",
+        state="running",
+        message="running: runs on a/n0",
+        position=0,
+        ahead=0,
+        placements=latest.placements,
+        placement_reason=why,
+        explanation=explanation,
+        decided_at=decided_at,
+    )
+    page = written("job_why", words, reason=reason, remedies=[], clusters=[], plugins=[])
+    assert said in page
+    assert now in page
 
 
 @pytest.mark.parametrize(("total", "said"), [(0, ">0 jobs<"), (1, ">1 job<"), (1200, ">1,200 jobs<")])

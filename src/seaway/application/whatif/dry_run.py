@@ -126,7 +126,7 @@ class DryRuns:
         scheduler.readiness.require(policy)
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)
-            explanation = explain(snapshot, job, profile)
+            explanation = explain(snapshot, job, profile, reserved=self._reserved)
             placements, hit = self._placed(spec, user, job, profile)
             with self._controller.lock:
                 reserved = reserved_text(self._controller.live.advance.closed_to(spec))
@@ -156,7 +156,6 @@ class DryRuns:
         tuple
             The placements, none if it does not fit, and the limit of its queues that has no room for it, if any.
         """
-        assert self._copy is not None  # `_stage` sets it
         requested, tree = requested_amounts(job.demand, job.replicas), self._controller.live.tree
         owner = Owner(spec.queue, spec.tenant, user)
         with self._controller.lock:
@@ -166,7 +165,7 @@ class DryRuns:
             exhausted = tree.model_hits(owner, requested)
             hit = tree.hit(owner, requested)
             narrowed = self._controller.live.advance.narrow(job, spec)
-        snapshot = self._copy[1] if passes else self._copy[2]
+        snapshot = self._free if passes else self._reserved
         if hit:
             return (), hit
         asked = without_models(narrowed, exhausted, snapshot)
@@ -181,6 +180,9 @@ class DryRuns:
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         """Explain the state of a job; `attempt` is its latest."""
+        return replace(self._reason(job, attempt), decided_ns=attempt.created_ns if attempt else None)
+
+    def _reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
@@ -287,7 +289,7 @@ class DryRuns:
         if booking is None:
             key = (seen.demand, seen.data, id(profile))
             if key not in self._known:
-                self._known[key] = explain(snapshot, seen, profile)
+                self._known[key] = explain(snapshot, seen, profile, reserved=self._reserved)
             return _its_own(replace(self._known[key], job=job.id), job.spec)
         twin = snapshot.copy()
         booking.release(twin)
@@ -314,9 +316,20 @@ class DryRuns:
             refusals = live.refusals.get(name, NEVER_REFUSED)
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
-        assert self._copy is not None  # set above
         job = spec.job(name, clusters)
-        return self._copy[1], profile, replace(job, demand=refusals.retained(job.demand))
+        return self._free, profile, replace(job, demand=refusals.retained(job.demand))
+
+    @property
+    def _free(self) -> Snapshot:
+        """Copy of the fleet without reservations for waiting jobs. `_stage` sets it."""
+        assert self._copy is not None
+        return self._copy[1]
+
+    @property
+    def _reserved(self) -> Snapshot:
+        """Copy of the fleet with reservations for waiting jobs. `_stage` sets it."""
+        assert self._copy is not None
+        return self._copy[2]
 
     def _state(self) -> tuple[int, int, int]:
         fleet = self._controller.live.fleet
@@ -351,7 +364,7 @@ class DryRuns:
             candidate.total,
             candidate.scores,
             free_slices(snapshot, job, n),
-            _link(snapshot, job.demand.gateway, cluster.gateway),
+            _link(self._reserved, job.demand.gateway, cluster.gateway),
             microprice(snapshot, job, candidate.cluster, n),
             (candidate.cluster, candidate.node) in chosen,
         )

@@ -16,6 +16,7 @@ from seaway.scheduling.columns import (
     DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
+    DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
     DEVICE_MIG_TOGETHER,
@@ -86,12 +87,13 @@ def device_reason(  # one return per rule
     core = core_needed(fleet, demands, k, d)
     total = devices[DEVICE_CORE, d]
     free = devices[DEVICE_CORE_FREE, d]
+    whole = total == WHOLE_MILLI and core == WHOLE_MILLI and memory <= devices[DEVICE_MEMORY, d]
+    if whole and not idle:  # 14, before 12 and 13: a busy device lacks memory and cores for a whole one too
+        return WHOLE_IN_USE
     if devices[DEVICE_MEMORY_FREE, d] < memory:  # 12
         return MEMORY
     if free < core:  # 13
         return CORES
-    if total == WHOLE_MILLI and core == WHOLE_MILLI and not idle:  # 14
-        return WHOLE_IN_USE
     if total > 0 and free == 0 and core == 0:  # 15
         return CORES_EXHAUSTED
     if devices[DEVICE_MIG, d] >= 0 and mig_slot(fleet, d, memory)[0] < 0:  # 16

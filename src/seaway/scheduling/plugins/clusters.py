@@ -32,6 +32,7 @@ class ClusterRules:
         "label of the cluster missing or different",
         "price above the maximum",
         "price unknown",
+        "cluster not in the pool of the queue",
     )
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class ClusterRules:
             regions=rules.regions,
             hardware=rules.hardware,
             cluster_labels=rules.cluster_labels,
+            pool=rules.pool,
         )
         codes = self._clusters(cycle.snapshot, asked)
         by_node: Codes = codes[cycle.snapshot.arrays.nodes[NODE_CLUSTER]]
@@ -69,10 +71,12 @@ def cluster_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
         unknown = {2: not cluster.region, 3: cluster.facts.hardware is None}
         code = next(refusing, 0)
         codes[c] = LABEL_CODE if code == len(parts) else code + 2 if unknown.get(code) else code
+        if rules.pool and cluster.name not in rules.pool:
+            codes[c] = POOL_CODE
     return codes
 
 
-LABEL_CODE, PRICE_CODE, NO_PRICE_CODE = 6, 7, 8
+LABEL_CODE, PRICE_CODE, NO_PRICE_CODE, POOL_CODE = 6, 7, 8, 9
 """Codes of the last reasons of `ClusterRules`."""
 
 

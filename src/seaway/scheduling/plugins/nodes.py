@@ -132,7 +132,8 @@ class DeviceFit:
     - ExclusiveDeviceAllocateConflict: the job requires an idle device (policy mutex);
     - CardInsufficientMemory;
     - CardInsufficientCore;
-    - ExclusiveDeviceAllocateConflict: the job requests all cores, and the device is in use;
+    - ExclusiveDeviceAllocateConflict: the job requests all cores, and the device is in use. Here it goes before
+      memory and cores, which a device in use lacks for a whole device as well;
     - CardComputeUnitsExhausted: another container has all cores;
     - CardMigTopologyInfeasible;
     - NumaNotFit: enough devices fit, but not on one NUMA node.
@@ -149,7 +150,7 @@ class DeviceFit:
         "GPU in use, but requested exclusively",
         "not enough free GPU memory on one device",
         "not enough free GPU cores on one device",
-        "GPU in use, but all its cores requested",
+        "GPU in use, but requested whole",
         "all GPU cores taken",
         "no free MIG placement",
         "GPUs not on one NUMA node",

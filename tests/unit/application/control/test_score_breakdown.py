@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from seaway.application.control.scheduler import score_breakdown as module
+from seaway.domain.job import DataSource
+from seaway.domain.placement import Candidate
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -15,23 +20,51 @@ def four_nodes() -> Scene:
     return scene(fleet(*[cluster(*[node(*[gpu()] * size) for size in sizes[name]], name=name) for name in sizes]))
 
 
-def test_an_attempt_keeps_the_scores_that_decided() -> None:
-    """The best places are stored with their totals, and a later explanation of the job shows them."""
+def test_an_attempt_keeps_what_decided() -> None:
+    """The score that decided is stored with that of the next best node, and shown later with its time."""
     made = four_nodes()
     job_id = made.submit()
     why = made.plane.attempt(job_id).why
     where = f"{made.where(job_id)}/{made.job(job_id).nodes[0]}"
-    chosen, _, scores = why.partition("; scores: ")
+    chosen, _, decided = why.partition("; ")
     assert chosen == f"bestfit chose {where}"
-    places = [each.rpartition(" ") for each in scores.split(", ")]
-    assert len(places) == module.BEST
-    assert places[0][0] == where
-    totals = [int(total.replace(",", "")) for _, _, total in places]
-    assert totals == sorted(totals, reverse=True)
+    compared = re.fullmatch(r"BestFit decided: (\d+) against (\d+) of (\S+), the next best", decided)
+    assert compared is not None
+    assert int(compared[1]) > int(compared[2])
+    assert compared[3] != where
+    decided_ns = made.plane.attempt(job_id).created_ns
     made.plane.run(5)
     for _ in range(5):
         made.submit()
-    assert made.plane.overview.reason(made.job(job_id)).placement_reason == why
+    reason = made.plane.overview.reason(made.job(job_id))
+    assert (reason.placement_reason, reason.decided_ns) == (why, decided_ns)
+
+
+def test_equal_nodes_are_called_that() -> None:
+    """Without a lower score, order decided; without another node that fits, nothing did."""
+    made = scene(fleet(cluster(node(gpu()), node(gpu()), name="alpha")))
+    texts = [made.plane.attempt(made.submit(gpus=1)).why.partition("; ")[2] for _ in range(2)]
+    assert texts == ["the first in order of 2 nodes with equal scores", "no other node fits"]
+
+
+def test_the_term_with_the_largest_lead_decided() -> None:
+    """Of several scores, the decisive one is named with both totals, against the next node that is not equal."""
+    best = Candidate("a", "n1", {"BestFit": 10, "Price": 90, "Distance": 5}, 105)
+    other = Candidate("b", "n2", {"BestFit": 20, "Price": 40, "Distance": 0}, 60)
+    reported = module.decided_by([best, replace(best, node="n3"), other], {"a": 0, "b": 0})
+    assert reported == (
+        "Price decided: 90 against 40 of b/n2, the next best (in total 105 against 60); "
+        "the first in order of 2 nodes with equal scores"
+    )
+
+
+def test_closeness_to_data_decides_before_scores() -> None:
+    """A node whose cluster is closer to the job's data is chosen for that, and the reason says so."""
+    sites = [cluster(*[node(gpu())] * 1, name=name, gateway=f"gw-{name}") for name in ("alpha", "beta")]
+    made = scene(fleet(*sites))
+    why = made.plane.attempt(made.submit(data=DataSource("beta", 1_000))).why
+    assert why.startswith("bestfit chose beta/node-0; ")
+    assert why.endswith("; its data is closer than to alpha/node-0, the next best")
 
 
 def test_a_note_that_fails_holds_up_no_job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -61,7 +94,7 @@ def test_each_job_of_a_batch_is_noted_as_it_was_decided() -> None:
 def test_of_replicas_the_first_is_noted() -> None:
     """A gang names the replica whose scores it shows."""
     made = four_nodes()
-    assert "; scores for its first replica: " in made.plane.attempt(made.submit(replicas=3, gang=True)).why
+    assert "; for its first replica, BestFit decided: " in made.plane.attempt(made.submit(replicas=3, gang=True)).why
 
 
 def test_a_overload_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,21 +102,21 @@ def test_a_overload_and_a_large_fleet_are_not_noted(monkeypatch: pytest.MonkeyPa
     made = four_nodes()
     ids = made.plane.submit(*[spec() for _ in range(module.MAX_JOBS + 1)])
     made.plane.settle()
-    assert not any("scores" in made.plane.attempt(job_id).why for job_id in ids)
+    assert not any("; " in made.plane.attempt(job_id).why for job_id in ids)
     for _ in range(2):
-        noted = [" scores: " in made.plane.attempt(made.submit(gpus=0)).why for _ in range(module.AT_ONCE + 5)]
+        noted = ["; " in made.plane.attempt(made.submit(gpus=0)).why for _ in range(module.AT_ONCE + 5)]
         assert module.AT_ONCE - 1 <= sum(noted) <= module.AT_ONCE
         made.plane.run(60)
     monkeypatch.setattr(module, "MAX_NODES", 3)
-    assert "scores" not in made.plane.attempt(made.submit()).why
+    assert "; " not in made.plane.attempt(made.submit()).why
 
 
 def test_notes_change_nothing_of_what_is_decided() -> None:
     """Long names are cut, and the fleet of the decisions is unchanged."""
-    made = scene(fleet(cluster(node(gpu(), gpu(), name="n" * 60), name="c" * 60)))
+    made = scene(fleet(cluster(*[node(gpu(), name=letter * 60) for letter in "mn"], name="c" * 60)))
     live = made.plane.controller.live
     job_id = made.submit()
-    assert len(made.plane.attempt(job_id).why.partition("scores: ")[2]) < module.MAX_NAME + 20
+    assert len(made.plane.attempt(job_id).why.partition("; ")[2]) < module.MAX_NAME + 130
     made.plane.operations.put_queue(Queue(DEFAULT, policy="random"), "ada")
     made.submit()
     made.plane.run(5)

@@ -278,7 +278,7 @@ class Scheduler:
         return decisions
 
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Add the best scores to decisions, if they are few; needs no lock.
+        """Add the scores that decided, if the decisions are few; needs no lock.
 
         This precedes the storage of a decision, so that both are stored together. A failed breakdown is omitted, since
         jobs do not wait for explanations.
@@ -286,7 +286,7 @@ class Scheduler:
         noted = []
         for each in reversed(decisions):
             try:
-                said = each.notes.of(each.at) if each.notes else ""
+                said = each.notes.of(each.at, each.attempt.placements[0]) if each.notes else ""
             except Exception:
                 log.exception("the scores of %s could not be recorded", each.job.id)
                 said = ""

@@ -1,12 +1,15 @@
-"""Score breakdown of decisions, computed on a copy after the decision and without the lock."""
+"""Score that decided each placement, computed on a copy after the decision and without the lock."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seaway.application.ports.clock import Clock
+from seaway.domain.job import Job
+from seaway.domain.placement import Candidate, Placement
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import JOB_SEQUENCE
+from seaway.scheduling.data_locality import locality_tiers, pull_ms
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -23,9 +26,6 @@ PER_S = 10
 
 AT_ONCE = 20
 """Maximum burst of score breakdowns, jobs."""
-
-BEST = 3
-"""Number of candidates in a score breakdown."""
 
 MAX_NAME = 80
 """Maximum length of the name of a candidate."""
@@ -48,15 +48,65 @@ class ScoreBreakdown:
         self._left = [booking.copy() for booking in allocated]
         self._profile = profile
 
-    def of(self, at: int) -> str:
-        """Return the best scores for the first replica of a job. Call it from the last job to the first."""
+    def of(self, at: int, chosen: Placement) -> str:
+        """Return what decided for the first replica of a job, against the next best node.
+
+        Call it from the last job to the first.
+
+        Parameters
+        ----------
+        chosen
+            Placement of that replica.
+        """
         while len(self._left) > at:
             self._left.pop().release(self._snapshot)
-        sequence = int(self._queue.rows[at, JOB_SEQUENCE])
-        best = explain(self._snapshot, self._queue.jobs[at], self._profile, sequence=sequence).candidates[:BEST]
-        of = "" if self._queue.jobs[at].replicas == 1 else " for its first replica"
-        scores = ", ".join(f"{f'{each.cluster}/{each.node}'[:MAX_NAME]} {each.total:,}" for each in best)
-        return f"scores{of}: {scores}" if scores else ""
+        job, sequence = self._queue.jobs[at], int(self._queue.rows[at, JOB_SEQUENCE])
+        found = explain(self._snapshot, job, self._profile, sequence=sequence, most=MAX_NODES).candidates
+        if not found or (found[0].cluster, found[0].node) != (chosen.cluster, chosen.node):
+            return ""  # the policy looks at more than the first replica
+        of = "" if job.replicas == 1 else "for its first replica, "
+        return f"{of}{decided_by(found, self._tiers(job))}"
+
+    def _tiers(self, job: Job) -> Mapping[str, int]:
+        """Return the tier of each cluster by closeness to the job's data, the closest is 0."""
+        names = [each.name for each in self._snapshot.clusters]
+        if not job.data.location:
+            return dict.fromkeys(names, 0)
+        tiers = locality_tiers(pull_ms(self._snapshot, job.data)).argmax(axis=0)
+        return dict(zip(names, tiers.tolist(), strict=True))
+
+
+def decided_by(candidates: Sequence[Candidate], tiers: Mapping[str, int]) -> str:
+    """Return what decided for the first candidate against the next best one: the score with the largest lead.
+
+    Parameters
+    ----------
+    candidates
+        Candidates, best first. Those equal to the first one are only counted.
+    tiers
+        Tier of each cluster by closeness to the job's data, which goes before scores.
+
+    Examples
+    --------
+    >>> best = Candidate("a", "n1", {"Price": 90, "Distance": 5}, 95)
+    >>> other = Candidate("b", "n2", {"Price": 40, "Distance": 9}, 49)
+    >>> decided_by([best, other], {"a": 0, "b": 0})
+    'Price decided: 90 against 40 of b/n2, the next best (in total 95 against 49)'
+    """
+    best, ranks = candidates[0], [(tiers[each.cluster], each.total) for each in candidates]
+    alike = ranks.count(ranks[0])
+    equal = f"the first in order of {alike} nodes with equal scores" if alike > 1 else ""
+    other = next((each for each, rank in zip(candidates, ranks, strict=True) if rank != ranks[0]), None)
+    if other is None:
+        return equal or "no other node fits"
+    name = f"{other.cluster}/{other.node}"[:MAX_NAME]
+    if tiers[best.cluster] < tiers[other.cluster]:
+        said = f"its data is closer than to {name}, the next best"
+    else:
+        term = max(best.scores, key=lambda term: best.scores[term] - other.scores[term])
+        said = f"{term} decided: {best.scores[term]:,} against {other.scores[term]:,} of {name}, the next best"
+        said += f" (in total {best.total:,} against {other.total:,})" if len(best.scores) > 1 else ""
+    return f"{said}; {equal}" if equal else said
 
 
 class ScoreRecorder:
