@@ -401,8 +401,11 @@ class Waiting:
         self._touched.add(entry.lane)
         if line.heap[0] is not ranked:
             return
+        if lane.closed:
+            self._note_infeasible(lane, entry)  # it may displace a job that counts under the limit
         if entry.kind in lane.limited:
             lane.limited[entry.kind] = (ranked, lane.limited[entry.kind][1])
+            self.blocked[lane.name, entry.kind] = entry
         elif self._is_refused(lane, entry.kind):
             lane.aside[entry.kind] = ranked
             self._note_infeasible(lane, entry)

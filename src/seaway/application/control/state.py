@@ -592,8 +592,15 @@ class ControlState:
             return None
         return self._past_durations.of(spec.tenant, user, spec.name)
 
+    def ends_soon(self, attempt: Attempt) -> bool:
+        """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
+        known = (self.fleet.clusters.get(cluster) for cluster in self.unsent(attempt))
+        return not attempt.state.live and all(each and each.state is ClusterState.UP for each in known)
+
     def expected_rest_ns(self, key: Key, now_ns: int) -> int | None:
         """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown."""
+        if not self.attempts[key].state.live:
+            return 0 if self.ends_soon(self.attempts[key]) else None
         runs, _ = self._learned.get(key, (None, None))
         return self.attempts[key].expected_rest_ns(now_ns, runs.expected_s if runs else None)
 

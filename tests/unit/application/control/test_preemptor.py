@@ -220,6 +220,19 @@ def test_a_job_blocked_by_a_limit_displaces_under_that_limit() -> None:
     assert [made.state(each) for each in (low, high)] == ["queued", "running"]
 
 
+@pytest.mark.parametrize("cpu_milli", [1000, 500])
+def test_a_job_displaces_under_a_limit_at_which_others_wait(cpu_milli: int) -> None:
+    """A later job of a higher priority does not wait behind one that has no victims, whatever both request."""
+    made = with_queues(gpus(4), replace(BY_PRIORITY, limit={"gpus": 1000}))
+    low = made.submit(queue="x")
+    made.plane.run(5)
+    waits = made.submit(queue="x", priority=-1)
+    made.plane.run(5)
+    high = made.submit(queue="x", priority=5, cpu_milli=cpu_milli)
+    made.plane.run(10)
+    assert [made.state(each) for each in (low, waits, high)] == ["queued", "queued", "running"]
+
+
 def test_several_jobs_displace_at_once() -> None:
     """Equal jobs do not wait for each other's victims, and each victim ends for one job only."""
     made = with_queues(gpus(6), BY_PRIORITY)

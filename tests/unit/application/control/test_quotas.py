@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 
 import pytest
 
@@ -13,11 +14,13 @@ from seaway.domain.amounts import JOBS
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.queues import Order, Queue
+from seaway.domain.queues import Order, Preemption, Queue
 from seaway.domain.tenancy import Pool, Quota, Tenant
-from seaway.scheduling.queueing.tree import quota_key
+from seaway.scheduling.queueing.tree import Use, quota_key
 from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.application.scene import Scene, scene, spec
+from tests.unit.application.test_forecast import starts_s
 
 
 def gpus(count: int, **figures: object) -> Fleet:
@@ -36,6 +39,11 @@ def put(made: Scene, *records: Tenant | Queue | Pool) -> None:
     """Store records, and let the loop follow."""
     made.plane.writer.commit([Change(put=[*records])])
     made.plane.settle()
+
+
+def use_of_a(made: Scene) -> Use:
+    """Return what the tenant `a` holds of its quota."""
+    return made.plane.controller.live.tree.use_lately(quota_key("default", "a"))
 
 
 def placed(made: Scene, jobs: list[str]) -> int:
@@ -138,11 +146,86 @@ def test_a_job_that_fails_over_counts_once() -> None:
     made.plane.run(120)
     assert made.job(job).attempt == 2
     assert made.where(job) != first
-    use = made.plane.controller.live.tree.use_lately(quota_key("default", "a"))
+    use = use_of_a(made)
     assert (use.jobs, use.held["gpus"]) == (1, 2000)
     made.cluster(first).reconnect()
     made.plane.run(60)
     assert (use.jobs, use.held["gpus"]) == (1, 1000)
+
+
+def test_nothing_waits_for_an_attempt_on_a_lost_cluster_to_end() -> None:
+    """Its amounts stay in the quota: no place is reserved and no start expected as if they were about to be released.
+
+    A job of a higher priority displaces the attempt that runs, since the other cannot make room.
+    """
+    parts = fleet(cluster(node(gpu()), name="alpha"), cluster(node(gpu(), gpu(), gpu()), name="beta"))
+    made = scene(parts, Faults(), grace_period_s=30)
+    put(made, Tenant("a", quotas={"default": Quota(limit={"gpus": 2000})}))
+    put(made, Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY))
+    job = made.submit(tenant="a", queue="x", clusters=frozenset({"alpha"}), expected_duration_s=1000)
+    made.plane.run(10)
+    made.plane.jobs.cancel(job, "ada")
+    made.cluster("alpha").disconnect()
+    made.plane.run(120)
+    runs = made.submit(tenant="a", queue="x", expected_duration_s=1000)
+    waits = made.submit(tenant="a", queue="x", name="waits", expected_duration_s=1000)
+    made.plane.run(100)
+    assert [made.state(each) for each in (runs, waits)] == ["running", "queued"]
+    assert use_of_a(made).held["gpus"] == 2000
+    assert not made.plane.controller.scheduler.reservations.made()
+    assert starts_s(made)["waits"] == pytest.approx(900, abs=5)
+    urgent = made.submit(tenant="a", queue="x", priority=5)
+    made.plane.run(20)
+    assert [made.state(each) for each in (runs, waits, urgent)] == ["queued", "queued", "running"]
+    made.cluster("alpha").reconnect()
+    made.plane.run(60)
+    assert use_of_a(made).held["gpus"] == 2000
+    assert [made.state(each) for each in (runs, waits, urgent)] == ["running", "queued", "running"]
+
+
+def test_an_orphan_counts_in_the_fleet_and_in_no_quota() -> None:
+    """After the loss of stored jobs, their workloads hold devices, and their tenant has its whole quota."""
+    made = with_quota(gpus(3), Quota(limit={"gpus": 2000}))
+    rows = {kind: copy(each) for kind, each in made.plane.store.database.rows.items()}
+    made.plane.submit(*many(2))
+    made.plane.run(5)
+    assert use_of_a(made).held["gpus"] == 2000
+    made.plane.store = MemoryStore(MemoryDatabase(rows))
+    made.plane.restart()
+    made.plane.run(5)
+    assert not use_of_a(made).held
+    jobs = made.plane.submit(*many(3))
+    made.plane.run(5)
+    assert (placed(made, jobs), use_of_a(made).held["gpus"], use_of_a(made).jobs) == (1, 1000, 1)
+    made.plane.operations.remove_orphans("alpha", "ada")
+    made.plane.run(5)
+    assert (placed(made, jobs), use_of_a(made).held["gpus"], use_of_a(made).jobs) == (2, 2000, 2)
+
+
+def test_a_workload_that_does_not_start_counts_once() -> None:
+    """A job that its cluster holds, as Kueue does, is in its quota from the decision on, and leaves it when displaced.
+
+    It is displaced first, since it has lost no work.
+    """
+    made = with_quota(gpus(4), Quota(limit={"gpus": 2000}))
+    put(made, Queue("z", guarantee={"gpus": 3000}))
+    runs = made.submit(tenant="a", queue="x")
+    made.plane.run(10)
+    made.cluster("alpha").slow_down(10_000)
+    held = made.submit(tenant="a", queue="x", template="kueue")
+    waits = made.submit(tenant="a", queue="x")
+    made.plane.run(200)
+    for _ in range(2):
+        assert [made.state(each) for each in (runs, held, waits)] == ["running", "deploying", "queued"]
+        assert (use_of_a(made).held["gpus"], use_of_a(made).jobs, use_of_a(made).attempts) == (2000, 2, 2)
+        made.plane.restart()
+        made.plane.run(5)
+    made.cluster("alpha").slow_down(None)
+    guaranteed = made.plane.submit(*many(3, "b", queues="z"))
+    made.plane.run(20)
+    assert placed(made, guaranteed) == 3
+    assert [made.state(each) for each in (runs, held, waits)] == ["running", "queued", "queued"]
+    assert (use_of_a(made).held["gpus"], use_of_a(made).jobs, use_of_a(made).attempts) == (1000, 1, 1)
 
 
 def test_a_guarantee_goes_before_the_share_of_other_tenants() -> None:

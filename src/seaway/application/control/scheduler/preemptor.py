@@ -201,14 +201,14 @@ class Preemptor:
     @contextmanager
     def _as_if_done(self, snapshot: Snapshot) -> Iterator[None]:
         """Remove ending jobs and the victims of claims from a copy of the fleet, and for a while from the tree."""
-        tree, attempts = self._state.tree, self._state.attempts
+        live, tree, attempts = self._state, self._state.tree, self._state.attempts
         claimed = [
             each
             for claim in self._claims.values()
             for each in claim.victims
             if (known := attempts.get(each.key)) and known.state.live
         ]
-        ending = [each for each in attempts.values() if each.state is AttemptState.ENDING]
+        ending = [each for each in attempts.values() if each.state is AttemptState.ENDING and live.ends_soon(each)]
         for attempt in ending:
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
                 booking.copy().release(snapshot)

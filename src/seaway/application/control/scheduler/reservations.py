@@ -309,9 +309,7 @@ class Reservations:
         ends = []
         for key, attempt in self._state.attempts.items():
             rest_ns = self._state.expected_rest_ns(key, wall_ns)
-            if not attempt.state.live:
-                ends.append((now_ns, key))
-            elif rest_ns is not None:
+            if rest_ns is not None:
                 ends.append((now_ns + rest_ns, key))
             elif not attempt.spec.restarts:
                 ends.append((NEVER_NS + attempt.created_ns // NS_PER_S, key))
