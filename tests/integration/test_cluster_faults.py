@@ -296,7 +296,8 @@ class World:
         """Submit a job; return its id."""
         request = figures.pop("request", ResourceRequest(500, 256, 1, 20_000, 0, 300))
         nodes = NodeRules(clusters=frozenset(figures.pop("clusters", ())))
-        spec = JobSpec("work", Demand(request, nodes=nodes), run=Run(image), **figures)
+        run = Run(image, ports=figures.pop("ports", ()))
+        spec = JobSpec("work", Demand(request, nodes=nodes), run=run, **figures)
         now_ns = time.time_ns()
         job_id = self.ids.generate(now_ns)
         self.plane.writer.commit(

@@ -119,7 +119,10 @@ async def get_job(request: Request, job: JobRef) -> Response:
     found = await find(request, job)
     if is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
-    return job_reply(found)
+    if not (found.state.placed and (found.spec.run.ports or found.spec.restarts)):
+        return job_reply(found)
+    pipeline = pipeline_of(request)
+    return job_reply(found, workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
 
 
 @operation(

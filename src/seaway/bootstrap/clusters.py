@@ -18,6 +18,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.bootstrap.settings import ClusterSettings, cluster_facts, names_in
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import ServiceType
 
 if TYPE_CHECKING:
     from seaway.adapters.simulated.backends import SimulatedBackends
@@ -120,6 +121,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
     from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
+    from seaway.adapters.kubernetes.templates.context import Exposure
     from seaway.adapters.kubernetes.templates.namespace_objects import (
         BASELINE,
         RESTRICTED,
@@ -136,8 +138,21 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     own = Path(settings.templates_dir) if settings.templates_dir else None
     namespaces = Namespaces(settings.namespace, names_in(settings.former_namespaces) or None)
     rules = Rules(namespaces=frozenset(namespaces.templates))
+    given = settings.expose
+    exposure = Exposure(
+        tuple(map(ServiceType, names_in(given.types))),
+        ServiceType(given.default),
+        given.domain,
+        given.https,
+        given.ingress_class,
+        given.gateway,
+    )
     offer = TemplateCatalog(
-        own, rules, through_karmada=bool(settings.karmada.kubeconfig), default_image=settings.default_image
+        own,
+        rules,
+        through_karmada=bool(settings.karmada.kubeconfig),
+        default_image=settings.default_image,
+        exposure=exposure,
     )
     hami = settings.hami
     exporters = read_exporters(settings.usage.exporters)
@@ -175,6 +190,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         known=cluster_facts(settings),
         scraping=Scraping(settings.usage.interval_s, exporters),
         namespace_options=namespace_options,
+        exposure=exposure,
     )
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig:

@@ -30,6 +30,7 @@ from seaway.application.control.settings import ControlSettings
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
+from seaway.domain.job_spec import Expose, ServiceType
 from seaway.scheduling.queueing.registry import queue_discipline_names
 
 PREFIX = "SEAWAY_"
@@ -145,6 +146,30 @@ class UsageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExposeSettings:
+    """Ways in which clients outside real clusters reach the ports of jobs."""
+
+    types: str = "ClusterIP, NodePort, LoadBalancer"
+    """Types that jobs may choose in `expose.type`, separated by commas. `Ingress` and `HTTPRoute` are possible too, and
+    require additional permissions in the clusters.
+    """
+    default: str = "ClusterIP"
+    """Type of jobs that choose none, unless their template does."""
+    domain: str = ""
+    """Domain of all host names of jobs, such as `apps.example.com`. Jobs without a host name of their own get their ID
+    within it. Empty to allow any host name.
+    """
+    https: bool = False
+    """HTTPS for host names. Ingresses then request the default certificate of their controller.
+    Certificates of a Gateway are in its listeners.
+    """
+    ingress_class: str = ""
+    """Class of Ingresses. Empty for the default class of each cluster."""
+    gateway: str = ""
+    """Gateway of HTTPRoutes in each cluster, `NAMESPACE/NAME`. It must accept routes of the tenants' namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """Simulated and real clusters."""
 
@@ -231,6 +256,8 @@ class ClusterSettings:
     """Folder with custom templates, one YAML file each. Empty for none."""
     usage: UsageSettings = field(default_factory=UsageSettings)
     """Measured use of devices."""
+    expose: ExposeSettings = field(default_factory=ExposeSettings)
+    """Addresses for clients outside a cluster."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts of real clusters by name, such as `[clusters.facts.gpu-east]` with `region`, `zones`, `provider`,
     `location`, `hardware`, `price_per_gpu_hour`, `spot_price_per_gpu_hour` and `labels`. They precede what the clusters
@@ -657,11 +684,34 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
         for name in names
         if not _OBJECT.fullmatch(name)
     ]
+    problems += _expose_errors(clusters.expose)
     try:
         cluster_facts(clusters)
     except RejectedError as error:
         problems += [error, *error.also]
     return problems
+
+
+def _expose_errors(expose: ExposeSettings) -> Iterator[RejectedError]:
+    """Yield the errors of the addresses for clients outside a cluster."""
+    known, types = ", ".join(ServiceType), names_in(expose.types)
+    for each in types:
+        if each not in tuple(ServiceType):
+            yield RejectedError(f"{each!r} is not a type; use {known}", where="[clusters] expose.types")
+    if expose.default not in types:
+        text = f"is {expose.default!r}, which is not one of expose.types"
+        yield RejectedError(text, where="[clusters] expose.default")
+    elif ServiceType(expose.default).by_host and not expose.domain:
+        text = f"is {expose.default}, for which expose.domain is needed"
+        yield RejectedError(text, where="[clusters] expose.default")
+    namespace, _, gateway = expose.gateway.partition("/")
+    if (expose.gateway or ServiceType.HTTP_ROUTE in types) and not all(map(_OBJECT.fullmatch, (namespace, gateway))):
+        text = "must be the NAMESPACE/NAME of a Gateway, for the type HTTPRoute"
+        yield RejectedError(text, where="[clusters] expose.gateway")
+    try:
+        Expose(ServiceType.INGRESS, expose.domain)
+    except RejectedError as error:
+        yield RejectedError(error.message, where="[clusters] expose.domain")
 
 
 POD_SECURITY = ("privileged", "baseline", "restricted")

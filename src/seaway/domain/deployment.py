@@ -14,6 +14,11 @@ def deployment_name(job_id: str, attempt: int) -> str:
     return f"sw-{job_id}-{attempt}"
 
 
+def service_name(job_id: str) -> str:
+    """Return the name of a job's service. It is the same for all attempts, so that clients can keep it."""
+    return f"sw-{job_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """The part of an attempt in one cluster.
@@ -116,6 +121,39 @@ class ReplicaStatus:
         return tuple(taken.uuid for taken in self.slices)
 
 
+class Reach(Enum):
+    """Clients that can use an endpoint."""
+
+    OUTSIDE = "outside"
+    """Clients outside the cluster."""
+    NODES = "nodes"
+    """Clients in networks that reach the internal addresses of the cluster's nodes."""
+    CLUSTER = "cluster"
+    """Pods of the cluster."""
+    NONE = "none"
+    """No client yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Address of a port of a job.
+
+    Attributes
+    ----------
+    address
+        ``host:port``, or a URL for HTTP by host name; empty while the cluster has not assigned one.
+    port
+        The port of the job.
+    note
+        Reason why clients outside the cluster cannot use it, or a condition for it, one clause; empty for none.
+    """
+
+    address: str
+    port: int
+    reach: Reach
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Observed state of a deployment in its cluster.
@@ -128,8 +166,8 @@ class Workload:
         Running if all replicas run, succeeded if all succeeded, failed if one failed.
     reason
         Reason why it failed or does not start; empty otherwise.
-    address
-        Address of its service; empty without ports.
+    endpoints
+        Addresses of its ports, those with the widest reach first; empty without ports.
     cause
         Cause of a failure; undefined in other phases.
     """
@@ -140,13 +178,24 @@ class Workload:
     phase: WorkloadPhase
     replicas: tuple[ReplicaStatus, ...] = ()
     reason: str = ""
-    address: str = ""
+    endpoints: tuple[Endpoint, ...] = ()
     cause: Cause = Cause.WORKLOAD
 
     @property
     def name(self) -> str:
         """Name of its objects."""
         return deployment_name(self.job_id, self.attempt)
+
+    @property
+    def address(self) -> str:
+        """Addresses with the widest reach, such as ``192.0.2.7:80,90``; empty without one."""
+        found: dict[str, list[str]] = {}
+        for each in self.endpoints:
+            if each.address and each.reach is self.endpoints[0].reach:
+                url = "://" in each.address
+                host, _, port = (each.address, "", "") if url else each.address.rpartition(":")
+                found.setdefault(host, []).append(port)
+        return ", ".join(f"{host}:{','.join(ports)}" if ports[0] else host for host, ports in found.items())
 
 
 @dataclass(frozen=True, slots=True)

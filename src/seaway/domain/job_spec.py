@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from random import Random
 from typing import Any
 
@@ -67,6 +69,56 @@ class Checkpoint:
             raise RejectedError(f"must be 1 s to {MAX_GRACE_S} s", where="checkpoint.grace")
 
 
+class ServiceType(StrEnum):
+    """Way in which clients reach the ports of a job, by the names of Kubernetes."""
+
+    CLUSTER_IP = "ClusterIP"
+    """A name and address for pods of its cluster only."""
+    NODE_PORT = "NodePort"
+    """A port of each node."""
+    LOAD_BALANCER = "LoadBalancer"
+    """A load balancer of the cluster."""
+    INGRESS = "Ingress"
+    """A host name, served by an Ingress controller."""
+    HTTP_ROUTE = "HTTPRoute"
+    """A host name, served by a Gateway of the Gateway API."""
+
+    @property
+    def by_host(self) -> bool:
+        """True if HTTP clients reach it by a host name."""
+        return self in (ServiceType.INGRESS, ServiceType.HTTP_ROUTE)
+
+
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+")
+"""A DNS name of at least two labels (RFC 1123, section 2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expose:
+    """Way in which clients outside a job's cluster reach its ports.
+
+    Attributes
+    ----------
+    type
+        Type of its service; None for the default of its template or of the operator.
+    host
+        Host name for HTTP; empty for a name that Seaway makes from the ID of the job.
+    """
+
+    type: ServiceType | None = None
+    host: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the host name."""
+        if self.host and not (self.type and self.type.by_host):
+            raise RejectedError("is only for the types Ingress and HTTPRoute", where="expose.host")
+        if self.host and not _HOST.fullmatch(self.host):
+            raise RejectedError(f"is {self.host!r}; use a host name like chat.example.com", where="expose.host")
+
+
+NOT_EXPOSED = Expose()
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A submitted job.
@@ -105,6 +157,8 @@ class JobSpec:
         Whether other jobs may displace it while it runs; None for the default of its queue.
     checkpoint
         How its program saves its work before it is stopped; None if it does not.
+    expose
+        How clients outside its cluster reach its ports.
     """
 
     name: str
@@ -127,6 +181,7 @@ class JobSpec:
     data: DataSource = NO_DATA
     preemptible: bool | None = None
     checkpoint: Checkpoint | None = None
+    expose: Expose = NOT_EXPOSED
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -203,6 +258,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
         spec.template,
         spec.run,
         spec.checkpoint,
+        spec.expose,
     )
 
 

@@ -178,8 +178,8 @@ ATTEMPT_COLUMNS = (
 """Columns of a job's attempts."""
 
 
-def facts(body: Body, workloads: Sequence[Body]) -> Table:
-    """Return a table with a job's description, resources, times and addresses."""
+def facts(body: Body) -> Table:
+    """Return a table with a job's description, resources and times."""
     return details(
         [
             ("name", body["name"]),
@@ -195,12 +195,26 @@ def facts(body: Body, workloads: Sequence[Body]) -> Table:
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if body["started_at"] else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
-            (
-                "answers at",
-                "; ".join(f"{each['address']} in {each['cluster']}" for each in workloads if each["address"]),
-            ),
         ]
     )
+
+
+REACH = {
+    "outside": "anywhere",
+    "nodes": "networks of the nodes",
+    "cluster": "pods of the cluster",
+    "none": "nowhere yet",
+}
+"""Clients that can use an endpoint, by its reach."""
+
+ENDPOINT_COLUMNS = (
+    Column("PORT", lambda each: str(each["port"]), right=True),
+    Column("ADDRESS", lambda each: each["address"] or NONE),
+    Column("FROM", lambda each: REACH[each["reach"]]),
+    Column("CLUSTER", lambda each: each["cluster"], drop=1),
+    Column("NOTE", lambda each: each["note"], cut=True, drop=2),
+)
+"""Columns of the addresses of a job's ports."""
 
 
 def containers(workloads: Sequence[Body]) -> RenderableType:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import Checkpoint, JobSpec, Run
+from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
@@ -192,6 +192,18 @@ class CheckpointIn(Incoming):
     """Time until it is killed, at most 1 h."""
 
 
+class ExposeIn(Incoming):
+    """Way in which clients outside the job's cluster reach its ports."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer", "Ingress", "HTTPRoute"] | None = None
+    """Type of its service; null for the default of the template or the operator.
+
+    ``Ingress`` and ``HTTPRoute`` lead HTTP clients of a host name to the first port.
+    """
+    host: Annotated[str, Field(max_length=253)] = ""
+    """Host name for ``Ingress`` and ``HTTPRoute``. Default: the ID of the job within the operator's domain."""
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -237,6 +249,8 @@ class JobIn(Incoming):
     """True if waiting jobs may displace it while it runs; null for the default of its queue."""
     checkpoint: CheckpointIn | None = None
     """Way in which the program saves its work before it is stopped; null if it does not."""
+    expose: ExposeIn = ExposeIn()
+    """Way in which clients outside the job's cluster reach its ports."""
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
@@ -261,6 +275,8 @@ class JobIn(Incoming):
             raise RejectedError("is needed, for bounds on the network are measured from it", where="gateway")
         if self.placement.max_price_per_gpu_hour is not None and not request.gpus:
             raise RejectedError("is given, but the job has no gpus", where="placement.max_price_per_gpu_hour")
+        if self.expose.type and not self.run.ports:
+            raise RejectedError("needs a port: set run.ports", where="expose.type")
         return JobSpec(
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
@@ -280,6 +296,7 @@ class JobIn(Incoming):
             data=_data(self.data),
             preemptible=self.preemptible,
             checkpoint=_checkpoint(self.checkpoint),
+            expose=_expose(self.expose),
         )
 
 
@@ -293,6 +310,12 @@ def _checkpoint(given: CheckpointIn | None) -> Checkpoint | None:
     if given is None:
         return None
     return Checkpoint(given.signal, fields.seconds(given.grace))
+
+
+def _expose(given: ExposeIn) -> Expose:
+    if not given.model_fields_set:
+        return NOT_EXPOSED
+    return Expose(None if given.type is None else ServiceType(given.type), given.host)
 
 
 def _request(given: ResourcesIn) -> ResourceRequest:

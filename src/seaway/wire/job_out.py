@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
+from pydantic import Field
+
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
@@ -81,6 +83,20 @@ class RequestOut(Shown):
     """Cores of each device, thousandths."""
 
 
+class EndpointOut(Shown):
+    """Address of a port of a job."""
+
+    cluster: str
+    port: int
+    """The port of the job."""
+    address: str
+    """`host:port`, or a URL for HTTP by host name; empty while the cluster has not assigned one."""
+    reach: Literal["outside", "nodes", "cluster", "none"]
+    """Clients that can use it: those outside the cluster, those that reach its nodes, its pods, or none yet."""
+    note: str
+    """Reason why clients outside the cluster cannot use it, or a condition for it; empty for none."""
+
+
 class JobOut(Shown):
     """A job."""
 
@@ -113,6 +129,8 @@ class JobOut(Shown):
     """Specification, which can be submitted again."""
     request: RequestOut
     """Exact request of each replica."""
+    endpoints: list[EndpointOut] = Field(default_factory=list)
+    """Addresses of its ports, those with the widest reach first; only in the answer for a single job."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -198,7 +216,9 @@ class ObservedWorkload(Shown):
     cluster: str
     phase: Literal["starting", "running", "succeeded", "failed", "gone"]
     address: str
-    """Address of the workload's ports, `host:port,port`; empty without ports."""
+    """Addresses of the workload's ports with the widest reach, `host:port,port`; empty without one."""
+    endpoints: list[EndpointOut]
+    """Addresses of the workload's ports, those with the widest reach first."""
     reason: str
     replicas: list[ObservedReplica]
 
@@ -292,11 +312,26 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
     )
 
 
+def endpoint_fields(copy: Workload) -> list[dict[str, Any]]:
+    """Return the fields of `EndpointOut` for each endpoint of a workload."""
+    return [
+        {
+            "cluster": copy.cluster,
+            "port": each.port,
+            "address": each.address,
+            "reach": each.reach.value,
+            "note": each.note,
+        }
+        for each in copy.endpoints
+    ]
+
+
 def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
     """Return the fields of `ObservedWorkload` for a workload, with only the replicas in `replicas`."""
     return fields_of(
         ObservedWorkload,
         copy,
+        endpoints=endpoint_fields(copy),
         replicas=[
             {
                 "replica": each.replica,

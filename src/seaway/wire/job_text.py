@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import NOT_EXPOSED, JobSpec, Run
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.tenancy import DEFAULT
 from seaway.domain.units import (
@@ -47,6 +47,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "labels": spec.labels,
     }
     written["preemptible"] = spec.preemptible
+    if spec.expose != NOT_EXPOSED:
+        written["expose"] = _given({"type": spec.expose.type and spec.expose.type.value, "host": spec.expose.host})
     if spec.checkpoint:
         written["checkpoint"] = {"signal": spec.checkpoint.signal, "grace": time_text(spec.checkpoint.grace_s)}
     if spec.expected_duration_s is not None:

@@ -120,6 +120,7 @@ REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", status=True, scal
 STATEFUL_SETS = Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, scale=True, short=("sts",))
 JOBS = Kind("batch", "v1", "Job", "jobs", status=True)
 NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short=("netpol",))
+INGRESSES = Kind("networking.k8s.io", "v1", "Ingress", "ingresses", status=True, short=("ing",))
 RESOURCE_QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True, generation=False, short=("quota",))
 LIMIT_RANGES = Kind("", "v1", "LimitRange", "limitranges", generation=False, short=("limits",))
 LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", generation=False)
@@ -139,6 +140,8 @@ KUEUE_WORKLOADS = _custom("kueue.x-k8s.io", "v1beta2", "Workload", "workloads", 
 LOCAL_QUEUES = _custom("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUES = _custom("kueue.x-k8s.io", "v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 
+HTTP_ROUTES = _custom("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
+
 CLUSTERS = _custom("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", namespaced=False)
 POLICIES = _custom(
     "policy.karmada.io", "v1alpha1", "PropagationPolicy", "propagationpolicies", status=False, short=("pp",)
@@ -150,16 +153,16 @@ WORKS = _custom("work.karmada.io", "v1alpha1", "Work", "works", short=("wk",))
 KUBERNETES: tuple[Kind, ...] = (
     *(NODES, PODS, NAMESPACES, SERVICES, EVENTS, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS),
     *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS, LEASES),
-    *(NETWORK_POLICIES, RESOURCE_QUOTAS, LIMIT_RANGES),
+    *(NETWORK_POLICIES, INGRESSES, RESOURCE_QUOTAS, LIMIT_RANGES),
     *(RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_CLASSES, CLAIM_TEMPLATES),
 )
 """Kinds of every Kubernetes cluster."""
 
 OPERATORS: tuple[Kind, ...] = (
     *(PYTORCH_JOBS, RAY_CLUSTERS, RAY_JOBS, VOLCANO_JOBS, POD_GROUPS),
-    *(KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES),
+    *(KUEUE_WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, HTTP_ROUTES),
 )
-"""Kinds of the operators of Kubeflow, Ray, Volcano and Kueue."""
+"""Kinds of the operators of Kubeflow, Ray, Volcano and Kueue, and of the Gateway API."""
 
 KARMADA: tuple[Kind, ...] = (CLUSTERS, POLICIES, OVERRIDES, BINDINGS, WORKS)
 """Kinds of Karmada's control plane."""

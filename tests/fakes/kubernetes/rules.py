@@ -46,6 +46,9 @@ def _address(body: Json, store: Store) -> None:
     number = len(store.shelves[SERVICES].items) + 10 + store.version % 50_000
     spec.setdefault("clusterIP", f"10.96.{number // 250 % 250}.{number % 250 + 1}")
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        for at, port in enumerate(spec.get("ports") or ()):
+            port.setdefault("nodePort", 30_000 + (number * 16 + at) % 2_768)
 
 
 def on_create(kind: Kind, body: Json, store: Store) -> None:
@@ -74,6 +77,10 @@ def on_update(kind: Kind, body: Json, before: Json, part: str) -> None:
     if kind is SERVICES and not part:
         for name in ("clusterIP", "clusterIPs"):
             body["spec"].setdefault(name, before["spec"].get(name))
+        known = {one["port"]: one["nodePort"] for one in before["spec"].get("ports") or () if one.get("nodePort")}
+        for port in body["spec"].get("ports") or ():
+            if body["spec"]["type"] != "ClusterIP" and port["port"] in known:
+                port.setdefault("nodePort", known[port["port"]])
 
 
 def check(kind: Kind, body: Json, before: Json | None) -> None:

@@ -30,7 +30,7 @@ def test_a_copy_starts_runs_and_ends_on_the_clock() -> None:
     assert alpha.phase() is WorkloadPhase.STARTING
     alpha.clock.advance_s(0.001)
     assert alpha.phase() is WorkloadPhase.RUNNING
-    assert alpha.workloads()["a"].address == "sw-a-1.alpha.simulated:8080"
+    assert alpha.workloads()["a"].address == "sw-a.alpha.simulated:8080"
     alpha.clock.advance_s(59.999)
     assert alpha.phase() is WorkloadPhase.RUNNING
     alpha.clock.advance_s(0.001)

@@ -267,6 +267,19 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert (await client.get(f"{path}/manifest", headers={"accept": "image/png"})).status_code == 406
 
 
+async def test_a_running_service_tells_its_addresses(rig: Rig) -> None:
+    """The answer for one job has the addresses of its ports, those for clients outside first; a list has none."""
+    job = await rig.submit(template="deployment", run={"ports": [8080]}, expose={"type": "LoadBalancer"})
+    assert job["endpoints"] == []
+    rig.step(3)
+    async with rig.client("viewer") as client:
+        shown = (await client.get(f"{JOBS}/{job['id']}")).json()
+        assert [(each["port"], each["reach"]) for each in shown["endpoints"]] == [(8080, "outside"), (8080, "cluster")]
+        assert shown["spec"]["expose"] == {"type": "LoadBalancer"}
+        (listed,) = (await client.get(JOBS)).json()["jobs"]
+        assert not listed.get("endpoints")
+
+
 async def test_attempts_come_in_pages(rig: Rig) -> None:
     """Attempts are listed page by page, and the last page has no next."""
     job = await rig.submit()

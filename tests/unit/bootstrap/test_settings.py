@@ -98,6 +98,18 @@ def test_tables_in_a_section_are_checked_as_well(tmp_path: Path, text: str, says
         ('local_queue = "a b"', "local_queue", "'a b' is not a name of an object"),
         ('local_queue = "a,b"', "local_queue", "'a,b' is not a name of an object"),
         ('volcano_queue = "-"', "volcano_queue", "'-' is not a name of an object"),
+        ('expose.default = "Ingress"', "expose.default", "is 'Ingress', which is not one of expose.types"),
+        ('expose.domain = "x"', "expose.domain", "is 'x'; use a host name like chat.example.com"),
+        (
+            'expose.types = "ClusterIP, HTTPRoute"',
+            "expose.gateway",
+            "must be the NAMESPACE/NAME of a Gateway, for the type HTTPRoute",
+        ),
+        (
+            'expose.types = "ClusterIP, Nodeport"',
+            "expose.types",
+            "'Nodeport' is not a type; use ClusterIP, NodePort, LoadBalancer, Ingress, HTTPRoute",
+        ),
     ],
 )
 def test_what_clusters_would_not_take_is_reported_at_the_start(

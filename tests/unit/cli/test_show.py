@@ -27,7 +27,19 @@ def replica(number: int, pod: str, *containers: dict[str, Any]) -> dict[str, Any
 
 def copy(*replicas: dict[str, Any]) -> dict[str, Any]:
     """Make what a cluster tells of a job."""
-    return {"cluster": "alpha", "phase": "running", "address": "", "reason": "", "replicas": [*replicas]}
+    at = {"address": "", "endpoints": [ENDPOINT]}
+    return {"cluster": "alpha", "phase": "running", "reason": "", **at, "replicas": [*replicas]}
+
+
+ENDPOINT = {"cluster": "alpha", "port": 80, "address": "192.0.2.1:30080", "reach": "nodes", "note": "internal"}
+
+
+def test_every_address_says_who_reaches_it() -> None:
+    """The addresses of a job's ports are listed with the clients that can use them, and why others cannot."""
+    out = io.StringIO()
+    Console(file=out, width=200).print(_picture(JOB, [], [copy()], wide=False))
+    (line,) = (each.split() for each in out.getvalue().splitlines() if "192.0.2.1" in each)
+    assert line == ["80", "192.0.2.1:30080", "networks", "of", "the", "nodes", "alpha", "internal"]
 
 
 def test_every_container_has_a_row_with_its_ports_and_devices() -> None:

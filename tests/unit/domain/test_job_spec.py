@@ -7,7 +7,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
-from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, JobSpec, Run
+from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Expose, JobSpec, Run, ServiceType
 from seaway.domain.network import NetworkNeed, OnViolation
 from tests.fakes.records import full_spec, spec
 
@@ -21,6 +21,26 @@ def test_figures_and_names_are_checked(field: str, value: Any) -> None:  # noqa:
     with pytest.raises(RejectedError) as error:
         spec(**{field: value})
     assert error.value.where == field
+
+
+@pytest.mark.parametrize(
+    ("kind", "host", "where"),
+    [
+        (ServiceType.INGRESS, "chat.example.com", None),
+        (ServiceType.NODE_PORT, "chat.example.com", "expose.host"),
+        (None, "chat.example.com", "expose.host"),
+        (ServiceType.INGRESS, "chat", "expose.host"),
+        (ServiceType.HTTP_ROUTE, "*.example.com", "expose.host"),
+    ],
+)
+def test_host_names_are_for_http_and_are_checked(kind: ServiceType | None, host: str, where: str | None) -> None:
+    """A host name must be one, and needs a type that serves by host name."""
+    if where is None:
+        assert Expose(kind, host).host == host
+        return
+    with pytest.raises(RejectedError) as error:
+        Expose(kind, host)
+    assert error.value.where == where
 
 
 def test_the_scheduler_sees_what_it_needs() -> None:
@@ -90,6 +110,7 @@ OTHERS: dict[str, Any] = {
     "data": DataSource("north", 1),
     "preemptible": False,
     "checkpoint": Checkpoint("SIGUSR1", 60),
+    "expose": Expose(ServiceType.NODE_PORT),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
+from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire.job_in import EXAMPLES, JobIn
@@ -39,6 +40,19 @@ def test_gpu_memory_may_be_a_share() -> None:
     """A percentage of a device's memory stays a percentage, for devices differ."""
     spec = read_value(JobIn, {"name": "a", "resources": {"gpus": 1, "gpu_memory": "50%"}}).spec()
     assert spec.demand.request == ResourceRequest(gpus=1, gpu_memory_percent=50)
+
+
+@pytest.mark.parametrize("kind", ServiceType)
+def test_ports_may_be_exposed_in_every_way(kind: ServiceType) -> None:
+    """The type and the host name survive a round trip; without a port there is nothing to expose."""
+    host = "chat.example.com" if kind.by_host else ""
+    given = {"name": "a", "run": {"ports": [80]}, "expose": {"type": kind.value, "host": host}}
+    spec = read_value(JobIn, given).spec()
+    assert spec.expose == Expose(kind, host)
+    assert JobIn.of(spec).spec() == spec
+    with pytest.raises(RejectedError) as error:
+        read_value(JobIn, {**given, "run": {}}).spec()
+    assert (error.value.message, error.value.where) == ("needs a port: set run.ports", "expose.type")
 
 
 def test_a_list_may_be_written_as_its_one_text() -> None:

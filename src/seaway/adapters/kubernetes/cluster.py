@@ -20,7 +20,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access
 from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
-from seaway.adapters.kubernetes.templates.context import TemplateOptions
+from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
 from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
@@ -216,6 +216,8 @@ class ClusterOptions:
         Settings for reading measured GPU use.
     namespace_options
         Content of tenants' namespaces.
+    exposure
+        Ways in which clients outside a cluster may reach jobs.
     """
 
     namespaces: Namespaces = field(default_factory=Namespaces)
@@ -232,6 +234,7 @@ class ClusterOptions:
     limits: Limits = field(default_factory=Limits)
     scraping: Scraping = field(default_factory=Scraping)
     namespace_options: NamespaceOptions = field(default_factory=NamespaceOptions)
+    exposure: Exposure = field(default_factory=Exposure)
 
     def cluster(self, name: str, facts: Facts = NO_FACTS) -> Cluster:
         """Return a cluster without its nodes; `facts` are those that Karmada reports."""
@@ -241,8 +244,8 @@ class ClusterOptions:
         """Return an empty view of a cluster."""
         return ClusterView(cluster, health, event_loop.call_later, self.limits, self.namespaces, self.plugin_options)
 
-    def template_options(self, view: ClusterView) -> TemplateOptions:
-        """Return the template options of a cluster."""
+    def template_options(self, view: ClusterView, *, shared: bool = False) -> TemplateOptions:
+        """Return the template options of a cluster; `shared` if its objects are in Karmada's control plane."""
 
         def access(node: str, uuid: str) -> Access | None:
             known = view.node(node)
@@ -257,4 +260,6 @@ class ClusterOptions:
             local_queue=self.local_queue,
             volcano_queue=self.volcano_queue,
             run_as_user=self.run_as_user,
+            exposure=self.exposure,
+            shared=shared,
         )

@@ -219,7 +219,7 @@ class KarmadaBackends:
         api = self._api.proxied(name, proxy(name))
         health = Health(sources(self._kinds))
         view = self._cluster_options.view(self._cluster_options.cluster(name, facts), health, self._reactor)
-        options = self._cluster_options.template_options(view)
+        options = self._cluster_options.template_options(view, shared=True)
         deployer = KarmadaDeployer(
             self._objects,
             self._namespaces,

@@ -19,6 +19,7 @@ from pydantic import Discriminator, TypeAdapter, ValidationError
 
 from seaway.domain.deployment import Cause
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.job_spec import NOT_EXPOSED, Expose
 from seaway.domain.placement import Placement
 
 SUFFIX = ".jsonl"
@@ -52,6 +53,8 @@ class Created:
         and time when it vanishes (None for never).
     ports
         Ports of each replica.
+    expose
+        How clients outside its cluster reach them.
     """
 
     at_ns: int
@@ -68,6 +71,7 @@ class Created:
     fails: str = ""
     vanishes_ns: int | None = None
     ports: tuple[int, ...] = ()
+    expose: Expose = NOT_EXPOSED
     kind: Literal["created"] = "created"
 
 

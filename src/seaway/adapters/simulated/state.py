@@ -380,6 +380,7 @@ def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
         fate.fails,
         after(fate.vanishes_after_ns),
         tuple(dict.fromkeys(spec.run.ports)),
+        spec.expose,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from zlib import crc32
 
 from seaway.adapters.simulated.journal import Created, Ended
 from seaway.adapters.simulated.ledger import Key
@@ -14,12 +15,16 @@ from seaway.domain.deployment import (
     Cause,
     Container,
     Deployment,
+    Endpoint,
+    Reach,
     ReplicaStatus,
     Workload,
     WorkloadPhase,
     deployment_name,
+    service_name,
 )
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
+from seaway.domain.job_spec import ServiceType
 from seaway.domain.placement import Placement
 
 NAMESPACE, CONTAINER = "default", "main"
@@ -93,14 +98,35 @@ class Record:
             )
             for each in made.placements
         )
-        serves = made.ports and self.phase is WorkloadPhase.RUNNING
-        address = f"{name}.{cluster}.simulated:{','.join(map(str, made.ports))}" if serves else ""
-        return Workload(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, address, self.cause)
+        at = _endpoints(made, cluster) if self.phase is WorkloadPhase.RUNNING else ()
+        return Workload(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, at, self.cause)
 
     def _why(self, replica: int) -> str:
         if not self.failed_replicas or replica in self.failed_replicas:
             return self.reason
         return f"stopped, for replica {self.failed_replicas[0]} failed"
+
+
+NODE_PORTS = range(30_000, 32_768)
+"""Range of the ports of nodes, as in Kubernetes."""
+
+
+def _endpoints(made: Created, cluster: str) -> tuple[Endpoint, ...]:
+    """Return the addresses of the ports of a running workload. They are the same in each attempt."""
+    kind, domain, name = made.expose.type or ServiceType.CLUSTER_IP, f"{cluster}.simulated", service_name(made.job_id)
+    if kind is ServiceType.CLUSTER_IP:
+        why = f"it is a {kind.value}: only pods of the cluster reach it"
+        return tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER, why) for port in made.ports)
+    if kind.by_host:
+        found = tuple((f"http://{made.expose.host or f'{made.job_id}.{domain}'}", port) for port in made.ports[:1])
+    elif kind is ServiceType.LOAD_BALANCER:
+        found = tuple((f"lb-{made.job_id}.{domain}:{port}", port) for port in made.ports)
+    else:
+        node = made.placements[0].node
+        at = (NODE_PORTS[crc32(f"{made.job_id} {port}".encode()) % len(NODE_PORTS)] for port in made.ports)
+        found = tuple((f"{node}.{domain}:{at_node}", port) for at_node, port in zip(at, made.ports, strict=True))
+    inside = tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER) for port in made.ports)
+    return (*(Endpoint(address, port, Reach.OUTSIDE) for address, port in found), *inside)
 
 
 def gone(key: Key, cluster: str) -> Workload:

@@ -43,10 +43,12 @@ _KNOWN_LINK = {
 }
 _SLICE = {"uuid": "GPU-1", "memory_mib": 22_888, "core_milli": 300, "mig_profile": "", "mig_start": -1}
 _PLACEMENT = {"replica": 0, "cluster": "berlin", "node": "node-1", "slices": [_SLICE]}
+_ENDPOINT = {"cluster": "berlin", "port": 8080, "address": "192.0.2.7:31337", "reach": "outside", "note": ""}
 _COPY = {
     "cluster": "berlin",
     "phase": "running",
-    "address": f"sw-{_ID}-1.seaway.svc:8080",
+    "address": "192.0.2.7:31337",
+    "endpoints": [_ENDPOINT],
     "reason": "",
     "replicas": [
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -18,6 +18,7 @@ from starlette.routing import Match
 from seaway.application.login_limit import TooManyFailuresError
 from seaway.application.network.reports import TooManyReportsError
 from seaway.application.records import JobRecord
+from seaway.domain.deployment import Workload
 from seaway.domain.errors import (
     ConflictError,
     ForbiddenError,
@@ -28,7 +29,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
-from seaway.wire.job_out import job_fields
+from seaway.wire.job_out import endpoint_fields, job_fields
 from seaway.wire.problem import MEDIA_TYPE, problem_fields
 from seaway.wire.reading import message_of
 
@@ -87,9 +88,12 @@ def tag(job: JobRecord) -> str:
     return f'"{job.id}.{job.version}"'
 
 
-def job_reply(job: JobRecord, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
-    """Return a response with a job."""
-    return json_reply(job_fields(job), status, {"etag": tag(job), **(headers or {})})
+def job_reply(
+    job: JobRecord, status: int = 200, headers: dict[str, str] | None = None, workloads: Sequence[Workload] = ()
+) -> Reply:
+    """Return a response with a job and the endpoints of its workloads."""
+    fields = {**job_fields(job), "endpoints": [each for copy in workloads for each in endpoint_fields(copy)]}
+    return json_reply(fields, status, {"etag": tag(job), **(headers or {})})
 
 
 def tags_in(header: str) -> list[str]:

@@ -17,7 +17,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import FINISHED_PHASES, Cause, Workload, WorkloadPhase
+from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ WHOLE_S = 60.0
 class _News:
     """Changes of one attempt: clusters that confirmed it, rejected it, lost it, or have no suitable node.
 
-    If a component in front of several clusters rejected the command, the rejection counts under its name.
+    `exposed` has the clusters in which the addresses of its ports changed. If a component in front of several clusters
+    rejected the command, the rejection counts under its name.
     """
 
     confirmed: dict[str, PendingCommand]
@@ -44,6 +45,7 @@ class _News:
     missing: set[str]
     unfit: set[str]
     unasked: dict[str, str]
+    exposed: set[str]
 
 
 class Observer:
@@ -208,6 +210,8 @@ class Observer:
         before = self._state.seen[key].get(copy.cluster)
         copy = with_ended_replicas(copy, before, attempt)
         self._state.seen[key][copy.cluster] = copy
+        if before and copy.endpoints != before.endpoints:
+            news.exposed.add(copy.cluster)
         if lacking(copy, attempt) and place not in self._state.partial:
             self._state.partial.add(place)
             self._state.deadlines.in_seconds(WHOLE_S, Due.WHOLE, place)
@@ -259,6 +263,7 @@ class Observer:
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
             change.insert.append(job_event(job, ACTOR))
+        exposed = bool(news.exposed) or job.state is not JobState.RUNNING
         if runs and job.state is not JobState.RUNNING:
             self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
             version = job.version - (1 if change.update else 0)  # one update of the row, one version
@@ -272,7 +277,25 @@ class Observer:
             change.insert.append(job_event(job, ACTOR))
         if not change.update and not runs:
             change.add(self._blocked(job))
+        if runs and exposed:
+            change.add(self._exposed(job, attempt, change))
         return change or None
+
+    def _exposed(self, job: JobRecord, attempt: Attempt, change: Change) -> Change:
+        """Report the addresses of a running job for clients outside its cluster, as an event."""
+        workloads = self._state.seen[attempt.job_id, attempt.number].values()
+        found = [
+            f"port {each.port} answers at {each.address}"
+            for copy in workloads
+            for each in copy.endpoints
+            if each.address and each.reach in (Reach.OUTSIDE, Reach.NODES)
+        ]
+        if not found:
+            return Change()
+        if change.update:  # its version changes anyway
+            return Change(insert=[job_event(job, ACTOR, "endpoint", _listed(found))])
+        after = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
+        return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", _listed(found))])
 
     def _blocked(self, job: JobRecord) -> Change:
         """Record the reason why a workload does not start, if it changed."""
@@ -398,7 +421,7 @@ class Observer:
 
 def _of(news: dict[Key, _News], key: Key) -> _News:
     if key not in news:
-        news[key] = _News({}, {}, set(), set(), {})
+        news[key] = _News({}, {}, set(), set(), {}, set())
     return news[key]
 
 

@@ -41,6 +41,7 @@ class Kind:
 
 TEXTS = re.compile(
     r"(name|tenant|queue|gateway|template|labels\..+|network\.on_violation|checkpoint\.signal|data\.location"
+    r"|expose\.(type|host)"
     r"|resources\.gpu_(model|vendor|mode|(use|avoid)_types|(avoid_)?uuids)(\[\d+\])?"
     r"|placement\.((clusters|regions|hardware)\[\d+\]|(node|cluster)_labels\..+|tolerations\[\d+\]\.(key|value|effect))"
     r"|run\.(image|(command|args)\[\d+\]|env\..+))",
@@ -158,6 +159,8 @@ OPTIONS = {
     "labels": "--label",
     "data.location": "--data",
     "data.size": "--data-size",
+    "run.ports": "--port",
+    "expose.type": "--expose",
 }
 """Options whose names differ from their fields."""
 

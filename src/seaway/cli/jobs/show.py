@@ -23,7 +23,7 @@ def show_job(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a job: its state and reason, its request, and all attempts.
+    """Show a job: its state and reason, its request, the addresses of its ports, and all attempts.
 
     [bold]Examples[/bold]
 
@@ -55,9 +55,11 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.tables import ATTEMPT_COLUMNS, Rows, containers, facts
+    from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, containers, facts
 
-    shown: list[RenderableType] = [facts(body, workloads)]
+    shown: list[RenderableType] = [facts(body)]
+    if endpoints := [each for copy in workloads for each in copy["endpoints"]]:
+        shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
     if attempts:
         shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:

@@ -19,6 +19,7 @@ from seaway.cli.jobs.file import STDIN, pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import ServiceType
 from seaway.domain.network import OnViolation
 from seaway.terminal.reasons import refusals, remedies, scores
 from seaway.terminal.tables import Column, Rows
@@ -157,6 +158,17 @@ def submit(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Environment variable or label. Repeatable.", rich_help_panel=RUNS),
     ] = None,
+    port: Annotated[
+        list[int] | None, typer.Option(help="TCP port of the program. Repeatable.", rich_help_panel=RUNS)
+    ] = None,
+    expose: Annotated[
+        ServiceType | None,
+        typer.Option(help="How clients outside the cluster reach the ports.", rich_help_panel=RUNS),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Host name for --expose Ingress or HTTPRoute.", rich_help_panel=RUNS),
+    ] = None,
     template: Annotated[
         str | None,
         typer.Option(
@@ -264,6 +276,9 @@ def submit(
         "run.image": image,
         "run.command": command or None,
         "run.env": pairs(env, "--env"),
+        "run.ports": port,
+        "expose.type": expose.value if expose else None,
+        "expose.host": host,
         "template": template,
         "expected_duration": expected_duration,
         "time_limit": time_limit,

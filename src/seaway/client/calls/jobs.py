@@ -64,6 +64,7 @@ class JobFields(TypedDict, total=False):
     labels: Mapping[str, str]
     preemptible: bool | None
     checkpoint: Mapping[str, Any] | None
+    expose: Mapping[str, Any]
 
 
 class JobFilter(TypedDict, total=False):

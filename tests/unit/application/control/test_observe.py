@@ -9,7 +9,8 @@ from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import PendingCommand, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Cause, UnmanagedPod, Workload, WorkloadPhase
+from seaway.domain.deployment import Cause, Reach, UnmanagedPod, Workload, WorkloadPhase
+from seaway.domain.job_spec import Expose, Run, ServiceType
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
 from seaway.domain.queues import Queue
@@ -49,6 +50,28 @@ def test_a_job_is_placed_taken_over_and_runs_to_completion() -> None:
     assert job.ended_ns is not None
     assert job.started_ns < job.ended_ns
     assert not list(made.plane.store.pending_commands())
+
+
+def test_addresses_for_clients_outside_are_events_of_a_running_job() -> None:
+    """They are reported once, with a new version of the job, and not again after a restart; others are not."""
+    made = scene()
+    serving = {"run": Run(ports=(8080,)), "template": "deployment"}
+    inside = made.submit(**serving)
+    outside = made.submit(**serving, expose=Expose(ServiceType.NODE_PORT))
+    made.plane.run(5)
+
+    def reported(job_id: str) -> list[str]:
+        return [each.reason for each in made.plane.store.events(0, 100, job_id=job_id) if each.kind == "endpoint"]
+
+    (copy,) = made.plane.overview.workloads(made.job(outside))
+    assert copy.endpoints[0].reach is Reach.OUTSIDE
+    assert reported(outside) == [f"port 8080 answers at {copy.address}"]
+    version = made.job(outside).version
+    made.plane.restart()
+    made.plane.run(5)
+    assert (len(reported(outside)), reported(inside), made.job(outside).version) == (1, [], version)
+    (copy,) = made.plane.overview.workloads(made.job(inside))
+    assert [(each.reach, bool(each.note)) for each in copy.endpoints] == [(Reach.CLUSTER, True)]
 
 
 def test_nothing_is_reported_before_it_is_stored() -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.changes import Debounce, Limits
 from seaway.adapters.kubernetes.collect.pod_status import NODE_WAITS, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejections, RejectionTimeouts, pods_rejected
+from seaway.adapters.kubernetes.collect.services import Exposing, NodeHost, endpoints, widest_first
 from seaway.adapters.kubernetes.collect.workloads import WorkloadPart, assemble, replica_pods
-from seaway.domain.deployment import Cause, Workload, WorkloadPhase
+from seaway.domain.deployment import Cause, Endpoint, Workload, WorkloadPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class Attempts:
         Called with an attempt whose workload changed.
     unschedulable_cause
         Returns the cause of an unschedulable pod, by the label of the node that it is pinned to.
+    host
+        Returns the address of a node for clients, preferably of one of these nodes.
 
     Attributes
     ----------
@@ -178,16 +181,18 @@ class Attempts:
         soon: Callable[[float, Callable[[], None]], None],
         changed: Callable[[Attempt], None],
         unschedulable_cause: Callable[[str], Cause],
+        host: Callable[[Iterable[str]], NodeHost | None],
     ) -> None:
         self._cluster = cluster
         self._limits = limits
         self._soon = soon
         self._changed = changed
         self._unschedulable_cause = unschedulable_cause
+        self._host = host
         self._pods: defaultdict[Attempt, dict[str, PodSummary]] = defaultdict(dict)
         self._objects: dict[ObjectKey, WorkloadPart] = {}
         self._workloads: defaultdict[Attempt, dict[ObjectKey, WorkloadPart]] = defaultdict(dict)
-        self._addresses: dict[Attempt, str] = {}
+        self._exposing: defaultdict[Attempt, dict[ObjectKey, Exposing]] = defaultdict(dict)
         self._waits: Debounce[str] = Debounce(soon)
         self._podless = PodlessAttempts(limits, soon, self._notify)
         self._lost: set[str] = set()
@@ -204,8 +209,8 @@ class Attempts:
         """Return the workload of an attempt; None if there is none."""
         workloads, pods = self._workloads.get(key, {}).values(), self._pods.get(key, {}).values()
         lasting = {pod.uid: self._wait_cause(pod) for pod in pods if pod.uid in self._waits}
-        address = self._addresses.get(key, "")
-        copy = assemble(key, self._cluster, workloads, pods, persistent_waits=lasting, lost=self._lost, address=address)
+        at = self._endpoints(key)
+        copy = assemble(key, self._cluster, workloads, pods, persistent_waits=lasting, lost=self._lost, endpoints=at)
         copy = self.rejections.apply(key, copy)
         if key in self.rejections:  # a rejection has the better reason
             return copy
@@ -224,21 +229,33 @@ class Attempts:
         """Return the keys of the objects of an attempt."""
         return set(self._workloads.get(key, ()))
 
+    def owner(self, place: ObjectKey) -> Attempt | None:
+        """Return the attempt of an object; None if the object is unknown."""
+        found = self._objects.get(place)
+        return (found.job_id, found.attempt) if found else None
+
     def named(self, kind: str) -> set[str]:
         """Return the names of all objects of a kind."""
         return {name for path, name in self._objects if path == kind}
 
-    def addressed(self) -> set[Attempt]:
-        """Return the attempts with the address of a service."""
-        return set(self._addresses)
+    def _endpoints(self, key: Attempt) -> tuple[Endpoint, ...]:
+        """Return the addresses of an attempt's ports."""
+        found = self._exposing.get(key)
+        if not found:
+            return ()
+        pods = self._pods.get(key, {}).values()
 
-    def put_address(self, key: Attempt, address: str) -> None:
-        """Set the address of an attempt's service; an empty text removes it."""
-        if self._addresses.get(key, "") != address:
-            self._addresses.pop(key, None)
-            if address:
-                self._addresses[key] = address
-            self._notify(key)
+        def host() -> NodeHost | None:
+            return self._host(sorted({pod.node for pod in pods if pod.node}))
+
+        return widest_first(each for place in sorted(found) for each in endpoints(found[place], host))
+
+    def put_exposing(self, place: ObjectKey, exposing: Exposing) -> None:
+        """Record the content of an object that gives ports of an attempt an address. The object itself is known."""
+        owner = self._objects.get(place)
+        if owner and self._exposing[owner.job_id, owner.attempt].get(place) != exposing:
+            self._exposing[owner.job_id, owner.attempt][place] = exposing
+            self._notify((owner.job_id, owner.attempt))
 
     def put_pod(self, before: PodSummary | None, after: PodSummary | None) -> None:
         """Replace a pod's state; None means that the pod does not exist."""
@@ -259,10 +276,12 @@ class Attempts:
         """Replace the state of a workload or another object of an attempt; None if it is gone."""
         before = self._objects.pop(place, None)
         if before:
-            there = self._workloads[before.job_id, before.attempt]
+            key = (before.job_id, before.attempt)
+            there = self._workloads[key]
             del there[place]
             if not there:
-                del self._workloads[before.job_id, before.attempt]
+                del self._workloads[key]
+            self._drop_exposing(key, place, after)
         if after:
             self._objects[place] = after
             self._workloads[after.job_id, after.attempt][place] = after
@@ -276,6 +295,15 @@ class Attempts:
             for each in (before, after):
                 if each and each.replicas:  # objects without replicas, like services, do not change the workload
                     self._changed((each.job_id, each.attempt))
+
+    def _drop_exposing(self, key: Attempt, place: ObjectKey, after: WorkloadPart | None) -> None:
+        """Remove the addresses that an object gave an attempt, if the object is gone or belongs to another attempt."""
+        there = self._exposing.get(key, {})
+        if place in there and (after is None or (after.job_id, after.attempt) != key):
+            del there[place]
+            if not there:
+                del self._exposing[key]
+            self._notify(key)
 
     def _wait_cause(self, pod: PodSummary) -> Cause:
         """Return the cause of a pod's wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
@@ -16,17 +16,18 @@ from seaway.adapters.kubernetes.collect.health import SOURCE as ANSWERS
 from seaway.adapters.kubernetes.collect.kueue import follow_kueue
 from seaway.adapters.kubernetes.collect.owned import (
     CORE,
+    HTTP_ROUTE,
+    INGRESS,
     PASSIVE_KINDS,
     SELECTOR,
     SERVICE,
-    attempt_of,
     has_controller,
     leftover_kinds,
     source_of,
 )
-from seaway.adapters.kubernetes.collect.pods import ServiceObject, address
 from seaway.adapters.kubernetes.collect.reflector import ABSENT_RETRY_S, Sink, Source, read_all, reflect
 from seaway.adapters.kubernetes.collect.rejections import attempt_named, pods_rejected
+from seaway.adapters.kubernetes.collect.services import Exposing, IngressObject, RouteObject, ServiceObject
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.connection.api import Api
@@ -236,6 +237,13 @@ CLAIMS = Source("/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim, option
 PINGS = 4
 """Number of health checks before a cluster counts as unreachable."""
 
+EXPOSING: Mapping[KindName, type[Exposing]] = {
+    SERVICE: ServiceObject,
+    INGRESS: IngressObject,
+    HTTP_ROUTE: RouteObject,
+}
+"""Types of the objects that give ports an address, by kind."""
+
 T = TypeVar("T", bound=Part)
 
 
@@ -310,8 +318,8 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
 
 def _listener(view: ClusterView, kind: KindName, path: str) -> KindSink:
     """Return the receiver of a kind."""
-    if kind == SERVICE:
-        return KindSink(ServiceObject, _services(view, path))
+    if kind in EXPOSING:
+        return KindSink(EXPOSING[kind], _exposing(view, path))
     if kind.qualified in PASSIVE_KINDS:
         return KindSink(Item, _plain(view, path))
     return KindSink(WorkloadObject, _workloads(view, path))
@@ -349,28 +357,20 @@ def _plain(view: ClusterView, path: str) -> _Sink[Item]:
     )
 
 
-def _services(view: ClusterView, path: str) -> _Sink[ServiceObject]:
-    def put(service: ServiceObject) -> None:
-        view.put_object(path, service.metadata)
-        lead(service)
+def _exposing(view: ClusterView, path: str) -> _Sink[Any]:
+    """Return the receiver of objects that give ports an address."""
 
-    def lead(service: ServiceObject) -> None:
-        if (key := attempt_of(service.metadata, view.namespaces)) and (where := address(service)):
-            view.put_address(key, where)
+    def put(item: Exposing) -> None:
+        if not has_controller(item.metadata):
+            view.put_exposing(path, item)
 
-    def drop(service: ServiceObject) -> None:
-        view.drop_workload(path, service.metadata.full_name)
-        if (key := attempt_of(service.metadata, view.namespaces)) and address(service):
-            view.put_address(key, "")
-
-    async def replace(items: Sequence[ServiceObject]) -> None:
-        await view.replace_objects(path, [each.metadata for each in items])
-        for key in view.addressed() - {attempt_of(each.metadata, view.namespaces) for each in items}:
-            view.put_address(key, "")
-        for each in items:
-            lead(each)
-
-    return _Sink[ServiceObject](path, replace, put, drop, view.broken)
+    return _Sink[Any](
+        path,
+        lambda items: view.replace_exposing(path, [each for each in items if not has_controller(each.metadata)]),
+        put,
+        lambda each: view.drop_workload(path, each.metadata.full_name),
+        view.broken,
+    )
 
 
 async def _wake_periodically(view: ClusterView) -> None:

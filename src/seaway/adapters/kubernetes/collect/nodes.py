@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from seaway.adapters.kubernetes.collect.changes import Problems
+from seaway.adapters.kubernetes.collect.services import NodeHost, node_host
 from seaway.adapters.kubernetes.device_plugins.nodes import read_node
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem, ProblemKind
 from seaway.adapters.kubernetes.facts import facts_of_nodes
@@ -163,6 +164,13 @@ class Nodes:
     def get(self, name: str) -> NodeView | None:
         """Return a node; None if it does not exist."""
         return self._views.get(name)
+
+    def host(self, preferred: Iterable[str]) -> NodeHost | None:
+        """Return the address of a node for clients: of a preferred node, unless only others have an external one."""
+        ready = [name for name, view in self._views.items() if view.reachable]
+        names = dict.fromkeys([*(each for each in preferred if each in self._views), *sorted(ready)])
+        hosts = [host for each in names if (host := node_host(each, self._written[each].status.addresses))]
+        return min(hosts, key=lambda each: not each.external, default=None)
 
     def inventory(self) -> Cluster:
         """Return the cluster with its nodes. A device that several nodes list counts on one of them."""

@@ -20,9 +20,10 @@ from seaway.adapters.kubernetes.templates.names import (
     numbers_of,
 )
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
-from seaway.adapters.kubernetes.templates.registry import KindName, Templates
+from seaway.adapters.kubernetes.templates.registry import ROUTES, KindName, Templates
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.domain import job_spec as ids
+from seaway.domain.job_spec import ServiceType
 
 SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
 """Label selector of Seaway's objects."""
@@ -103,6 +104,10 @@ class OwnerIndex:
         """Return the objects of an attempt for a cluster."""
         return set(self._objects.get(key, ()))
 
+    def owner(self, place: ObjectKey) -> AttemptKey | None:
+        """Return the attempt of an object; None if the object is unknown."""
+        return self._keys.get(place)
+
     def idle(self) -> Set[AttemptKey]:
         """Return a live set of the attempts that have objects, but no workload."""
         return self._idle
@@ -112,21 +117,28 @@ class OwnerIndex:
         owner = attempt_of(meta, self._namespaces)
         if owner:
             place = (kind, f"{meta.namespace}/{meta.name}")
-            self._keys[place] = key = (*owner, meta.annotations.get(CLUSTER, ""))
+            key = (*owner, meta.annotations.get(CLUSTER, ""))
+            if self._keys.get(place, key) != key:  # a later attempt took it over
+                self._forget(place)
+            self._keys[place] = key
             self._objects[key].add(place)
             self._update_idle(key)
 
     def drop(self, kind: str, full_name: str) -> None:
         """Remove an object."""
-        place = (kind, full_name)
+        key = self._forget((kind, full_name))
+        if key and kind in self.workloads:
+            self._workload_gone(key)
+
+    def _forget(self, place: ObjectKey) -> AttemptKey | None:
+        """Remove an object from its attempt; return the attempt."""
         key = self._keys.pop(place, None)
         if key:
             self._objects[key].discard(place)
             if not self._objects[key]:
                 del self._objects[key]
             self._update_idle(key)
-            if kind in self.workloads:
-                self._workload_gone(key)
+        return key
 
     def _update_idle(self, key: AttemptKey) -> None:
         """Update the set of idle attempts."""
@@ -178,6 +190,7 @@ class OwnedSink:
 
 
 SERVICE = KindName("v1", "Service")
+INGRESS, HTTP_ROUTE = (ROUTES[each] for each in (ServiceType.INGRESS, ServiceType.HTTP_ROUTE))
 ALWAYS_WRITTEN = (SERVICE, KindName("resource.k8s.io/v1", "ResourceClaimTemplate"))
 """Kinds that every template may write."""
 
@@ -195,6 +208,7 @@ PASSIVE_KINDS = frozenset(
         "Secret",
         "Service",
         "Ingress.networking.k8s.io",
+        "HTTPRoute.gateway.networking.k8s.io",
         "NetworkPolicy.networking.k8s.io",
         "PodDisruptionBudget.policy",
         "ResourceClaimTemplate.resource.k8s.io",

@@ -1,4 +1,4 @@
-"""Summaries of pods and services. They need little memory, regardless of the size of the objects."""
+"""Summaries of pods. They need little memory, regardless of the size of the pods."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from sys import intern
 
-import msgspec
-
 from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import PodState, pod_state
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
-from seaway.adapters.kubernetes.objects.core import Meta, Part, PodObject
+from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
@@ -150,62 +148,3 @@ def _numbers(text: str) -> tuple[int, ...]:
         return numbers_of(text)
     except ValueError:
         return ()
-
-
-HEADLESS = "None"
-
-
-class ServicePort(Part, frozen=True):
-    """A port of a service."""
-
-    port: int = 0
-
-
-class ServiceSpec(Part, frozen=True):
-    """Specification of a service."""
-
-    type: str = "ClusterIP"
-    cluster_ip: str = msgspec.field(default="", name="clusterIP")
-    ports: tuple[ServicePort, ...] = ()
-
-
-class Ingress(Part, frozen=True):
-    """Address of a load balancer."""
-
-    ip: str = ""
-    hostname: str = ""
-
-
-class LoadBalancer(Part, frozen=True):
-    """Status of a load balancer."""
-
-    ingress: tuple[Ingress, ...] = ()
-
-
-class ServiceStatus(Part, frozen=True):
-    """Status of a service."""
-
-    load_balancer: LoadBalancer = LoadBalancer()
-
-
-class ServiceObject(Part, frozen=True):
-    """A service."""
-
-    metadata: Meta = Meta()
-    spec: ServiceSpec = ServiceSpec()
-    status: ServiceStatus = ServiceStatus()
-
-
-def address(service: ServiceObject) -> str:
-    """Return the address of a service: its external address, or else its name in the cluster.
-
-    Return an empty text for a service without ports and for a headless one.
-    """
-    if service.spec.cluster_ip == HEADLESS:
-        return ""
-    ports = ",".join(str(each.port) for each in service.spec.ports)
-    if not ports:
-        return ""
-    outside = next((each.hostname or each.ip for each in service.status.load_balancer.ingress), "")
-    host = outside or f"{service.metadata.name}.{service.metadata.namespace}.svc"
-    return f"{host}:{ports}"

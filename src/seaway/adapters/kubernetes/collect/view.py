@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, NodeChange, No
 from seaway.adapters.kubernetes.collect.owned import attempt_of, broken_labels
 from seaway.adapters.kubernetes.collect.pods import PodSummary, summarise_pod
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejection
+from seaway.adapters.kubernetes.collect.services import Exposing
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, WorkloadPart, read_workload
 from seaway.adapters.kubernetes.device_plugins.pods import node_of
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem
@@ -79,7 +80,12 @@ class ClusterView:
         self._shares = DeviceShares(self.namespaces)
         self._pods: dict[str, PodSummary] = {}
         self._attempts = Attempts(
-            cluster.name, limits, self._changes.call_later, self._changes.add, self._nodes.unschedulable_cause
+            cluster.name,
+            limits,
+            self._changes.call_later,
+            self._changes.add,
+            self._nodes.unschedulable_cause,
+            self._nodes.host,
         )
         self._listed: set[str] = set()
         self._leftovers: frozenset[Attempt] = frozenset()
@@ -120,6 +126,12 @@ class ClusterView:
         """Return the objects of an attempt: the path of the kind, and ``namespace/name``."""
         with self._changes.lock:
             return self._attempts.objects(attempt)
+
+    def may_be_of(self, attempt: Attempt, place: ObjectKey) -> bool:
+        """Report whether an object may belong to an attempt: it is not one of a later attempt with the same name."""
+        with self._changes.lock:
+            owner = self._attempts.owner(place)
+            return owner is None or owner == attempt
 
     def problems(self) -> dict[str, tuple[Problem, ...]]:
         """Return the problems of objects by kind and name, such as ``pod/NAMESPACE/NAME``."""
@@ -295,14 +307,15 @@ class ClusterView:
         else:
             self._changes.schedule_relist()
 
-    def put_address(self, key: Attempt, address: str) -> None:
-        """Set the address of an attempt's service; an empty text removes it."""
+    def put_exposing(self, kind: str, exposing: Exposing) -> None:
+        """Add or update an object that gives ports of an attempt an address."""
+        self.put_object(kind, exposing.metadata)
         with self._changes.lock:
-            self._attempts.put_address(key, address)
+            self._attempts.put_exposing((kind, exposing.metadata.full_name), exposing)
 
-    def addressed(self) -> set[Attempt]:
-        """Return the attempts with the address of a service."""
-        return self._attempts.addressed()
+    async def replace_exposing(self, kind: str, written: Sequence[Exposing]) -> None:
+        """Replace all such objects of a kind; see `replace_objects`."""
+        await self._replace(kind, {each.metadata.full_name: each for each in written}, self.put_exposing)
 
     def mark_missing(self, attempt: Attempt) -> None:
         """Report an attempt as gone if it has no workload here, because the object that was to create it is deleted."""

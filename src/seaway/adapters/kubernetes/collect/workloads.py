@@ -21,7 +21,7 @@ from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
-from seaway.domain.deployment import Cause, ReplicaStatus, Workload, WorkloadPhase
+from seaway.domain.deployment import Cause, Endpoint, ReplicaStatus, Workload, WorkloadPhase
 
 
 class VolcanoState(Part, frozen=True):
@@ -203,7 +203,7 @@ def assemble(
     *,
     persistent_waits: Mapping[str, Cause],
     lost: AbstractSet[str] = frozenset(),
-    address: str = "",
+    endpoints: tuple[Endpoint, ...] = (),
 ) -> Workload | None:
     """Assemble the workload of an attempt in a cluster; return None if it does not exist.
 
@@ -213,8 +213,8 @@ def assemble(
         Pods whose wait timed out, by UID, with the cause.
     lost
         UIDs of failed workloads whose pods can no longer report a better reason.
-    address
-        Address of its service.
+    endpoints
+        Addresses of its ports.
     """
     workloads = tuple(each for each in workloads if each.replicas)
     seated = list(replica_pods(workloads, pods))
@@ -228,7 +228,7 @@ def assemble(
         found = [(replica, pod, _final_state(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
     phase, reason, cause = _summarise([verdict for _, _, verdict in found])
-    return Workload(*key, cluster, phase, replicas, reason, address, cause)
+    return Workload(*key, cluster, phase, replicas, reason, endpoints, cause)
 
 
 def replica_pods(

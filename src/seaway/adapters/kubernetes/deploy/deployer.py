@@ -278,4 +278,5 @@ class DirectDeployer(Deployer):
     async def remove(self, removal: Removal) -> None:
         """Delete the attempt's objects in the view, and written objects that may be missing in the view."""
         key = key_of(removal)
-        await self._objects.delete({*self.existing(key), *self._written.locations(key)})
+        written = {each for each in self._written.locations(key) if self._view.may_be_of(key[:2], each)}
+        await self._objects.delete({*self.existing(key), *written})

@@ -141,7 +141,8 @@ class KarmadaDeployer(Deployer):
         """
         self._require_listed()
         key = key_of(removal)
-        places = self._owned.of(key) | self._written.locations(key)
+        written = {each for each in self._written.locations(key) if self._owned.owner(each) in (None, key)}
+        places = self._owned.of(key) | written
         policies = {each for each in places if each[0].startswith("/apis/policy.karmada.io/")}
         await self._objects.delete(places - policies)
         await self._objects.delete(policies)

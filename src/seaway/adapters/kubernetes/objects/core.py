@@ -200,9 +200,17 @@ class NodeSpec(Part, frozen=True):
     taints: tuple[TaintMark, ...] = ()
 
 
+class NodeAddress(Part, frozen=True):
+    """Address of a node, such as its ``InternalIP``."""
+
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(Part, frozen=True):
     """Status of a node."""
 
+    addresses: tuple[NodeAddress, ...] = ()
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}
     conditions: tuple[Condition, ...] = ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from seaway.adapters.kubernetes.templates.context import TemplateOptions
-from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, problems
+from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, ROUTES, Template, problems
 from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.errors import RejectedError
@@ -71,6 +72,8 @@ class TemplateCatalog:
         True if jobs are deployed through Karmada.
     default_image
         Image of jobs that specify none; if it is empty, such jobs are rejected.
+    exposure
+        Ways in which clients outside a cluster may reach jobs.
 
     Raises
     ------
@@ -85,11 +88,16 @@ class TemplateCatalog:
         *,
         through_karmada: bool = False,
         default_image: str = "",
+        exposure: Exposure | None = None,
     ) -> None:
         own = read_folder(folder, rules or Rules(), BUILT_IN) if folder else {}
-        self.templates: Mapping[str, Template] = {**BUILT_IN, **own}
+        exposure = exposure or Exposure()
+        routes = tuple(kind for each, kind in ROUTES.items() if each in exposure.types)
+        self.templates: Mapping[str, Template] = {
+            name: replace(each, writes=(*each.writes, *routes)) for name, each in {**BUILT_IN, **own}.items()
+        }
         self._through_karmada = through_karmada
-        self._anywhere = TemplateOptions(_no_device, default_image=default_image)
+        self._anywhere = TemplateOptions(_no_device, default_image=default_image, exposure=exposure)
 
     def purposes(self) -> Mapping[str, str]:
         """Return the purpose of each template by name."""

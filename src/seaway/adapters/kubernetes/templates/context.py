@@ -16,13 +16,41 @@ from seaway.adapters.kubernetes.templates.names import (
     object_name,
 )
 from seaway.adapters.kubernetes.templates.pinning import Accesses
-from seaway.domain.deployment import Deployment
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.deployment import Deployment, service_name
+from seaway.domain.job_spec import JobSpec, ServiceType
 
 
 def same_name(node: str) -> str:
     """Return the node's name as its hostname label, as in most clusters."""
     return node
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Ways in which clients outside a cluster may reach jobs.
+
+    Attributes
+    ----------
+    types
+        Types that jobs may choose.
+    default
+        Type of jobs that choose none.
+    domain
+        Domain of all host names; empty for any host name.
+    https
+        True if host names are reached by HTTPS.
+    ingress_class
+        Class of Ingresses; empty for the default of the cluster.
+    gateway
+        Gateway of HTTPRoutes, ``namespace/name``.
+    """
+
+    types: tuple[ServiceType, ...] = (ServiceType.CLUSTER_IP, ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER)
+    default: ServiceType = ServiceType.CLUSTER_IP
+    domain: str = ""
+    https: bool = False
+    ingress_class: str = ""
+    gateway: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +78,10 @@ class TemplateOptions:
         Volcano's Queue; empty for its default.
     run_as_user
         User and group ID of containers; 0 for those of the image.
+    exposure
+        Ways in which clients outside the cluster may reach jobs.
+    shared
+        True if the objects of several clusters are in one API server, so that names of services have the cluster.
     """
 
     accesses: Accesses
@@ -61,6 +93,8 @@ class TemplateOptions:
     local_queue: str = ""
     volcano_queue: str = ""
     run_as_user: int = 0
+    exposure: Exposure = Exposure()
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +135,16 @@ class Context:
     def replicas(self) -> tuple[int, ...]:
         """Indexes of all replicas in this cluster, ascending."""
         return self.group.replicas
+
+    @property
+    def service(self) -> str:
+        """Name of the job's service, the same for all its attempts.
+
+        A job in several clusters has a service in each. If they share an API server, their names differ.
+        """
+        everywhere = len(self.deployment.placements) == self.spec.replicas and not self.options.shared
+        name = service_name(self.deployment.job_id)
+        return name if everywhere else f"{name}-{self.whole}"
 
     def name(self, what: str, role: str = "") -> str:
         """Return the name of the object `what`."""

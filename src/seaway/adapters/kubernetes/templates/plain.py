@@ -9,22 +9,73 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
 from seaway.adapters.kubernetes.templates.names import PART, selector
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.domain.job_spec import ServiceType
 
 PEERS = "peers"
 
+INGRESS = ("networking.k8s.io/v1", "Ingress")
+HTTP_ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
+"""Versions and kinds of routes by host name."""
 
-def port_service(context: Context, chosen: dict[str, str] | None = None) -> list[Manifest]:
-    """Return the service of a job's ports; empty for a job without ports.
+
+SCHEME = "seaway.io/scheme"
+"""Annotation of a route: scheme of its URLs."""
+
+
+def port_service(
+    context: Context, chosen: dict[str, str] | None = None, default: ServiceType | None = None
+) -> list[Manifest]:
+    """Return the service of a job's ports, with its route by host name if it has one; empty for a job without ports.
 
     Parameters
     ----------
     chosen
         Additional labels of the serving pods; None for all pods.
+    default
+        Type of the service if the job chooses none; None for the operator's default.
     """
     ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
     if not ports:
         return []
-    return [_service(context, "", {"selector": {**selector(context.deployment), **(chosen or {})}, "ports": ports})]
+    kind = context.spec.expose.type or default or context.options.exposure.default
+    spec = {"selector": {**selector(context.deployment), **(chosen or {})}, "ports": ports}
+    if kind in (ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER):
+        spec = {"type": kind.value, **spec}
+    service = _named(context, "v1", "Service", spec)
+    return [service, _route(context, kind, ports[0]["port"])] if kind.by_host else [service]
+
+
+def _named(context: Context, api: str, kind: str, spec: dict[str, Any]) -> Manifest:
+    """Return an object with the name of the job's service."""
+    metadata = {**context.metadata(context.whole, context.replicas), "name": context.service}
+    return Manifest({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+
+
+def _route(context: Context, kind: ServiceType, port: int) -> Manifest:
+    """Return the object that leads HTTP clients of the job's host name to a port of its service.
+
+    References
+    ----------
+    networking.k8s.io/v1 Ingress; gateway.networking.k8s.io/v1 HTTPRoute.
+    """
+    exposure, name = context.options.exposure, context.service
+    host = context.spec.expose.host or f"{context.deployment.job_id}.{exposure.domain}"
+    if kind is ServiceType.INGRESS:
+        backend = {"service": {"name": name, "port": {"number": port}}}
+        paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+        spec: dict[str, Any] = {"rules": [{"host": host, "http": {"paths": paths}}]}
+        if exposure.ingress_class:
+            spec["ingressClassName"] = exposure.ingress_class
+        if exposure.https:
+            spec["tls"] = [{"hosts": [host]}]
+        route = _named(context, *INGRESS, spec)
+    else:
+        namespace, _, gateway = exposure.gateway.partition("/")
+        parents = [{"name": gateway, "namespace": namespace}]
+        rules = [{"backendRefs": [{"name": name, "port": port}]}]
+        route = _named(context, *HTTP_ROUTE, {"parentRefs": parents, "hostnames": [host], "rules": rules})
+    route.body["metadata"]["annotations"][SCHEME] = "https" if exposure.https else "http"
+    return route
 
 
 def peers_service(context: Context, port: int) -> Manifest:

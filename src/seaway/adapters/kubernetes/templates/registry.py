@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.templates.names import require_free
 from seaway.adapters.kubernetes.templates.pods import tolerations
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import JobSpec, ServiceType
 
 
 class KindName(NamedTuple):
@@ -57,6 +57,8 @@ class Template:
         Kinds of its objects, besides services and device claims, which every template may write.
     loosens_pods
         True if its pods fail the Pod Security Standard "restricted".
+    expose
+        Type of the service of jobs that choose none; None for the operator's default.
     """
 
     name: str
@@ -69,7 +71,11 @@ class Template:
     direct_only: bool = False
     writes: tuple[KindName, ...] = ()
     loosens_pods: bool = False
+    expose: ServiceType | None = None
 
+
+ROUTES = {ServiceType.INGRESS: KindName(*plain.INGRESS), ServiceType.HTTP_ROUTE: KindName(*plain.HTTP_ROUTE)}
+"""Kinds of the objects that lead clients of a host name to a service."""
 
 Templates = Mapping[str, Template]
 
@@ -158,13 +164,28 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
         template = _template(spec, templates)
     except RejectedError as error:
         return [error]
-    found = [*_missing(spec, template, options), *forbidden_variables(spec)]
+    found = [*_missing(spec, template, options), *forbidden_variables(spec), *_unexposable(spec, template, options)]
     for check in (lambda: require_free(spec.labels), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()
         except RejectedError as error:
             found.append(error)
     return found
+
+
+def _unexposable(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:
+    """Yield the reasons why clients outside the cluster cannot reach a job as it demands."""
+    exposure, kind, host = options.exposure, spec.expose.type, spec.expose.host
+    if kind and kind not in exposure.types:
+        allowed = ", ".join(each.value for each in exposure.types)
+        yield RejectedError(f"{kind.value} is not allowed; the operator allows {allowed}", where="expose.type")
+    kind = kind or template.expose or exposure.default
+    if not spec.run.ports or not kind.by_host:
+        return
+    if not host and not exposure.domain:
+        yield RejectedError(f"is needed for {kind.value}, because the operator sets no domain", where="expose.host")
+    if host and exposure.domain and not f".{host}".endswith(f".{exposure.domain}"):
+        yield RejectedError(f"is {host!r}, but must be within {exposure.domain}", where="expose.host")
 
 
 def _template(spec: JobSpec, templates: Templates) -> Template:

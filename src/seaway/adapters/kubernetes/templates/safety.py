@@ -35,6 +35,7 @@ KINDS = frozenset(
         "StatefulSet.apps",
         "Job.batch",
         "Ingress.networking.k8s.io",
+        "HTTPRoute.gateway.networking.k8s.io",
         "NetworkPolicy.networking.k8s.io",
         "PodDisruptionBudget.policy",
         "Job.batch.volcano.sh",
@@ -103,7 +104,8 @@ _FOR_DEVICES = "is set by Seaway: request devices in the job's resources"
 POINTER = "seaway.io/pod-template"
 RESTARTS = "seaway.io/restarts"
 SINGLE_CLUSTER = "seaway.io/single-cluster"
-ANNOTATIONS = frozenset({POINTER, RESTARTS, SINGLE_CLUSTER})
+EXPOSE = "seaway.io/expose"
+ANNOTATIONS = frozenset({POINTER, RESTARTS, SINGLE_CLUSTER, EXPOSE})
 """Annotations of a template for Seaway: the JSON pointer to its pod template, and its traits."""
 
 

@@ -2,9 +2,9 @@
 
 A file has one or more manifests, and exactly one of them is the workload. Seaway finds its pod template by kind, or by
 the annotation ``seaway.io/pod-template`` with a JSON pointer. Seaway adds nodes, devices, resources and its labels
-there. Two more annotations state whether ended containers are restarted (``seaway.io/restarts``), and whether all
-replicas must be in one cluster (``seaway.io/single-cluster``). Seaway does not change other fields. The file is filled
-in once for each part of a deployment.
+there. More annotations state whether ended containers are restarted (``seaway.io/restarts``), whether all replicas must
+be in one cluster (``seaway.io/single-cluster``), and that Seaway adds a service of this type for the ports of a job
+(``seaway.io/expose``). Seaway does not change other fields. The file is filled in once for each part of a deployment.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
+from seaway.adapters.kubernetes.templates.plain import port_service
 from seaway.adapters.kubernetes.templates.pods import pin_pod_template
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import (
     ANNOTATIONS,
+    EXPOSE,
     POINTER,
     RESTARTS,
     SINGLE_CLUSTER,
@@ -31,6 +33,7 @@ from seaway.adapters.kubernetes.templates.safety import (
     violations,
 )
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import ServiceType
 from seaway.domain.tenancy import require_name
 
 _POD_TEMPLATES: Mapping[str, Path] = {
@@ -70,6 +73,8 @@ class UserTemplate:
         Path of the pod template in it.
     rules
         Rules for the template and for its filled-in manifests.
+    expose
+        Type of the service that Seaway adds; None for a service only if the job demands one.
     """
 
     name: str
@@ -77,6 +82,7 @@ class UserTemplate:
     workload: int
     pods: Path
     rules: Rules
+    expose: ServiceType | None = None
 
     def render(self, context: Context) -> list[Manifest]:
         """Return the objects of a deployment: every manifest for each part, the workload last, without duplicates.
@@ -86,7 +92,9 @@ class UserTemplate:
         RejectedError
             When manifests with one name differ between parts, or a filled-in manifest violates the rules.
         """
-        written: dict[tuple[str, str], Manifest] = {}
+        exposed = self.expose or context.spec.expose.type
+        added = port_service(context, default=self.expose) if exposed else []
+        written = {(kind_of(each.body), each.name): each for each in added}
         for group in context.groups:
             known = values(context, group)
             for place in (*(each for each in range(len(self.manifests)) if each != self.workload), self.workload):
@@ -141,7 +149,9 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     if errors:
         _reject(name, errors)
     words = {word for manifest in manifests for word, _, _ in used(manifest)}
-    found = UserTemplate(name, tuple(manifests), workload, pods, rules)
+    expose = find(manifests[workload], ("metadata", "annotations", EXPOSE))
+    exposed = ServiceType(expose) if expose else None
+    found = UserTemplate(name, tuple(manifests), workload, pods, rules, exposed)
     purpose = text.partition("\n")[0].removeprefix("#").strip() if text.startswith("#") else "of the operator's own"
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
@@ -149,9 +159,8 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _RESTARTING), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     loosens = loosens_pods(find(says, (*pods, "spec")))
-    return Template(
-        name, purpose[:200], found.render, requires, needs, together, restarts, writes=writes, loosens_pods=loosens
-    )
+    traits = (requires, needs, together, restarts)
+    return Template(name, purpose[:200], found.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed)
 
 
 # ---------------------------------------------------------------- checking
@@ -229,6 +238,9 @@ def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:
         path = ("metadata", "annotations", key)
         if find(manifest, path) not in (None, *_BOOLEANS):
             yield RejectedError('must be "true" or "false"', where=Pin(path, None).pointer)
+    path = ("metadata", "annotations", EXPOSE)
+    if find(manifest, path) not in (None, *ServiceType):
+        yield RejectedError(f"must be one of {', '.join(ServiceType)}", where=Pin(path, None).pointer)
 
 
 def _flag(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:

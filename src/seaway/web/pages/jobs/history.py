@@ -86,7 +86,7 @@ class Overview(WithEvents):
             job=self.job,
             latest=latest,
             earlier=[each for each in reversed(ran.attempts) if each is not latest],
-            addresses=[copy for copy in ran.workloads if copy.address],
+            endpoints=[each for copy in ran.workloads for each in copy.endpoints],
             seen=seen,
             first=self._first,
             most=REPLICAS,

@@ -13,6 +13,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import ServiceType
 from seaway.web.job_document import (
     AMOUNT,
     COMMAND,
@@ -295,6 +296,8 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("time_limit", words("Time limit"), hint=like("1d")),
             Field("retries", words("Retries"), AMOUNT, hint="0"),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
+            Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
+            Field("expose.host", words("Host name"), hint=like("chat.example.com")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),
             Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
         ),

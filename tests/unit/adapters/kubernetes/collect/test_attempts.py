@@ -29,7 +29,9 @@ class Cluster:
         self.now_s = 0.0
         self.due: list[tuple[float, Callable[[], None]]] = []
         self.reported: list[tuple[str, int]] = []
-        self.attempts = Attempts("alpha", LIMITS, self._soon, self.reported.append, lambda _: Cause.UNSCHEDULABLE)
+        self.attempts = Attempts(
+            "alpha", LIMITS, self._soon, self.reported.append, lambda _: Cause.UNSCHEDULABLE, lambda _: None
+        )
 
     def _soon(self, seconds: float, call: Callable[[], None]) -> None:
         self.due.append((self.now_s + seconds, call))

@@ -16,6 +16,7 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.collect.health import Health
+from seaway.adapters.kubernetes.collect.services import ServiceObject
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject
 from seaway.adapters.kubernetes.objects.core import NodeObject, Part, PodObject
@@ -155,8 +156,8 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     """A service alone does not report its workload: the attempt is reported with its workload, and gone once."""
     meta = {"name": "sw", "namespace": "seaway", "labels": copy().metadata.labels}
     cursor = view.changes("", 0).cursor
-    view.put_object("/api/v1/services", decoded({"metadata": meta}, WorkloadObject).metadata)
-    view.put_address((JOB, 1), "sw.seaway.svc:80")
+    service = {"metadata": meta, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}}
+    view.put_exposing("/api/v1/services", decoded(service, ServiceObject))
     assert view.changes(cursor, 0).cursor == cursor
     workload = {"metadata": {**meta, "annotations": {"seaway.io/replicas": "0"}}}
     view.put_workload("/apis/batch/v1/jobs", decoded(workload, WorkloadObject))
@@ -165,7 +166,6 @@ def test_a_service_that_comes_first_is_no_copy_that_is_gone(view: ClusterView) -
     view.drop_workload("/apis/batch/v1/jobs", "seaway/sw")
     gone = view.changes(reported.cursor, 0)
     assert [each.phase for each in gone.workloads] == [WorkloadPhase.GONE]
-    view.put_address((JOB, 1), "")
     view.drop_workload("/api/v1/services", "seaway/sw")
     assert view.changes(gone.cursor, 0).cursor == gone.cursor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seaway.adapters.kubernetes.collect.pods import ServiceObject
+from seaway.adapters.kubernetes.collect.services import ServiceObject
 from seaway.adapters.kubernetes.objects.core import Item, NodeObject, PodObject
 from seaway.adapters.kubernetes.objects.decode import (
     Broken,

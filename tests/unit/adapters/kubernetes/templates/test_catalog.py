@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
+from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import Expose, JobSpec, Run, ServiceType
 
 OWN = """\
 apiVersion: batch/v1
@@ -57,6 +59,36 @@ def test_another_template_settles_again() -> None:
         JobSpec("train", with_template_traits.demand, 2, gang=with_template_traits.gang, template="job")
     )
     assert (again.gang, again.single_cluster, again.restarts) == (True, False, False)
+
+
+EXPOSURE = Exposure((ServiceType.CLUSTER_IP, ServiceType.INGRESS), domain="apps.example.com")
+
+
+@pytest.mark.parametrize(
+    ("exposure", "expose", "where"),
+    [
+        (EXPOSURE, Expose(ServiceType.INGRESS), None),
+        (EXPOSURE, Expose(ServiceType.INGRESS, "chat.apps.example.com"), None),
+        (EXPOSURE, Expose(ServiceType.INGRESS, "chat.example.com"), "expose.host"),
+        (EXPOSURE, Expose(ServiceType.INGRESS, "badapps.example.com"), "expose.host"),
+        (replace(EXPOSURE, domain=""), Expose(ServiceType.INGRESS, "chat.example.com"), None),
+        (replace(EXPOSURE, domain=""), Expose(ServiceType.INGRESS), "expose.host"),
+        (EXPOSURE, Expose(ServiceType.NODE_PORT), "expose.type"),
+        (Exposure(), Expose(ServiceType.NODE_PORT), None),
+    ],
+)
+def test_a_job_is_exposed_only_as_the_operator_allows(exposure: Exposure, expose: Expose, where: str | None) -> None:
+    """Its type must be allowed, and its host name must be within the operator's domain, or exist without one."""
+    spec = JobSpec("chat", Demand(ResourceRequest()), run=Run("main:1", ports=(80,)), expose=expose)
+    found = [each.where for each in TemplateCatalog(exposure=exposure).problems(spec)]
+    assert found == ([] if where is None else [where])
+
+
+def test_kinds_of_routes_are_written_only_where_they_are_allowed() -> None:
+    """Without them, Seaway needs no rights for them."""
+    plain, routed = (TemplateCatalog(exposure=each).templates["job"].writes for each in (Exposure(), EXPOSURE))
+    assert [each.kind for each in plain] == ["Job"]
+    assert [each.kind for each in routed] == ["Job", "Ingress"]
 
 
 def test_what_karmada_would_undo_is_refused_at_admission() -> None:

@@ -108,8 +108,8 @@ def test_two_clusters_do_not_meet() -> None:
     """The parts of one attempt in two clusters share no name in Karmada's one namespace."""
     placed = [("node-0", (share("GPU-a"),))]
     for template in sorted(set(BUILT_IN) - {"kueue"}):
-        here = {each.name for each in sent(deployment(template, placed))}
-        there = {each.name for each in sent(deployment(template, placed, cluster="beta"))}
+        here = {each.name for each in sent(deployment(template, placed), shared=True)}
+        there = {each.name for each in sent(deployment(template, placed, cluster="beta"), shared=True)}
         assert not here & there
 
 

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
+from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT, numbers_of
 from seaway.adapters.kubernetes.templates.pytorch import CHOOSE_RANK
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import Expose, JobSpec, Run, ServiceType
 from seaway.domain.node import Toleration
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import container, deployment, env, many, one, options, share
@@ -240,6 +241,52 @@ def test_ports_make_a_service() -> None:
     for workload in many(manifests, "Deployment"):
         assert service["spec"]["selector"].items() <= workload["spec"]["template"]["metadata"]["labels"].items()
     assert not many(render(deployment(run=Run("image:1")), options()), "Service")
+
+
+def test_a_service_keeps_its_name_in_all_attempts() -> None:
+    """Clients keep its name; a job in several clusters, or with others in one API server, has one name in each."""
+
+    def names(**chosen: Any) -> set[str]:  # noqa: ANN401  # fields of options
+        return {
+            one(render(deployment(attempt=attempt, cluster=cluster), options(**chosen)), "Service").name
+            for attempt in (1, 2)
+            for cluster in ("alpha", "beta")
+        }
+
+    assert names() == {f"sw-{sample.JOB}"}
+    assert len(names(shared=True)) == 2
+    apart = one(render(deployment(replicas=5), options()), "Service").name
+    assert apart.startswith(f"sw-{sample.JOB}-")
+
+
+EXPOSURE = Exposure(tuple(ServiceType), domain="apps.example.com", ingress_class="nginx", gateway="infra/public")
+
+
+@pytest.mark.parametrize("kind", ServiceType)
+def test_ports_are_exposed_as_demanded(kind: ServiceType) -> None:
+    """The service has the type of the job, or a route of that kind leads to it by a host name of the job."""
+    chosen = options(exposure=EXPOSURE)
+    manifests = render(deployment("deployment", expose=Expose(kind)), chosen)
+    service = one(manifests, "Service")
+    assert service.body["spec"].get("type", "ClusterIP") == ("ClusterIP" if kind.by_host else kind)
+    routes = [each for each in manifests if each.kind in ("Ingress", "HTTPRoute")]
+    assert [each.kind for each in routes] == ([kind.value] if kind.by_host else [])
+    for route in routes:
+        text = str(route.body)
+        assert (route.name, f"{sample.JOB}.apps.example.com" in text, service.name in text) == (
+            service.name,
+            True,
+            True,
+        )
+    if kind is ServiceType.INGRESS:
+        validate(routes[0].body)
+    validate(service.body)
+
+
+def test_the_operator_s_default_exposes_jobs_that_demand_nothing() -> None:
+    """A job without a type gets that of the operator."""
+    chosen = options(exposure=replace(EXPOSURE, default=ServiceType.NODE_PORT))
+    assert one(render(deployment(), chosen), "Service").body["spec"]["type"] == "NodePort"
 
 
 def test_a_deployment_finds_only_its_own_pods() -> None:

@@ -23,7 +23,7 @@ from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
-from seaway.domain.job_spec import Run
+from seaway.domain.job_spec import Expose, Run, ServiceType
 from seaway.domain.node import Toleration
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import deployment, many, one, options, share
@@ -98,6 +98,18 @@ def pod(manifests: list[Manifest]) -> Any:  # noqa: ANN401  # a pod template as 
 
 
 # ---------------------------------------------------------------- rendering
+
+
+def test_a_service_is_added_for_a_template_or_job_that_demands_one() -> None:
+    """The annotation of a template gives the type, which a job can change; without both, the template has its own."""
+    annotated = changed("metadata.annotations", {"seaway.io/expose": "NodePort"})
+    balanced = deployment("mine", expose=Expose(ServiceType.LOAD_BALANCER))
+    assert one(rendered(annotated), "Service").body["spec"]["type"] == "NodePort"
+    assert one(rendered(annotated, balanced), "Service").body["spec"]["type"] == "LoadBalancer"
+    assert one(rendered(SERVE, balanced), "Service").body["spec"]["type"] == "LoadBalancer"
+    assert "Service" not in {each.kind for each in rendered(SERVE)}
+    (complaint,) = complaints(changed("metadata.annotations", {"seaway.io/expose": "Nodeport"}))
+    assert "must be one of ClusterIP, NodePort, LoadBalancer, Ingress, HTTPRoute" in complaint
 
 
 def test_a_template_is_filled_in_for_each_part() -> None:

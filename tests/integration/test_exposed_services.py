@@ -1,0 +1,117 @@
+"""Addresses of services for clients outside a cluster, through the control loop: on API servers in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
+from seaway.adapters.kubernetes.templates.context import Exposure
+from seaway.domain.deployment import Endpoint, Reach
+from seaway.domain.job_spec import Expose, ServiceType
+from seaway.domain.job_state import JobState
+from tests.fakes.kubernetes.kinds import HTTP_ROUTES, INGRESSES, NODES, SERVICES, Kind
+from tests.integration.test_cluster_faults import OPTIONS, World
+
+pytestmark = pytest.mark.slow
+
+EXPOSURE = Exposure(tuple(ServiceType), domain="apps.example.com", https=True, gateway="infra/public")
+OWN = replace(OPTIONS, request_timeout_s=5, exposure=EXPOSURE, templates=TemplateCatalog(exposure=EXPOSURE).templates)
+SPACE = "seaway-default"
+EVENT = "endpoint"
+
+
+@pytest.fixture(params=[False, True], ids=["directly", "karmada"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], World]:
+    """Return a function that starts a control plane with one cluster."""
+    return lambda: World(tmp_path, karmada=request.param, names=("alpha",), options=OWN)
+
+
+@contextmanager
+def serving(made: Callable[[], World], expose: Expose) -> Iterator[tuple[World, str]]:
+    """Run a service, and check afterwards that nothing of it is left."""
+    world = made()
+    try:
+        job = world.submit(template="deployment", restarts=True, ports=(8080,), expose=expose)
+        world.wait(lambda: world.state(job) is JobState.RUNNING, "it runs")
+        yield world, job
+        world.plane.jobs.cancel(job, "ada")
+        world.wait(lambda: not world.left(), "nothing is left")
+        assert not any(server.list(kind) for server in world.writes_to for kind in (INGRESSES, HTTP_ROUTES))
+    finally:
+        world.close()
+
+
+def seen(world: World, job: str) -> list[Endpoint]:
+    """Return the addresses of a job."""
+    return [each for copy in world.plane.overview.workloads(world.job(job)) for each in copy.endpoints]
+
+
+def reported(world: World, job: str) -> list[str]:
+    """Return the events on addresses of a job."""
+    return [each.reason for each in world.store.events(0, 1000, job_id=job) if each.kind == EVENT]
+
+
+def test_a_node_port_is_reached_at_a_node_and_its_service_keeps_its_name(made: Callable[[], World]) -> None:
+    """The address is that of a node, an external one as soon as there is one; each attempt has the same service."""
+    with serving(made, Expose(ServiceType.NODE_PORT)) as (world, job):
+        member = world.members["alpha"]
+        world.wait(lambda: any("no node of the cluster reports" in each.note for each in seen(world, job)), "a reason")
+        (service,) = member.list(SERVICES, SPACE)
+        port = service["spec"]["ports"][0]["nodePort"]
+        kinds = (("InternalIP", "10.0.0.1"), ("ExternalIP", "192.0.2.1"))
+        status = {"addresses": [{"type": kind, "address": each} for kind, each in kinds]}
+        member.patch(NODES, "", "alpha-0", {"status": status}, "status")
+        member.patch(NODES, "", "alpha-1", {"status": status}, "status")
+        first = world.store.attempts(job)[-1].number
+        world.plane.jobs.suspend(job, "ada")
+        world.wait(lambda: not member.list(SERVICES, SPACE), "its service is gone")
+        world.plane.jobs.resume(job, "ada")
+        world.wait(lambda: world.state(job) is JobState.RUNNING, "it runs again")
+        assert world.store.attempts(job)[-1].number > first
+        (again,) = member.list(SERVICES, SPACE)
+        assert again["metadata"]["name"] == service["metadata"]["name"]
+        port = again["spec"]["ports"][0]["nodePort"]
+        outside = Endpoint(f"192.0.2.1:{port}", 8080, Reach.OUTSIDE)
+        world.wait(lambda: seen(world, job)[:1] == [outside], "its address")
+        world.wait(lambda: reported(world, job)[-1:] == [f"port 8080 answers at {outside.address}"], "the event")
+
+
+def test_a_load_balancer_is_reached_once_it_has_an_address(made: Callable[[], World]) -> None:
+    """Until the cluster assigns an address, a reason is shown; then the address is shown and reported."""
+    with serving(made, Expose(ServiceType.LOAD_BALANCER)) as (world, job):
+        member = world.members["alpha"]
+        world.wait(lambda: any("has not assigned" in each.note for each in seen(world, job)), "the reason")
+        (service,) = member.list(SERVICES, SPACE)
+        status = {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}
+        member.patch(SERVICES, SPACE, service["metadata"]["name"], {"status": status}, "status")
+        world.wait(lambda: reported(world, job) == ["port 8080 answers at lb.example.com:8080"], "the event")
+        assert seen(world, job) == [Endpoint("lb.example.com:8080", 8080, Reach.OUTSIDE)]
+
+
+INGRESS_STATUS = {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}
+ROUTE_STATUS = {"parents": [{"conditions": [{"type": "Accepted", "status": "True"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("by", "kind", "status"),
+    [(ServiceType.INGRESS, INGRESSES, INGRESS_STATUS), (ServiceType.HTTP_ROUTE, HTTP_ROUTES, ROUTE_STATUS)],
+    ids=["ingress", "gateway"],
+)
+def test_a_host_name_is_reached_once_a_controller_accepts_it(
+    made: Callable[[], World], by: ServiceType, kind: Kind, status: dict[str, object]
+) -> None:
+    """An Ingress or HTTPRoute leads to the first port, and its URL is reported after its controller accepted it."""
+    with serving(made, Expose(by, "chat.apps.example.com")) as (world, job):
+        member = world.members["alpha"]
+        world.wait(lambda: bool(member.list(kind, SPACE)), "the route")
+        world.wait(lambda: any("has accepted it yet" in each.note for each in seen(world, job)), "the reason")
+        (route,) = member.list(kind, SPACE)
+        member.patch(kind, SPACE, route["metadata"]["name"], {"status": status}, "status")
+        url = "https://chat.apps.example.com"
+        world.wait(lambda: reported(world, job) == [f"port 8080 answers at {url}"], "the event")
+        assert seen(world, job)[0] == Endpoint(url, 8080, Reach.OUTSIDE)
