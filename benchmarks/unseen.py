@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from benchmarks.data import ORDERS, openb
 from seaway.domain.cluster import Cluster, Fleet
@@ -113,7 +114,7 @@ def _gpus(job: Job) -> int:
     return job.demand.request.gpus
 
 
-def _request(job: Job, **figures: int) -> Job:
+def _request(job: Job, **figures: Any) -> Job:  # noqa: ANN401  # fields of a request
     return replace(job, demand=replace(job.demand, request=replace(job.demand.request, **figures)))
 
 

@@ -91,7 +91,7 @@ def needs() -> st.SearchStrategy[NetworkNeed]:
     return st.one_of(st.just(NetworkNeed()), st.just(NetworkNeed()), bounds)
 
 
-REQUESTS: tuple[dict[str, int], ...] = (
+REQUESTS: tuple[dict[str, int | str], ...] = (
     {},
     {"gpus": 1, "gpu_memory_mib": 4_000, "gpu_milli": 200},
     {"gpus": 1, "gpu_memory_mib": 17_000, "gpu_milli": 600},
@@ -99,6 +99,8 @@ REQUESTS: tuple[dict[str, int], ...] = (
     {"gpus": 1},
     {"gpus": 2, "gpu_memory_mib": 9_000, "gpu_milli": 300},
     {"gpus": 2},
+    {"gpus": 1, "mig": "2g.10gb"},
+    {"gpus": 2, "mig": "3g.20gb"},
 )
 
 RULES: tuple[dict[str, object], ...] = (

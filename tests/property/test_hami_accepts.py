@@ -422,6 +422,11 @@ def strangers(draw: st.DrawFn) -> Json:
     return {"metadata": {"annotations": numa}, "spec": {"containers": containers}}
 
 
+PROFILES = st.builds(
+    lambda gpus, mig: ResourceRequest(100, 64, gpus, mig=mig),
+    st.sampled_from((1, 1, 2, 3)),
+    st.sampled_from(("1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb", "1g.10gb", "3g.40gb")),
+)
 REQUESTS = st.builds(
     ResourceRequest,
     st.just(100),
@@ -451,7 +456,7 @@ SPECS = st.builds(
     lambda request, rules, replicas, gang, template: JobSpec(
         "train", Demand(request, rules), replicas, gang, template=template, run=RUN
     ),
-    REQUESTS,
+    st.one_of(REQUESTS, REQUESTS, REQUESTS, PROFILES),
     RULES,
     st.sampled_from((1, 1, 2, 3)),
     st.booleans(),
@@ -635,8 +640,8 @@ class World:
             "nvidia.com/vgpu-mode": ",".join(sorted(mode.value for mode in rules.modes)),
             "nvidia.com/numa-bind": str(rules.same_numa).lower(),
         }
-        if (rules.use_types and rules.models) or rules.exclusive:
-            return  # HAMi has no option for the one, and a policy of another kind for the other
+        if (rules.use_types and rules.models) or rules.exclusive or spec.demand.request.mig:
+            return  # HAMi has no option for the first and the last, and a policy of another kind for the other
         limits = {"nvidia.com/gpu": str(request.gpus)} | memory | cores
         pod: Json = {
             "metadata": {"annotations": {key: text for key, text in cluster_options.items() if text}},

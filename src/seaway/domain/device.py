@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,6 +26,19 @@ class DeviceMode(Enum):
     """Not shared: one pod has the whole device."""
     SHARED = "shared"
     """Time slicing between pods without limits."""
+
+
+MIG_NAME = re.compile(r"([12347])g\.([1-9][0-9]{0,3})gb(?:\+[a-z][a-z.]{0,9})?")
+"""Name of a MIG profile, with its compute slices and its nominal memory in GB: ``3g.40gb``, ``1g.10gb+me``."""
+
+MIG_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
+"""Memory slices (of eight) of profiles by compute slices (of seven)."""
+
+
+def mig_figures(name: str) -> tuple[int, int]:
+    """Return the compute slices and the nominal memory in GB of a MIG profile; 0 and 0 if its name does not say."""
+    found = MIG_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +156,15 @@ class Device:
             raise RejectedError(f"device {self.uuid!r}: cores come in 1 to {WHOLE_DEVICE_MILLI} steps, memory in MiB")
         if self.mode is DeviceMode.MIG and not self.mig_profiles:
             raise RejectedError(f"device {self.uuid!r} is in MIG mode but names no MIG profile")
+
+    def mig_profile(self, name: str) -> MigProfile | None:
+        """Return the profile of a name that pods can request; None if the device has none.
+
+        Pods that cannot request a number of instances request the memory of a profile. They get the profile with the
+        fewest compute slices among those with the same memory, so the others cannot be requested.
+        """
+        found = next((each for each in self.mig_profiles if each.name == name), None)
+        if found is None or not self.mig_single_device:
+            return found
+        first = min(each.slice_count for each in self.mig_profiles if each.memory_mib == found.memory_mib)
+        return found if found.slice_count == first else None

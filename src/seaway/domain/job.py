@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from seaway.domain.device import WHOLE_DEVICE_MILLI, DeviceMode
+from seaway.domain.device import MIG_SIZES, WHOLE_DEVICE_MILLI, DeviceMode, mig_figures
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.node import Toleration
@@ -27,6 +27,9 @@ class ResourceRequest:
         Share of each device's memory, 1-100; 0 if not given. Ignored if `gpu_memory_mib` is given.
     gpu_milli
         Cores of each device, thousandths; more than 1,000 counts as 1,000; 0 reserves none.
+    mig
+        Name of the MIG profile of each instance, such as ``3g.40gb``, which sets its memory and cores; empty for any
+        device.
 
     Notes
     -----
@@ -40,9 +43,10 @@ class ResourceRequest:
     gpu_memory_mib: int = 0
     gpu_memory_percent: int = 0
     gpu_milli: int = 0
+    mig: str = ""
 
     def __post_init__(self) -> None:
-        """Reject negative figures, and slices without a device."""
+        """Reject negative figures, slices without a device, and amounts beside a MIG profile."""
         for name in ("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"):
             if getattr(self, name) < 0:
                 raise RejectedError(f"{name} is {getattr(self, name)}, but may not be negative")
@@ -50,11 +54,19 @@ class ResourceRequest:
             raise RejectedError(f"gpu_memory_percent is {self.gpu_memory_percent}, but 100 is a whole device")
         if not self.gpus and (self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
             raise RejectedError("GPU memory or cores are requested without a GPU: set gpus")
+        if self.mig and (not self.gpus or self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
+            raise RejectedError(f"MIG profile {self.mig!r} needs gpus, and sets the GPU memory and cores itself")
 
     def filled(self) -> ResourceRequest:
-        """Return the request with the defaults of the vGPU layer."""
+        """Return the request with the defaults of the vGPU layer.
+
+        A MIG profile is replaced by its nominal share of the memory, without cores: both depend on the device.
+        """
         if not self.gpus:
             return self
+        if self.mig:
+            size = MIG_SIZES.get(mig_figures(self.mig)[0], max(MIG_SIZES.values()))
+            return replace(self, mig="", gpu_memory_percent=100 * size // max(MIG_SIZES.values()))
         by_size = self.gpu_memory_mib > 0
         percent = 0 if by_size else self.gpu_memory_percent or 100
         whole = not by_size and percent == 100

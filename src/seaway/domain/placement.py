@@ -72,14 +72,14 @@ class Remedy:
     field
         Field to change, such as ``gpu_memory_mib``.
     current, required
-        Current value, and value with which the job fits.
+        Current value, and value with which the job fits; 0 or empty to leave the field out.
     cluster, node
         Placement of the job after the change.
     """
 
     field: str
-    current: int
-    required: int
+    current: int | str
+    required: int | str
     cluster: str
     node: str
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, isfinite
+from typing import Any
 
 from seaway.domain.errors import RejectedError
 
@@ -278,11 +279,12 @@ def rough_time_text(seconds: int) -> str:
     return f"{(seconds + 43_200) // 86_400:,} days"
 
 
-FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
+FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "gpus": ("gpus", str),
     "gpu_memory_mib": ("gpu_memory", memory_text),
     "gpu_memory_percent": ("gpu_memory", lambda percent: f"{percent}%"),
     "gpu_milli": ("gpu_cores", share_text),
+    "mig": ("mig", str),
     "cpu_milli": ("cpu", cpu_text),
     "memory_mib": ("memory", memory_text),
     "max_latency_ns": ("max_latency", short_time_text),
@@ -305,7 +307,7 @@ FIGURES: dict[str, tuple[str, Callable[[int], str]]] = {
 """Fields of a demand, with the name and the format that job files use for each."""
 
 
-def figure_text(field: str, value: int) -> tuple[str, str]:
+def figure_text(field: str, value: int | str) -> tuple[str, str]:
     """Return a field of a demand and its value as in a job file.
 
     Returns

@@ -131,7 +131,9 @@ MIG_SIZE: Final = 2
 MIG_STARTS: Final = 3
 """Memory slices at which an instance may start, one bit each."""
 MIG_FROM_TOP: Final = 4
-MIG_ROWS: Final = 5
+MIG_CODE: Final = 5
+"""Number for the name of the profile, see `seaway.scheduling.snapshot.encode.profile_code`."""
+MIG_ROWS: Final = 6
 
 # Demands, shape (K, DEMAND_ROWS).
 DEMAND_CPU: Final = 0
@@ -152,7 +154,9 @@ DEMAND_GATEWAY: Final = 10
 DEMAND_BANDWIDTH: Final = 11
 DEMAND_NEAR: Final = 12
 """Row with the proximity of clusters to the user; -1 if the job has network bounds, or no user gateway."""
-DEMAND_ROWS: Final = 13
+DEMAND_MIG: Final = 13
+"""`MIG_CODE` of the requested MIG profile; 0 for any device. `DEMAND_GPU_PERCENT` then is only nominal."""
+DEMAND_ROWS: Final = 14
 
 # Jobs in a queue, shape (J, JOB_ROWS).
 JOB_DEMAND: Final = 0

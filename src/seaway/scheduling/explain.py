@@ -305,7 +305,7 @@ class _Trial:
     def remedies(self, job: Job) -> tuple[Remedy, ...]:
         """Return the single changes that make an infeasible job fit, smallest first."""
         found = []
-        for change in changes(job.demand, self._snapshot.links):
+        for change in changes(job.demand, self._snapshot.links, self._snapshot.devices):
             value = change.smallest_value(job.demand, lambda demand: self._admits(job, demand))
             if value is not None:
                 found.append((change.size(value), self._remedy(job, change, value)))
@@ -317,7 +317,7 @@ class _Trial:
 
     def _remedy(self, job: Job, change: Change, value: int) -> Remedy:
         best = self.candidates(self._run_variant(job, change.apply(job.demand, value)), most=1)[0]
-        return Remedy(change.field, change.current, value, best.cluster, best.node)
+        return Remedy(change.field, change.text(change.current), change.text(value), best.cluster, best.node)
 
     def combined_remedies(self, job: Job) -> tuple[Remedy, ...]:
         """Return changes that together make a job fit."""

@@ -31,8 +31,8 @@ def requested_amounts(demand: Demand) -> RequestedAmounts:
 
 
 def rule_key(demand: Demand) -> Hashable:
-    """Return the parts of a demand that are not amounts: rules for devices, nodes and clusters, and network bounds."""
-    return demand.devices, demand.nodes, demand.gateway, demand.network
+    """Return the parts of a demand that are not amounts: MIG profile, rules, and network bounds."""
+    return demand.request.mig, demand.devices, demand.nodes, demand.gateway, demand.network
 
 
 def dominates(more: RequestedAmounts, less: RequestedAmounts) -> bool:

@@ -6,7 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
+from seaway.domain.device import Device, mig_figures
 from seaway.domain.job import Demand
 from seaway.domain.network import Link
 
@@ -53,27 +55,39 @@ class Change:
         Possible values, smallest change first. If the demand fits with one value, it fits with all later ones.
     apply
         Returns a demand with one of the values.
+    names
+        Texts of the current value and of the others, for values that are positions in this list. These are tried one
+        by one, since a demand may fit with one and not with a later one; empty for amounts.
     """
 
     field: str
     current: int
     values: Sequence[int]
     apply: Callable[[Demand, int], Demand]
+    names: Sequence[str] = ()
 
     def smallest_value(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
         """Return the first value with which a demand fits; None if there is none."""
+        if self.names:
+            return next((value for value in self.values if admits(self.apply(demand, value))), None)
         if not self.values or not admits(self.apply(demand, self.values[-1])):
             return None
         at = bisect_left(self.values, True, key=lambda value: admits(self.apply(demand, value)))
         return self.values[at]
 
+    def text(self, value: int) -> int | str:
+        """Return a value as a remedy has it."""
+        return self.names[value] if self.names else value
+
     def size(self, value: int) -> tuple[bool, Fraction]:
         """Return the size of a change, relative to the current value. The removal of a bound is the largest."""
+        if self.names:
+            return not self.names[value], Fraction(value)
         dropped = value == 0 and self.field.startswith("max_")
         return dropped, Fraction(abs(value - self.current), self.current)
 
 
-def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
+def changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device] = ()) -> Iterator[Change]:
     """Yield the single changes that reduce a demand.
 
     Parameters
@@ -82,9 +96,13 @@ def changes(demand: Demand, links: Iterable[Link]) -> Iterator[Change]:
         Demand to change.
     links
         Links of the fleet. A bound is raised to the value of one of them, or removed.
+    devices
+        Devices of the fleet. A MIG profile is replaced by the nearest one of them, or removed.
     """
     for field in AMOUNTS:
         yield _smaller(demand, field)
+    if demand.request.mig:
+        yield _other_profile(demand, devices)
     starting = [link for link in links if link.source == demand.gateway and link.reachable]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
@@ -109,7 +127,7 @@ def combined_changes(
     dict of str to int and Demand
         New value of each field to change, and the changed demand; no fields if no changes are sufficient.
     """
-    listed = [change for change in changes(demand, links) if change.values]
+    listed = [change for change in changes(demand, links) if change.values and not change.names]
     amounts = [change for change in listed if change.field in AMOUNTS]
     kept_first = [change for change in reversed(listed) if change.field not in AMOUNTS] + amounts
     chosen: dict[str, int] = {change.field: change.values[-1] for change in kept_first}
@@ -137,13 +155,37 @@ def _smaller(demand: Demand, field: str) -> Change:
     """Return the changes that request less of a resource."""
 
     def changed(before: Demand, value: int) -> Demand:
-        return replace(before, request=replace(before.request, **{field: value}))
+        amount: dict[str, Any] = {field: value}
+        return replace(before, request=replace(before.request, **amount))
 
-    asked: int = getattr(demand.request.filled(), field)
+    asked: int = getattr(demand.request if demand.request.mig else demand.request.filled(), field)
     lowest = 0 if field in ("cpu_milli", "memory_mib") else 1
     if field == "gpu_milli" and asked and changed(demand, 0).request.filled().gpu_milli == 0:
         lowest = 0  # with a memory field, 0 cores reserve none; without it, 0 means all cores
     return Change(field, asked, range(asked - 1, lowest - 1, -1), changed)
+
+
+def _other_profile(demand: Demand, devices: Iterable[Device]) -> Change:
+    """Return the changes to other MIG profiles, nearest first, and last to a whole device.
+
+    Profiles that are at least as large in memory and cores come first, and then the others, by their difference in
+    memory and then in cores.
+    """
+    asked = demand.request.mig
+    slices, memory_gb = mig_figures(asked)
+
+    def distance(name: str) -> tuple[bool, int, int, str]:
+        other_slices, other_gb = mig_figures(name)
+        smaller = other_slices < slices or other_gb < memory_gb
+        return smaller, abs(other_gb - memory_gb), abs(other_slices - slices), name
+
+    known = {profile.name for device in devices for profile in device.mig_profiles if device.mig_profile(profile.name)}
+    names = (asked, *sorted((name for name in known - {asked} if any(mig_figures(name))), key=distance), "")
+
+    def changed(before: Demand, value: int) -> Demand:
+        return replace(before, request=replace(before.request, mig=names[value]))
+
+    return Change("mig", 0, range(1, len(names)), changed, names)
 
 
 def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:

@@ -192,7 +192,7 @@ def path_of(figure: str) -> str:
 
 
 SETTABLE = (
-    *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "cpu", "memory")),
+    *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "mig", "cpu", "memory")),
     *(f"network.{name}" for name in ("max_latency", "max_jitter", "max_loss", "min_bandwidth")),
 )
 """Fields that limit a quantity."""

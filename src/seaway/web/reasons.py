@@ -96,7 +96,7 @@ def gpus(job: JobOut) -> str:
     asked = job.spec.get("resources", {})
     if not asked.get("gpus"):
         return ""
-    parts = [str(asked[name]) for name in ("gpu_memory", "gpu_cores") if asked.get(name)]
+    parts = [str(asked[name]) for name in ("gpu_memory", "gpu_cores", "mig") if asked.get(name)]
     return " · ".join([f"{asked['gpus']} × GPU", *parts])
 
 

@@ -41,8 +41,9 @@ class RemedyOut(Shown):
     """Smallest change of one value of the job that makes it fit."""
 
     field: str
-    requested: int
-    admits: int
+    requested: int | str
+    admits: int | str
+    """Value with which it fits: a number, or the name of a MIG profile; 0 or empty to leave the field out."""
     cluster: str
     node: str
 

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from seaway.domain import units
+from seaway.domain.device import MIG_NAME
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import NAME
 
@@ -78,6 +79,16 @@ def gpu_memory(value: object) -> tuple[int, int]:
     if isinstance(value, str) and value.strip().endswith("%"):
         return 0, -(-_gpu_memory_share(value) // 10)
     return _gpu_memory(value), 0
+
+
+def mig_name(value: object) -> object:
+    """Read the name of a MIG profile, as NVIDIA writes it or as a node's resources do: ``mig-1g.10gb.me``."""
+    if not isinstance(value, str) or not value:
+        return value
+    name = value.strip().lower().removeprefix("mig-").replace("gb.", "gb+")
+    if not MIG_NAME.fullmatch(name):
+        raise PydanticCustomError("mig", "is not a MIG profile like 3g.40gb or 1g.10gb+me")
+    return name
 
 
 def _seconds(value: object) -> int:

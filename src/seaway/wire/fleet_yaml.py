@@ -13,7 +13,7 @@ from typing import TypeVar
 import yaml
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.device import Device, DeviceMode, MigProfile
+from seaway.domain.device import MIG_SIZES, Device, DeviceMode, MigProfile, mig_figures
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import ALL_MODELS, Facts, Location
 from seaway.domain.network import Gateway, Link
@@ -180,12 +180,8 @@ LINK_FIELDS = ("between", "from", "to", "latency", "jitter", "loss", "bandwidth"
 LINK_FIGURES = (("latency", duration_ns), ("jitter", duration_ns), ("loss", share_ppm), ("bandwidth", rate_mbps))
 MIG_FIELDS = ("name", "memory", "slices", "size", "starts")
 
-MIG_NAME = re.compile(r"([12347])g\.[0-9]+gb(\+[a-z.]+)?")
 MIG_STARTS = {1: tuple(range(7)), 2: (0, 2, 4), 3: (0, 4), 4: (0,), 7: (0,)}
 """Possible start positions of an instance by its number of compute slices, on devices with seven."""
-
-MIG_SIZE = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
-"""Number of memory slices, of eight, by number of compute slices of an instance."""
 
 TAINT = re.compile(r"([^=:\s]+)(?:=([^=:\s]*))?:([A-Za-z]+)")
 
@@ -322,10 +318,10 @@ def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
     """Read a MIG profile: a name, or a mapping for a profile that its name does not define."""
     if isinstance(entry.node.value, str):
         name = entry.text()
-        slices = _slices(name)
+        slices = mig_figures(name)[0]
         if not slices:
             raise entry.error(f"{name!r} is not a MIG profile like 1g.10gb; for others, set {', '.join(MIG_FIELDS)}")
-        size = MIG_SIZE[slices]
+        size = MIG_SIZES[slices]
         return MigProfile(name, gpu_memory_mib * size // 8, _core_milli(slices), slices, size, MIG_STARTS[slices])
     fields = entry.fields(MIG_FIELDS, MIG_FIELDS)
     slices = fields["slices"].whole(1, 7)
@@ -336,11 +332,6 @@ def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:
     return MigProfile(
         fields["name"].text(), fields["memory"].amount(memory_mib), _core_milli(slices), slices, size, starts
     )
-
-
-def _slices(name: str) -> int:
-    match = MIG_NAME.fullmatch(name)
-    return int(match[1]) if match else 0
 
 
 def _core_milli(slices: int) -> int:

@@ -35,6 +35,7 @@ from seaway.wire.fields import (
     Text,
     Time,
     Variable,
+    mig_name,
     no_entries,
     no_pairs,
     several,
@@ -45,6 +46,9 @@ from seaway.wire.message import Incoming
 MAX_GPUS = 1024
 """Maximum number of devices of one replica; no node has more."""
 
+MigName = Annotated[
+    str, Field(max_length=32, examples=["3g.40gb", "1g.10gb+me"]), BeforeValidator(mig_name, json_schema_input_type=str)
+]
 Mode = Literal["hami-core", "mig", "mps", "whole", "shared"]
 Modes = Annotated[list[Mode], Field(max_length=5), BeforeValidator(several, json_schema_input_type=Mode | list[Mode])]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -63,6 +67,8 @@ class ResourcesIn(Incoming):
     """Memory of each device, with its unit or as a share. Default: all memory."""
     gpu_cores: Cores | None = None
     """Cores of each device, as a share. Default: none reserved, or all cores if the job gets all memory."""
+    mig: MigName = ""
+    """MIG profile of each instance, such as 3g.40gb, instead of memory and cores; `gpus` is the number of instances."""
     gpu_model: OneOrMore = no_entries()
     """Accepted product names, complete and case-insensitive. Default: any."""
     gpu_vendor: OneOrMore = no_entries()
@@ -323,6 +329,8 @@ def _request(given: ResourcesIn) -> ResourceRequest:
         for name in ("gpu_memory", "gpu_cores"):
             if getattr(given, name) is not None:
                 raise RejectedError(f"is given, but gpus is 0: set gpus, or omit {name}", where=f"resources.{name}")
+    if given.mig:
+        _check_mig(given)
     memory_mib, percent = (0, 0) if given.gpu_memory is None else fields.gpu_memory(given.gpu_memory)
     return ResourceRequest(
         fields.cpu_milli(given.cpu),
@@ -331,10 +339,22 @@ def _request(given: ResourcesIn) -> ResourceRequest:
         memory_mib,
         percent,
         0 if given.gpu_cores is None else fields.gpu_milli(given.gpu_cores),
+        given.mig,
     )
 
 
-_AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores"})
+def _check_mig(given: ResourcesIn) -> None:
+    """Reject a MIG profile with fields that contradict it."""
+    if not given.gpus:
+        raise RejectedError("is given, but gpus is 0: set gpus, or omit mig", where="resources.mig")
+    for name in ("gpu_memory", "gpu_cores"):
+        if getattr(given, name) is not None:
+            raise RejectedError(f"is given, but mig sets it: omit {name} or mig", where=f"resources.{name}")
+    if given.gpu_mode and DeviceMode.MIG.value not in given.gpu_mode:
+        raise RejectedError("does not include mig, but a MIG profile is given", where="resources.gpu_mode")
+
+
+_AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores", "mig"})
 """Fields of `ResourcesIn` with amounts. The other fields select devices."""
 
 

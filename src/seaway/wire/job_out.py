@@ -81,6 +81,8 @@ class RequestOut(Shown):
     """Share of each device's memory, percent; 0 if the request is an amount."""
     gpu_milli: int
     """Cores of each device, thousandths."""
+    mig: str = ""
+    """MIG profile of each instance; empty for none. `gpu_memory_percent` is then its nominal share."""
 
 
 class EndpointOut(Shown):
@@ -232,7 +234,7 @@ class AttemptList(Shown):
     """Cursor of the next page: send it as `after`; null on the last page."""
 
 
-def request_fields(request: ResourceRequest) -> dict[str, int]:
+def request_fields(request: ResourceRequest) -> dict[str, int | str]:
     """Return the fields of `RequestOut` for a request."""
     filled = request.filled()
     return {
@@ -242,6 +244,7 @@ def request_fields(request: ResourceRequest) -> dict[str, int]:
         "gpu_memory_mib": filled.gpu_memory_mib,
         "gpu_memory_percent": filled.gpu_memory_percent,
         "gpu_milli": filled.gpu_milli,
+        "mig": request.mig,
     }
 
 

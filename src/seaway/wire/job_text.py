@@ -107,6 +107,7 @@ def _request(request: ResourceRequest) -> dict[str, Any]:
             "gpus": request.gpus,
             "gpu_memory": memory_text(request.gpu_memory_mib) if request.gpu_memory_mib else share,
             "gpu_cores": request.gpu_milli and share_text(request.gpu_milli),
+            "mig": request.mig,
         }
     )
 

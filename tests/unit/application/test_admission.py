@@ -11,7 +11,7 @@ from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Toleration
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Pool, Tenant
-from seaway.testing.plugins import cluster, fleet, gpu, node
+from seaway.testing.plugins import cluster, fleet, gpu, mig_gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -112,6 +112,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
             {"replicas": 3, "gang": True, "single_cluster": True},
             "placed in one cluster, even on the empty fleet; it would fit",
         ),
+        ({"mig": "3g.40gb"}, "2 no such MIG profile; it would fit without mig (alpha/node-0)"),
         ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
         (
             {"gpus": 3, "regions": {"nowhere"}},
@@ -249,3 +250,16 @@ def test_only_what_is_remembered_is_answered_at_once() -> None:
         admission.admits_at_once(spec(queue="nowhere"))
     made.plane.controller.live.fleet.make += 1
     assert not admission.admits_at_once(spec())
+
+
+def test_mig_profile_is_allocated_by_name_and_the_nearest_is_named() -> None:
+    """A job gets an instance of its profile; one that no device has is refused with the nearest that would fit."""
+    made = scene(fleet(cluster(node(gpu(), mig_gpu()), name="alpha")))
+    job_id = made.submit(mig="3g.20gb")
+    made.plane.run(3)
+    made.plane.run(3)
+    assert made.state(job_id) == "running"
+    [placement] = made.plane.store.attempts(job_id)[-1].placements
+    assert [each.mig_profile for each in placement.slices] == ["3g.20gb"]
+    said = refused(made, mig="3g.40gb")["resources"]
+    assert "it would fit with mig 7g.40gb instead of 3g.40gb (alpha/node-0)" in said

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seaway.domain.device import Device
 from seaway.domain.job import Demand, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
@@ -184,7 +185,7 @@ def test_remedy_is_the_smallest_change_of_its_field(asked: dict[str, Any], field
     [placement] = place(snapshot.copy(), mended)
     assert (placement.cluster, placement.node) == (remedy.cluster, remedy.node)
     if field != "models" and admits:
-        less = admits + (1 if admits < remedy.current else -1)
+        less = admits + (1 if admits < int(remedy.current) else -1)
         assert not fits(snapshot, changed(waiting, field, less))
 
 
@@ -224,7 +225,7 @@ def test_nearest_candidate_has_minimal_changes(asked: dict[str, Any], found: dic
     waiting = job(**asked)
     assert not explain(snapshot, waiting, PROFILE).remedies
     remedies = combined_remedies(snapshot, waiting, PROFILE)
-    values = {remedy.field: remedy.required for remedy in remedies}
+    values = {remedy.field: int(remedy.required) for remedy in remedies}
     assert found is None or values == found
     assert len(values) > 1
     known = {change.field: change for change in changes(waiting.demand, LINKS)}
@@ -375,3 +376,32 @@ def test_links_between_replicas_are_listed() -> None:
 def test_jobs_without_bounds_get_no_links() -> None:
     """Only violated bounds are listed."""
     assert explain(linked(), job(gateway="user"), PROFILE).links == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "nearest"),
+    [
+        ("3g.40gb", mig_gpu(), "7g.40gb"),
+        ("4g.20gb", mig_gpu(), "7g.40gb"),
+        ("7g.80gb", mig_gpu(), "7g.40gb"),
+        ("2g.20gb", mig_gpu(mig_profiles=mig_gpu().mig_profiles[:3]), "3g.20gb"),
+        ("1g.10gb", mig_gpu(mig_profiles=mig_gpu().mig_profiles[:2]), "2g.10gb"),
+        ("1g.10gb", mig_gpu(mig_profiles=mig_gpu().mig_profiles[:1]), "1g.5gb"),
+        ("3g.40gb", gpu(), ""),
+    ],
+)
+def test_nearest_mig_profile_is_named(asked: str, offered: Device, nearest: str) -> None:
+    """The next larger profile comes first, else the next smaller one, else a whole device without MIG."""
+    snapshot = snapshot_of(node(offered))
+    reported = explain(snapshot, job(gpus=1, mig=asked), PROFILE)
+    assert [(each.field, each.current, each.required) for each in reported.remedies] == [("mig", asked, nearest)]
+    change = f"with mig {nearest} instead of {asked}" if nearest else "without mig"
+    assert f"it would fit {change}" in summary(reported)
+
+
+def test_profile_without_room_is_skipped_for_the_next_nearest() -> None:
+    """A profile that is not free now is not named, although it is nearer."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    place(snapshot, job(gpus=1, mig="2g.10gb"))
+    [remedy] = explain(snapshot, job(gpus=1, mig="4g.20gb"), PROFILE).remedies
+    assert remedy.required == "3g.20gb"

@@ -126,6 +126,9 @@ def jobs(draw: st.DrawFn) -> Job:
             "same_numa": draw(OFTEN),
             "exclusive": draw(OFTEN),
         }
+    if asked.get("gpus") and draw(OFTEN):
+        name = draw(st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb", "1g.x", "3g.x", "2g.20gb"]))
+        asked |= {"mig": name, "gpu_memory_mib": 0, "gpu_memory_percent": 0, "gpu_milli": 0}
     if draw(SELDOM):
         asked |= {
             "use_types": draw(st.sampled_from([(), ("a10",), ("A100", "ascend")])),

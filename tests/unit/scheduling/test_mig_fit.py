@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.testing.plugins import A100_40GB_PROFILES, gpu, job, mig_gpu, node
 from tests.unit.scheduling.requesting import place, refusals, slices, snapshot_of
 
@@ -110,3 +112,38 @@ def test_exclusive_job_gets_one_instance_of_a_device() -> None:
     snapshot = snapshot_of(node(mig_gpu()), node(mig_gpu(), mig_gpu()))
     asked = job(gpus=2, gpu_memory_mib=4_000, exclusive=True)
     assert refusals(snapshot, asked) == ["GPU in use, but requested exclusively", ""]
+
+
+def test_profile_requested_by_name_is_the_only_one_allocated() -> None:
+    """Larger profiles do not take its place, and their memory does not matter."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    named = job(gpus=1, mig="2g.10gb")
+    assert [slices(snapshot, named)[0].mig_start for _ in range(3)] == [0, 2, 4]
+    assert refusals(snapshot, named) == [NO_PLACEMENT]
+    taken = slices(snapshot_of(node(mig_gpu())), named)[0]
+    assert (taken.mig_profile, taken.memory_mib, taken.core_milli) == ("2g.10gb", 9_984, 290)
+
+
+def test_devices_without_the_requested_profile_are_rejected() -> None:
+    """Neither other profiles nor devices without MIG serve a request for a profile."""
+    snapshot = snapshot_of(node(mig_gpu()), node(gpu()), node(gpu(healthy=False)))
+    asked = job(gpus=1, mig="3g.40gb")
+    assert refusals(snapshot, asked) == ["no such MIG profile"] * 2 + ["GPU not healthy or cordoned"]
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_profile_without_own_memory_size_cannot_be_requested_by_memory(single: bool) -> None:
+    """A pod that requests by memory gets the profile with the fewest cores of that size."""
+    three = A100_40GB_PROFILES[2]
+    four = replace(three, name="4g.20gb", slice_count=4, core_milli=580, starts=(0,))
+    snapshot = snapshot_of(node(mig_gpu(mig_profiles=(*A100_40GB_PROFILES, four), mig_single_device=single)))
+    assert refusals(snapshot, job(gpus=1, mig="4g.20gb")) == (["no such MIG profile"] if single else [""])
+    assert refusals(snapshot, job(gpus=1, mig="3g.20gb")) == [""]
+
+
+def test_rejected_profile_does_not_stand_for_others() -> None:
+    """A queue that finds no room for one profile still places jobs for another."""
+    snapshot = snapshot_of(node(mig_gpu()))
+    jobs = [job(f"{at}", gpus=1, mig=name) for at, name in enumerate(("7g.40gb", "1g.5gb", "7g.40gb", "3g.20gb"))]
+    place(snapshot, job(gpus=1, mig="1g.5gb"))
+    assert [each.slices[0].mig_profile for each in place(snapshot, *jobs)] == ["1g.5gb", "3g.20gb"]

@@ -41,11 +41,11 @@ class Card:
             each.mig_start + step for each in self.held if each.mig_profile for step in range(sizes[each.mig_profile])
         }
 
-    def instance(self, memory_mib: int) -> DeviceSlice | None:
-        """Allocate the instance of a slice of `memory_mib`; None without a free placement (rule 16)."""
+    def instance(self, memory_mib: int, name: str) -> DeviceSlice | None:
+        """Allocate the instance of a slice or of a profile; None without a free placement (rule 16)."""
         covered = self.covered()
         for profile in sorted(self.device.mig_profiles, key=lambda each: (each.memory_mib, each.slice_count)):
-            if profile.memory_mib < memory_mib:
+            if profile.memory_mib < memory_mib or (name and profile.name != name):
                 continue
             top_first = profile.name.startswith("1g.") or profile.name.startswith("3g.")
             for start in sorted(profile.starts, reverse=top_first):
@@ -61,11 +61,14 @@ class Slice:
     memory_mib: int
     percent: int
     cores: int
+    mig: str = ""
 
     @classmethod
     def of(cls, demand: Demand) -> Slice:
         """Apply the defaults: all memory without an amount of memory, and then all cores without an amount of cores."""
         asked = demand.request
+        if asked.mig:
+            return cls(0, 0, 0, asked.mig)
         percent, cores = asked.gpu_memory_percent, asked.gpu_milli
         if asked.gpu_memory_mib == 0 and percent in (0, 100):
             percent, cores = 100, cores or 1_000
@@ -74,6 +77,8 @@ class Slice:
     def memory_on(self, device: Device) -> int:
         """Memory that the slice takes of a device in MiB, in its steps or shares (rule 10)."""
         step = device.memory_step_mib
+        if self.mig:
+            return next((each.memory_mib for each in device.mig_profiles if each.name == self.mig), 2**40)
         if device.even_shares:
             return in_shares(self.memory_mib or device.memory_mib * self.percent // 100, device.memory_mib, device)
         if self.memory_mib:
@@ -95,6 +100,15 @@ def in_shares(asked: int, total: int, device: Device) -> int:
     return next((amount for amount in amounts if amount >= asked), asked)
 
 
+def on_request(device: Device, name: str) -> bool:
+    """Report whether a pod can request a MIG profile: by name, or by memory if no smaller profile has as much."""
+    named = [each for each in device.mig_profiles if each.name == name]
+    rivals = [each for each in device.mig_profiles for own in named if each.memory_mib == own.memory_mib]
+    return bool(named) and not (
+        device.mig_single_device and any(each.slice_count < named[0].slice_count for each in rivals)
+    )
+
+
 def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
     """Return a container's slice of a device now; None when it is rejected."""
     device, rules, asked = card.device, demand.devices, Slice.of(demand)
@@ -107,6 +121,7 @@ def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
         rules.models and name not in [model.lower() for model in rules.models],
         rules.vendors and device.vendor not in rules.vendors,
         rules.modes and device.mode not in rules.modes,
+        asked.mig and not on_request(device, asked.mig),
         rules.use_uuids and device.uuid not in rules.use_uuids,  # 6
         device.uuid in rules.avoid_uuids,
         len(card.held) >= device.share_limit,  # 7
@@ -119,7 +134,7 @@ def card_takes(card: Card, demand: Demand) -> DeviceSlice | None:
     if any(refusals):
         return None
     if device.mode is DeviceMode.MIG:
-        return card.instance(memory)
+        return card.instance(memory, asked.mig)
     return DeviceSlice(device.uuid, memory, cores)
 
 

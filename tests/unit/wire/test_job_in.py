@@ -165,6 +165,9 @@ BAD: list[tuple[object, str, str]] = [
     ({"name": "a", "resources": {"gpus": 1, "gpu_memory": 0}}, "resources.gpu_memory", "omit gpu_memory"),
     ({"name": "a", "resources": {"gpus": 1, "gpu_cores": 30}}, "resources.gpu_cores", "30% perhaps"),
     ({"name": "a", "resources": {"gpu_mode": "mag"}}, "resources.gpu_mode[0]", "'mps', 'whole' or 'shared'"),
+    ({"name": "a", "resources": {"gpus": 1, "mig": "3g"}}, "resources.mig", "is not a MIG profile like 3g.40gb"),
+    ({"name": "a", "resources": {"gpus": 1, "mig": "5g.40gb"}}, "resources.mig", "is not a MIG profile like 3g.40gb"),
+    ({"name": "a", "resources": {"gpus": 1, "mig": 3}}, "resources.mig", "text"),
     ({"name": "a", "resources": {"gpu_model": [5]}}, "resources.gpu_model[0]", "text"),
     ({"name": "a", "resources": {"gpu_uuids": ["a"] * 257}}, "resources.gpu_uuids", "256"),
     ({"name": "a", "network": {"max_latency": 20}}, "network.max_latency", "with its unit"),
@@ -236,6 +239,10 @@ def test_mistakes_beyond_number_are_cut() -> None:
     [
         ({"resources": {"gpu_memory": "1GB"}}, "resources.gpu_memory"),
         ({"resources": {"gpu_cores": "10%"}}, "resources.gpu_cores"),
+        ({"resources": {"mig": "1g.5gb"}}, "resources.mig"),
+        ({"resources": {"gpus": 1, "mig": "1g.5gb", "gpu_memory": "5GB"}}, "resources.gpu_memory"),
+        ({"resources": {"gpus": 1, "mig": "1g.5gb", "gpu_cores": "10%"}}, "resources.gpu_cores"),
+        ({"resources": {"gpus": 1, "mig": "1g.5gb", "gpu_mode": "mps"}}, "resources.gpu_mode"),
         ({"network": {"max_latency": "1ms"}}, "gateway"),
     ],
 )
@@ -245,3 +252,12 @@ def test_fields_that_do_not_go_together_are_refused(given: dict[str, object], wh
     with pytest.raises(RejectedError) as caught:
         job.spec()
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize("name", ["1g.10gb+me", "MIG-1g.10gb.me", " 1G.10GB+ME "])
+def test_mig_profiles_are_read_in_the_forms_of_nvidia(name: str) -> None:
+    """A profile is written as tools or as node resources write it, and shown as NVIDIA's tools do."""
+    spec = read_value(JobIn, {"name": "a", "resources": {"gpus": 2, "mig": name}}).spec()
+    assert (spec.demand.request.gpus, spec.demand.request.mig) == (2, "1g.10gb+me")
+    assert JobIn.of(spec).resources.mig == "1g.10gb+me"
+    assert JobIn.of(spec).spec() == spec

@@ -141,6 +141,9 @@ def submit(
         str | None, typer.Option(help="Memory of each device: 24GB or 50%.", rich_help_panel=NEEDS)
     ] = None,
     gpu_cores: Annotated[str | None, typer.Option(help="Cores of each device: 30%.", rich_help_panel=NEEDS)] = None,
+    mig: Annotated[
+        str | None, typer.Option(help="MIG profile of each instance: 3g.40gb.", rich_help_panel=NEEDS)
+    ] = None,
     gpu_model: Annotated[
         list[str] | None, typer.Option(help="Accepted GPU model. Repeatable.", rich_help_panel=NEEDS)
     ] = None,
@@ -268,6 +271,7 @@ def submit(
         "resources.gpus": gpus,
         "resources.gpu_memory": gpu_memory,
         "resources.gpu_cores": gpu_cores,
+        "resources.mig": mig,
         "resources.gpu_model": gpu_model,
         "resources.cpu": cpu,
         "resources.memory": memory,

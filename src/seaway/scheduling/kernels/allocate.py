@@ -27,6 +27,7 @@ from seaway.scheduling.columns import (
     DEMAND_CPU,
     DEMAND_GATEWAY,
     DEMAND_MEMORY,
+    DEMAND_MIG,
     DEVICE_CELL,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
@@ -196,7 +197,7 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
     core = core_needed(fleet, demands, k, d)
     profile, start = -1, -1
     if devices[DEVICE_MIG, d] >= 0:
-        profile, start = mig_slot(fleet, d, memory)
+        profile, start = mig_slot(fleet, d, memory, demands.amounts[k, DEMAND_MIG])
         memory = fleet.mig[profile, MIG_MEMORY]
         core = fleet.mig[profile, MIG_CORE]
         devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[profile, MIG_SIZE]) - 1) << start

@@ -13,6 +13,7 @@ from seaway.scheduling.columns import (
     DEMAND_EXCLUSIVE,
     DEMAND_GPUS,
     DEMAND_MASK,
+    DEMAND_MIG,
     DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
@@ -56,8 +57,12 @@ WHOLE_IN_USE = 10
 CORES_EXHAUSTED = 11
 MIG_PLACEMENT = 12
 NUMA = 13
-CODES = 14
+PROFILE = 14
+CODES = 15
 """Number of codes, including 0."""
+
+KIND_OK, NO_PROFILE = 1, 2
+"""Marks of allowed devices, and of devices that only lack the requested MIG profile."""
 
 
 @compiled
@@ -69,13 +74,14 @@ def device_reason(  # one return per rule
     Parameters
     ----------
     kind_ok
-        1 for each device that is allowed, regardless of its UUID, shape (D,).
+        `KIND_OK` for each device that is allowed regardless of its UUID, `NO_PROFILE` if it only lacks the requested
+        MIG profile, else 0, shape (D,).
     """
     devices = fleet.devices
     if not devices[DEVICE_OPEN, d]:  # 2, 3
         return CLOSED
-    if not kind_ok[d]:  # 4
-        return KIND
+    if kind_ok[d] != KIND_OK:  # 4
+        return KIND if kind_ok[d] == 0 else PROFILE
     if not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 6
         return UUID
     idle = devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
@@ -96,7 +102,7 @@ def device_reason(  # one return per rule
         return CORES
     if total > 0 and free == 0 and core == 0:  # 15
         return CORES_EXHAUSTED
-    if devices[DEVICE_MIG, d] >= 0 and mig_slot(fleet, d, memory)[0] < 0:  # 16
+    if devices[DEVICE_MIG, d] >= 0 and mig_slot(fleet, d, memory, demands.amounts[k, DEMAND_MIG])[0] < 0:  # 16
         return MIG_PLACEMENT
     return 0
 
@@ -117,7 +123,7 @@ def mig_reason(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, kind_o
         code = device_reason(fleet, demands, k, d, kind_ok)
         if code != 0:
             break
-        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d))
+        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d), demands.amounts[k, DEMAND_MIG])
         devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
         devices[DEVICE_MEMORY_FREE, d] -= fleet.mig[p, MIG_MEMORY]
         devices[DEVICE_CORE_FREE, d] -= fleet.mig[p, MIG_CORE]
@@ -172,7 +178,8 @@ def reason_codes(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UIn
     Parameters
     ----------
     kind_ok
-        1 for each device that is allowed, regardless of its UUID, shape (D,).
+        `KIND_OK` for each device that is allowed regardless of its UUID, `NO_PROFILE` if it only lacks the requested
+        MIG profile, else 0, shape (D,).
     """
     codes = np.zeros(fleet.nodes.shape[1], np.uint8)
     fleet, demands, kind_ok = borrowed(fleet), borrowed(demands), borrowed(kind_ok)

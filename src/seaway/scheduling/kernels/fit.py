@@ -16,6 +16,7 @@ from seaway.scheduling.columns import (
     DEMAND_GPUS,
     DEMAND_MASK,
     DEMAND_MEMORY,
+    DEMAND_MIG,
     DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
@@ -31,6 +32,7 @@ from seaway.scheduling.columns import (
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
     EVEN_SHARES,
+    MIG_CODE,
     MIG_CORE,
     MIG_FROM_TOP,
     MIG_MEMORY,
@@ -64,12 +66,25 @@ def in_even_shares(asked: int, total: int, shares: int) -> int:
 
 
 @compiled
+def profile_memory(fleet: FleetArrays, d: int, code: int) -> int:
+    """Return the memory of an instance of the MIG profile `code` on device `d`, MiB; more than it has without it."""
+    geometry = fleet.devices[DEVICE_MIG, d]
+    if geometry >= 0:
+        for p in range(fleet.mig_first[geometry], fleet.mig_first[geometry + 1]):
+            if fleet.mig[p, MIG_CODE] == code:
+                return int(fleet.mig[p, MIG_MEMORY])
+    return int(fleet.devices[DEVICE_MEMORY, d]) + 1
+
+
+@compiled
 def memory_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> int:
     """Return the memory that demand `k` needs on device `d`, MiB, in the device's steps or shares (rule 10)."""
     memory = demands.amounts[k, DEMAND_GPU_MEMORY]
     step = fleet.devices[DEVICE_MEMORY_STEP, d]
     if memory > 0 and step == 1:
         return memory
+    if demands.amounts[k, DEMAND_MIG] != 0:
+        return profile_memory(fleet, d, demands.amounts[k, DEMAND_MIG])
     total = fleet.devices[DEVICE_MEMORY, d]
     share = total * demands.amounts[k, DEMAND_GPU_PERCENT] // WHOLE_PERCENT
     if step == EVEN_SHARES:
@@ -92,11 +107,16 @@ def core_needed(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> in
 
 
 @compiled
-def mig_slot(fleet: FleetArrays, d: int, memory: int) -> tuple[int, int]:
+def mig_slot(fleet: FleetArrays, d: int, memory: int, code: int) -> tuple[int, int]:
     """Return the profile and the first memory slice for an instance of `memory` MiB on device `d`.
 
     Profiles are tried from the smallest sufficient one. Starts are tried from the highest for 1g and 3g, from the
     lowest for other profiles.
+
+    Parameters
+    ----------
+    code
+        `MIG_CODE` of the only profile to try; 0 for any.
 
     Returns
     -------
@@ -106,7 +126,7 @@ def mig_slot(fleet: FleetArrays, d: int, memory: int) -> tuple[int, int]:
     geometry = fleet.devices[DEVICE_MIG, d]
     used = fleet.devices[DEVICE_MIG_USED, d]
     for p in range(fleet.mig_first[geometry], fleet.mig_first[geometry + 1]):
-        if fleet.mig[p, MIG_MEMORY] < memory:
+        if fleet.mig[p, MIG_MEMORY] < memory or (code != 0 and fleet.mig[p, MIG_CODE] != code):
             continue
         cover = (1 << fleet.mig[p, MIG_SIZE]) - 1
         starts = fleet.mig[p, MIG_STARTS]
@@ -138,7 +158,7 @@ def device_fits(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
         return False
     if total > 0 and free == 0 and core == 0:  # 15
         return False
-    return devices[DEVICE_MIG, d] < 0 or mig_slot(fleet, d, memory)[0] >= 0  # 16
+    return devices[DEVICE_MIG, d] < 0 or mig_slot(fleet, d, memory, demands.amounts[k, DEMAND_MIG])[0] >= 0  # 16
 
 
 @compiled
@@ -153,7 +173,7 @@ def mig_instances(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, mos
     from_slots = fleet.devices[DEVICE_SLOTS_FREE, d]
     count = 0
     while count < most and device_fits(fleet, demands, k, d):
-        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d))
+        p, start = mig_slot(fleet, d, memory_needed(fleet, demands, k, d), demands.amounts[k, DEMAND_MIG])
         fleet.devices[DEVICE_MIG_USED, d] |= ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
         fleet.devices[DEVICE_MEMORY_FREE, d] -= fleet.mig[p, MIG_MEMORY]
         fleet.devices[DEVICE_CORE_FREE, d] -= fleet.mig[p, MIG_CORE]
@@ -185,11 +205,11 @@ def fits_twice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> boo
     core = core_needed(fleet, demands, k, d)
     from_used = devices[DEVICE_MIG_USED, d]
     devices[DEVICE_MIG_USED, d] = 0
-    p, start = mig_slot(fleet, d, memory)
+    p, start = mig_slot(fleet, d, memory, demands.amounts[k, DEMAND_MIG])
     second = -1
     if p >= 0:
         devices[DEVICE_MIG_USED, d] = ((1 << fleet.mig[p, MIG_SIZE]) - 1) << start
-        second = mig_slot(fleet, d, memory)[0]
+        second = mig_slot(fleet, d, memory, demands.amounts[k, DEMAND_MIG])[0]
     devices[DEVICE_MIG_USED, d] = from_used
     if second < 0 or devices[DEVICE_SLOTS, d] < 2 or core == WHOLE_MILLI:
         return False

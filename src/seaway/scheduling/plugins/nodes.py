@@ -17,8 +17,8 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
 )
 from seaway.scheduling.framework import Codes, Cycle
-from seaway.scheduling.kernels.filter_reasons import reason_codes
-from seaway.scheduling.snapshot.encode import allowed_devices, avoided, labels_allow, tolerated
+from seaway.scheduling.kernels.filter_reasons import NO_PROFILE, reason_codes
+from seaway.scheduling.snapshot.encode import allowed_devices, avoided, labels_allow, tolerated, with_profile
 from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -136,7 +136,8 @@ class DeviceFit:
       memory and cores, which a device in use lacks for a whole device as well;
     - CardComputeUnitsExhausted: another container has all cores;
     - CardMigTopologyInfeasible;
-    - NumaNotFit: enough devices fit, but not on one NUMA node.
+    - NumaNotFit: enough devices fit, but not on one NUMA node;
+    - CardMigTopologyInfeasible: pods cannot request an instance of the MIG profile.
     """
 
     name = "DeviceFit"
@@ -154,6 +155,7 @@ class DeviceFit:
         "all GPU cores taken",
         "no free MIG placement",
         "GPUs not on one NUMA node",
+        "no such MIG profile",
     )
 
     def __init__(self) -> None:
@@ -163,10 +165,11 @@ class DeviceFit:
         """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         snapshot, rules = cycle.snapshot, cycle.demand.devices
         kinds = replace(rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False)
-        kind_ok = self._kinds(snapshot, kinds)
+        kind_ok = self._kinds(snapshot, (kinds, cycle.demand.request.mig))
         return reason_codes(snapshot.arrays, snapshot.demands.arrays, cycle.demand_index, kind_ok)
 
 
-def kinds_allowed(snapshot: Snapshot, rules: DeviceRules) -> UInt8:
-    """Return 1 for each device that `rules` allow, shape (D,)."""
-    return allowed_devices(rules, snapshot.devices)
+def kinds_allowed(snapshot: Snapshot, rules: tuple[DeviceRules, str]) -> UInt8:
+    """Return `kind_ok` of `reason_codes` for rules and a MIG profile, shape (D,)."""
+    allowed, mig = allowed_devices(rules[0], snapshot.devices), rules[1]
+    return allowed if not mig else np.where(with_profile(snapshot.devices, mig), allowed, allowed * NO_PROFILE)

@@ -22,14 +22,14 @@ from seaway.scheduling.snapshot.encode import allowed_devices, allowed_node, enc
 INITIAL_ROWS = 8
 """Initial number of rows of a table, which is doubled when it is full."""
 
-_Rules = tuple[DeviceRules, NodeRules]
+_Rules = tuple[DeviceRules, NodeRules, str]
 _Network = tuple[str, NetworkNeed]
 Table = TypeVar("Table", Int64, UInt8)
 Key = TypeVar("Key")
 
 
 def _rules_of(demand: Demand) -> _Rules:
-    """Return the rules of a demand that its mask depends on. NUMA and exclusive use are checked elsewhere."""
+    """Return the parts of a demand that its mask depends on. NUMA and exclusive use are checked elsewhere."""
     rules = demand.devices
     static = DeviceRules(
         rules.models,
@@ -40,7 +40,7 @@ def _rules_of(demand: Demand) -> _Rules:
         rules.vendors,
         rules.modes,
     )
-    return static, demand.nodes
+    return static, demand.nodes, demand.request.mig
 
 
 class FleetVersion:
@@ -142,9 +142,9 @@ class DemandTable:
         for d, device in devices.items():
             self._devices[d] = device
         rows = list(devices)
-        for (device_rules, node_rules), at in self._masks.items():
+        for (device_rules, node_rules, mig), at in self._masks.items():
             self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
-            self._device_ok[at, rows] = allowed_devices(device_rules, list(devices.values()))
+            self._device_ok[at, rows] = allowed_devices(device_rules, list(devices.values()), mig)
 
     def grow(self, cluster: Cluster, node: Node) -> None:
         """Add a node and its devices to the masks."""
@@ -170,8 +170,8 @@ class DemandTable:
         at = _next(self._masks, self._free_masks)
         self._node_ok = _with_capacity(self._node_ok, at)
         self._device_ok = _with_capacity(self._device_ok, at)
-        device_rules, node_rules = rules
-        self._device_ok[at] = allowed_devices(device_rules, self._devices)
+        device_rules, node_rules, mig = rules
+        self._device_ok[at] = allowed_devices(device_rules, self._devices, mig)
         for n, (cluster, node) in enumerate(self._nodes):
             self._node_ok[at, n] = allowed_node(node_rules, cluster, node)
         self._masks[rules] = at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from zlib import crc32
 
 import numpy as np
 
@@ -169,12 +170,20 @@ def smallest_first(device: Device) -> tuple[MigProfile, ...]:
 def encode_geometries(geometries: dict[tuple[MigProfile, ...], int]) -> tuple[Int32, Int32]:
     """Encode MIG geometries as a table of profiles and the index of the first profile of each geometry."""
     lines = [
-        (p.memory_mib, p.core_milli, p.size, sum(1 << start for start in p.starts), p.from_the_top)
+        (
+            *(p.memory_mib, p.core_milli, p.size, sum(1 << start for start in p.starts)),
+            *(p.from_the_top, profile_code(p.name)),
+        )
         for geometry in geometries
         for p in geometry
     ]
     first = np.concatenate(([0], np.cumsum([len(geometry) for geometry in geometries]))).astype(np.int32)
     return np.array(lines, np.int32).reshape(-1, MIG_ROWS), first
+
+
+def profile_code(name: str) -> int:
+    """Return the number of a MIG profile's name, above 0; 0 for an empty name."""
+    return 1 + crc32(name.encode()) % LARGEST if name else 0
 
 
 def encode_bandwidth(links: Iterable[Link], gateways: dict[str, int]) -> Int64:
@@ -214,15 +223,16 @@ def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: i
         gateway,
         demand.network.min_bandwidth_mbps,
         near,
+        profile_code(demand.request.mig),
     )
     assert len(line) == DEMAND_ROWS
     _check("the request", *line[:6])
     return np.array(line, np.int64)
 
 
-def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
-    """Return 1 for each device that `rules` allow, shape (D,), uint8."""
-    allowed = np.ones(len(devices), np.uint8)
+def allowed_devices(rules: DeviceRules, devices: Sequence[Device], mig: str = "") -> UInt8:
+    """Return 1 for each device that `rules` allow and that has the MIG profile `mig`, if given, shape (D,), uint8."""
+    allowed = np.ones(len(devices), np.uint8) if not mig else with_profile(devices, mig)
     if rules == NO_RULES:
         return allowed
     kinds: dict[tuple[str, str, DeviceMode], bool] = {}
@@ -230,12 +240,17 @@ def allowed_devices(rules: DeviceRules, devices: Sequence[Device]) -> UInt8:
         kind = (device.model, device.vendor, device.mode)
         if kind not in kinds:
             kinds[kind] = kind_allowed(rules, device)
-        allowed[d] = (
+        allowed[d] &= (
             kinds[kind]
             and (not rules.use_uuids or device.uuid in rules.use_uuids)
             and device.uuid not in rules.avoid_uuids
         )
     return allowed
+
+
+def with_profile(devices: Sequence[Device], mig: str) -> UInt8:
+    """Return 1 for each device of which pods can request an instance of the profile `mig`, shape (D,), uint8."""
+    return np.array([each.mig_profile(mig) is not None for each in devices], np.uint8)
 
 
 def kind_allowed(rules: DeviceRules, device: Device) -> bool:

@@ -153,7 +153,8 @@ def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
         core_milli = min(slices * WHOLE_DEVICE_MILLI // compute_slices(kind.model), WHOLE_DEVICE_MILLI)
         if kind.replicas == 1:
             mode = DeviceMode.MIG
-            profiles = (MigProfile(kind.profile, kind.memory_mib, core_milli, slices, 1, (0,)),)
+            name = kind.profile.replace("gb.", "gb+")  # resources have no plus sign
+            profiles = (MigProfile(name, kind.memory_mib, core_milli, slices, 1, (0,)),)
     device = Device(
         uuid,
         len(findings.devices),

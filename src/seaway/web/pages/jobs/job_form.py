@@ -267,6 +267,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.gpus", words("GPUs"), AMOUNT, hint="0"),
             Field("resources.gpu_memory", words("Memory of each GPU"), AMOUNT, hint=like("24GB, 50%")),
             Field("resources.gpu_cores", words("Cores of each GPU"), AMOUNT, hint=like("30%")),
+            Field("resources.mig", words("MIG profile"), hint=like("3g.40gb")),
             Field("resources.gpu_model", words("GPU models"), NAMES, hint=like("NVIDIA L4")),
             Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
