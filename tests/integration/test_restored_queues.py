@@ -114,8 +114,8 @@ def test_past_use_still_counts(begin: Callable[..., Scene], follow: Succession) 
 @pytest.mark.parametrize("follow", SUCCESSIONS)
 def test_waiting_jobs_keep_their_age_and_expected_starts(begin: Callable[..., Scene], follow: Succession) -> None:
     """The job that gained priority with its age stays first, a displaced one included, and starts are the same."""
-    rules = {"order": Order.PRIORITY, "ageing_s": 60, "preemption": Preemption.PREEMPT_LOWER_PRIORITY}
-    made = begin(gpus(1), Queue("x", **rules))
+    queue = Queue("x", order=Order.PRIORITY, ageing_s=60, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+    made = begin(gpus(1), queue)
     displaced = made.submit(queue="x", name="displaced", expected_duration_s=1000)
     made.plane.run(10)
     holds = made.submit(queue="x", name="holds", priority=9, time_limit_s=1000)
