@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +81,51 @@ def test_changes_of_queues_and_tenants_show_waits(look: Look) -> None:
         expect(page.get_by_role("heading", name="Waits by tenant")).to_be_visible()
         expect(page).to_have_url(re.compile("changed_queue=brand-new"))
         keep_screen(page, "whatif-queues-light-en-1440")
+
+
+TRACE = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,arrives_s,expected_duration_s\n" + "".join(
+    f"j{at},1000,1024,1,1000,{at},3600\n" for at in range(120)
+)
+"""Trace of more whole GPUs than the demo has."""
+
+
+def test_a_trace_is_replayed(look: Look) -> None:
+    """A file is replayed before and after a change. An invalid one is reported with its name, and can be removed."""
+    for theme, language, size in (("light", "en", WIDE), ("dark", "zh", NARROW)):
+        with look("operator", theme=theme, language=language, size=size) as looker:
+            page = looker.open("/whatif?lose=cluster-1")
+            expect(page.locator(".box-lost")).to_contain_text("cluster-1")
+            english = language == "en"
+            ask = page.get_by_role("button", name="Ask" if english else "提问")
+            for name, content in (("wrong.csv", "name\nj1\n"), ("hour.csv", TRACE)):
+                with page.expect_file_chooser() as chooser:
+                    page.get_by_role("button", name="Choose a file" if english else "选择文件").click()
+                chooser.value.set_files({"name": name, "mimeType": "text/csv", "buffer": content.encode()})
+                expect(page.get_by_role("status").filter(has_text=name)).to_be_visible()
+                ask.click()
+                if name == "wrong.csv":
+                    expect(page.get_by_role("alert").filter(has_text="wrong.csv:1:cpu_milli")).to_be_visible()
+            row = page.get_by_role("row", name=re.compile("Jobs started 120 120" if english else "已启动作业"))
+            expect(row).to_contain_text("120", timeout=120_000)
+            keep_screen(page, f"whatif-trace-{theme}-{language}-{size[0]}")
+            assert hidden_sideways(page) == []
+            assert hindrances(page) == []
+            page.get_by_role("button", name="Remove the file" if english else "移除文件").click()
+            ask.click()
+            expect(
+                page.get_by_role("heading", name="Replay of the trace" if english else "作业记录重放")
+            ).to_have_count(0)
+
+
+def test_a_time_in_the_address_replays_past_jobs(look: Look, demo: Running) -> None:
+    """Jobs that ended within it are replayed as long as they took; an invalid time is reported at its field."""
+    job = demo.submit(name="past", resources={"cpu": 1, "gpus": 1, "gpu_memory": "100%"})
+    demo.await_state(job, "running")
+    assert demo.client.post(f"/api/v1/jobs/{job}/cancel").is_success
+    demo.await_state(job, "cancelled")
+    with look("operator") as looker:
+        page = looker.open("/whatif?last=7d")
+        expect(page.get_by_role("heading", name="Replay of the trace")).to_be_visible(timeout=120_000)
+        page.get_by_role("textbox", name="Jobs of the last").fill("a while")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert").filter(has_text="a while")).to_be_visible()

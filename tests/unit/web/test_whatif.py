@@ -11,11 +11,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from seaway.client.call import Paged
+from seaway.domain.errors import RejectedError
 from seaway.web.fragment import written
 from seaway.web.latest import Latest
 from seaway.web.pages.whatif.answer import sentence_of, variables_of
 from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
-from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, wrong
+from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, trace_of_file, wrong
 from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, partition_known
 from seaway.web.visit import Visit
 from seaway.web.words import Words, words_of
@@ -26,6 +27,8 @@ from seaway.wire.whatif import (
     MoveOut,
     ShiftOut,
     SumsOut,
+    TraceOut,
+    TraceSideOut,
     WaitChangeOut,
     WaitChangesOut,
     WaitsOut,
@@ -119,6 +122,41 @@ def test_numbers_that_are_none_or_too_many_are_refused_at_their_field(text: str)
     assert [each.where for each in wrong({"like": "n", "count": "0"}, Words())] == ["count"]
 
 
+def test_a_time_replays_the_jobs_of_the_past() -> None:
+    """The time is asked as it was written, and an error of the API is at its field."""
+    assert asked({"last": "7d", "window": "1h"}) == {"last": "7d", "window": "1h"}
+    assert field_of("question.last") == "last"
+
+
+def test_a_file_is_a_table_or_a_log_by_its_name() -> None:
+    """Both become a trace; times count from the first submission, and equal jobs share a kind."""
+    table = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time\na,1,1,1,500,5,7\nb,1,1,1,500,6,9\n"
+    )
+    found = trace_of_file("Jobs.CSV", table.encode(), [])
+    assert (len(found["kinds"]), found["jobs"]) == (1, [[0, 0, 2], [0, 1, 3]])
+    assert found["kinds"][0]["resources"]["gpu_memory"] == "50%"
+    log = f"{' '.join(['1', '10', '-1', '60', '2'] + ['-1'] * 13)}\n"
+    found = trace_of_file("log.swf", log.encode(), [])
+    assert (found["kinds"][0]["replicas"], found["jobs"]) == (2, [[0, 0, 60]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"name\nx\n", r"^a\.csv:1:cpu_milli: the column is missing"),
+        ("a.csv", b"name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n", r"^a\.csv: has no times"),
+        ("a.csv", b"\xff\xfe\x00", r"^a\.csv"),
+        ("a.swf", b"1 2\n", r"^a\.swf:1: has 2 fields"),
+        ("a.swf", b"", r"^a\.swf: has no job"),
+    ],
+)
+def test_errors_of_a_file_name_it_as_it_was_uploaded(name: str, content: bytes, said: str) -> None:
+    """The name and the line are reported, not the place of the copy on the server."""
+    with pytest.raises(RejectedError, match=said):
+        trace_of_file(name, content, [])
+
+
 def test_zeros_before_a_number_do_not_change_it() -> None:
     """Anything that is let through is what is asked, however it is written."""
     given = {"burst": "0" * 5000 + "3", "like": "n", "count": "0000000000002"}
@@ -209,6 +247,7 @@ async def test_what_was_asked_last_is_answered() -> None:
 
     page._visit = SimpleNamespace(ask=ask, keep=lambda **_: None, words=Words())  # noqa: SLF001
     page._asked, page._button, page._wrong = Latest(page._visit), MagicMock(), MagicMock()  # noqa: SLF001
+    page._file = None  # noqa: SLF001
     page._show = shown.append  # noqa: SLF001
     asked_for = []
     for name in answers:
@@ -295,3 +334,48 @@ def test_of_very_many_clusters_those_that_change_are_drawn() -> None:
     clusters[-1] = change("last", (1, 1), (0, 0))
     drawn = draw(answer(clusters, []))
     assert (len(drawn.boxes), drawn.left, drawn.boxes[-1].change.name) == (MAX_BOXES, 40, "last")
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "2,000 jobs over 7d"), ("zh", "7d 内的 2,000 个作业")])
+def test_a_replay_is_shown_before_and_after(language: str, said: str) -> None:
+    """The answer has the measures, the waits of queues, and how many jobs count elsewhere; unknown ones are a dash."""
+    side = TraceSideOut(
+        placed=1990,
+        rejected=10,
+        gpu_allocated_pct=75.25,
+        queue_wait_mean_s=4000,
+        queue_wait_p50_s=60,
+        queue_wait_p90_s=None,
+        queue_wait_p99_s=None,
+        bounded_slowdown_mean=3.21,
+        makespan_s=700_000,
+        jain_index=None,
+        share_error=None,
+        preempted=3,
+        preempted_gpu_hours=1.5,
+    )
+    waits = WaitsOut(waiting=2000, unknown=0, mean_s=4000, p50_s=60, p95_s=None, gpu_share=0.5)
+    queues = [WaitChangeOut(name="q", depth=0, before=waits, after=waits.model_copy(update={"mean_s": 30}))]
+    after = side.model_copy(update={"queue_wait_mean_s": 30})
+    trace = TraceOut(
+        jobs=2000,
+        skipped=7,
+        defaulted=0,
+        policy="bestfit",
+        span="7d",
+        before=side,
+        after=after,
+        queues=queues,
+        tenants=[],
+    )
+    given = answer([change("a", (1, 1), (1, 1))], []).model_copy(update={"trace": trace})
+    made = variables_of(given, words_of(language))
+    rows = {each["label"]: (each["before"], each["after"]) for each in made["trace"]["rows"]}
+    assert list(rows.values())[2:5] == (
+        [("1 h 6 min", "30 s"), ("1 min", "1 min"), ("–", "–")]
+        if language == "en"
+        else [("1小时 6分钟", "30秒"), ("1分钟", "1分钟"), ("–", "–")]
+    )
+    html = written("whatif", words_of(language), **made)
+    assert said in html
+    assert html.count("<table") == 3

@@ -206,8 +206,8 @@ def whatif(
 
 def _trace(client: Client, table: Path | None, log: Path | None) -> Body | None:
     """Return the trace of a file; None without one."""
-    from seaway.cli.fleet.whatif_trace import read_log, read_table
     from seaway.client.calls.fleet import gateways
+    from seaway.wire.whatif_trace import read_log, read_table
 
     if log:
         return read_log(log)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from seaway.web import words as figures
@@ -10,7 +10,9 @@ from seaway.web.pages.whatif.drawing import draw
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.whatif import WhatIfOut
+    from babel.core import Locale
+
+    from seaway.wire.whatif import TraceOut, WhatIfOut
 
 MAX_MOVES = 25
 """Maximum number of jobs in the list."""
@@ -31,7 +33,7 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
         )
         for each in listed
     ]
-    waits = answer.waits
+    waits, trace = answer.waits, answer.trace
     return {
         "answer": answer,
         "sentence": sentence_of(answer, words),
@@ -39,6 +41,7 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
         "drawing": draw(answer),
         "waits": waits,
         "groups": list(_groups(answer, words)),
+        "trace": {"title": replay_text(trace, words), "rows": list(_measures(trace, words))} if trace else None,
         "shifts": [*waits.earlier_jobs[:MAX_SHIFTS], *waits.later_jobs[:MAX_SHIFTS]] if waits else [],
         "moves": moves[:MAX_MOVES],
         "left": max(0, len(moves) - MAX_MOVES),
@@ -46,10 +49,55 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
 
 
 def _groups(answer: WhatIfOut, words: Words) -> Iterator[dict[str, Any]]:
-    """Yield the tables of waits: of queues, and of tenants."""
-    if answer.waits:
-        yield {"title": words("Waits by queue"), "name": words("Queue"), "rows": answer.waits.queues}
-        yield {"title": words("Waits by tenant"), "name": words("Tenant"), "rows": answer.waits.tenants}
+    """Yield the tables of waits: of queues and of tenants, on the live fleet and in the replay."""
+    if waits := answer.waits:
+        share = words("Share of GPUs, next {time}", time=waits.window)
+        titles = {"jobs": words("Waiting"), "unknown": words("Start unknown"), "share": share}
+        yield {"title": words("Waits by queue"), "name": words("Queue"), "rows": waits.queues, **titles}
+        yield {"title": words("Waits by tenant"), "name": words("Tenant"), "rows": waits.tenants, **titles}
+    if trace := answer.trace:
+        titles = {"jobs": words("Jobs"), "unknown": words("Not started"), "share": words("Share of GPUs")}
+        yield {"title": words("Replay by queue"), "name": words("Queue"), "rows": trace.queues, **titles}
+        yield {"title": words("Replay by tenant"), "name": words("Tenant"), "rows": trace.tenants, **titles}
+
+
+def replay_text(trace: TraceOut, words: Words) -> str:
+    """Describe a replay: its jobs, its time and its policy."""
+    jobs, span = figures.count(trace.jobs, words.locale), trace.span
+    text = words(
+        "{jobs} jobs over {span} on the empty fleet, placed by {policy}", jobs=jobs, span=span, policy=trace.policy
+    )
+    parts = [text]
+    if trace.defaulted:
+        parts.append(words("{n} in the default queue", n=figures.count(trace.defaulted, words.locale)))
+    if trace.skipped:
+        parts.append(words("{n} without a duration left out", n=figures.count(trace.skipped, words.locale)))
+    return ", ".join(parts)
+
+
+def _measures(trace: TraceOut, words: Words) -> Iterator[dict[str, str]]:
+    """Yield the measures of a replay, before and after."""
+    measures: tuple[tuple[str, str, Callable[[Any, Locale], str]], ...] = (
+        (words("Jobs started"), "placed", figures.count),
+        (words("Jobs rejected"), "rejected", figures.count),
+        (words("Mean wait"), "queue_wait_mean_s", figures.span),
+        (words("Median wait"), "queue_wait_p50_s", figures.span),
+        (words("90 % wait less than"), "queue_wait_p90_s", figures.span),
+        (words("99 % wait less than"), "queue_wait_p99_s", figures.span),
+        (words("Mean slowdown"), "bounded_slowdown_mean", _tenths),
+        (words("GPU cores allocated"), "gpu_allocated_pct", figures.percent),
+        (words("Time to the last end"), "makespan_s", figures.span),
+        (words("Jobs preempted"), "preempted", figures.count),
+        (words("GPU hours lost to preemption"), "preempted_gpu_hours", _tenths),
+    )
+    for label, field, text in measures:
+        sides = [getattr(side, field) for side in (trace.before, trace.after)]
+        before, after = ("–" if each is None else text(each, words.locale) for each in sides)
+        yield _tile(label, before, after)
+
+
+def _tenths(number: float, locale: Locale) -> str:
+    return figures.exact(number, 1, locale)
 
 
 def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from seaway.domain.amounts import split_amounts
@@ -11,6 +13,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
 from seaway.web.job_document import amount
 from seaway.web.words import Words
+from seaway.wire.whatif_trace import read_log, read_table
 
 MAX_BURST = 100
 """Maximum number of jobs in a query, a limit of the API."""
@@ -29,7 +32,7 @@ TENANT_FIELDS = ("tenant_weight", "tenant_guarantee", "tenant_limit")
 
 FIELDS = (
     *("lose", "nodes", "cluster", "like", "count", "burst", "gpus", "gpu_memory", "cpu", "queue", "again", "policy"),
-    *("changed_queue", *QUEUE_FIELDS, "moved", "tenant", *TENANT_FIELDS, "window"),
+    *("changed_queue", *QUEUE_FIELDS, "moved", "tenant", *TENANT_FIELDS, "window", "last"),
 )
 """Names of the form's fields."""
 
@@ -66,16 +69,34 @@ def asked(given: Mapping[str, str]) -> dict[str, Any]:
         question["policy"] = given["policy"]
     elif given.get("again"):
         question["replay"] = True
-    if given.get("changed_queue"):
-        changed = {name: _value(name, given[name]) for name in QUEUE_FIELDS if given.get(name)}
-        question["queues"] = [{"name": given["changed_queue"], **changed}]
-        if given.get("moved"):
-            question["move_jobs"] = [{"queue": given["moved"], "to": given["changed_queue"]}]
-    if given.get("tenant"):
-        question["tenants"] = [{"name": given["tenant"], **_tenant(given)}]
+    question |= _sharing(given)
+    if given.get("last"):
+        question["last"] = given["last"]
     if question and given.get("window"):
         question["window"] = given["window"]
     return question
+
+
+def trace_of_file(name: str, content: bytes, gateways: Collection[str]) -> dict[str, Any]:
+    """Read the jobs of a file: a table if its name ends with ``.csv``, else a log in the Standard Workload Format.
+
+    Parameters
+    ----------
+    gateways
+        Names of the fleet's gateways.
+
+    Raises
+    ------
+    RejectedError
+        If the file is invalid, with its name and the position.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "trace"
+        path.write_bytes(content)
+        try:
+            return read_table(path, gateways) if name.lower().endswith(".csv") else read_log(path)
+        except RejectedError as error:
+            raise RejectedError(error.message, where=error.where.replace(str(path), name)) from None
 
 
 def wrong(given: Mapping[str, str], words: Words) -> list[RejectedError]:
@@ -130,6 +151,19 @@ def _job(at: int, given: Mapping[str, str]) -> dict[str, Any]:
     if given.get("queue"):
         job["queue"] = given["queue"]
     return job
+
+
+def _sharing(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the changes of queues and tenants."""
+    question: dict[str, Any] = {}
+    if given.get("changed_queue"):
+        changed = {name: _value(name, given[name]) for name in QUEUE_FIELDS if given.get(name)}
+        question["queues"] = [{"name": given["changed_queue"], **changed}]
+        if given.get("moved"):
+            question["move_jobs"] = [{"queue": given["moved"], "to": given["changed_queue"]}]
+    if given.get("tenant"):
+        question["tenants"] = [{"name": given["tenant"], **_tenant(given)}]
+    return question
 
 
 def _value(field: str, text: str) -> Any:  # noqa: ANN401  # as the API has it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.queues.forms import backfills, orders
 from seaway.web.pages.whatif.answer import variables_of
-from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, wrong
-from seaway.web.parts.form import error_line
+from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, trace_of_file, wrong
+from seaway.web.parts.form import FileInput, error_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_LIKE = 50
 """Maximum number of nodes in the list of templates."""
+
+MAX_TRACE_BYTES = 8 << 20
+"""Maximum size of a trace file. Larger ones delay other visitors while they are sent to the API."""
 
 TYPING_S = 0.2
 """Delay between the last key press and a search for nodes, in seconds."""
@@ -39,8 +43,11 @@ async def build(visit: Visit) -> None:
             visit.words("What-if questions require the operator role: they use the jobs of all tenants.")
         )
     page = _WhatIf(visit)
-    if await page.offer() and (wrong(visit.query, visit.words) or asked(visit.query)):
-        await page.ask()
+    if await page.offer() and (wrong(visit.query, visit.words) or (question := asked(visit.query))):
+        if "last" in question:
+            ui.timer(0, page.ask, once=True)  # a replay takes longer than a page may
+        else:
+            await page.ask()
 
 
 class _WhatIf:
@@ -50,6 +57,7 @@ class _WhatIf:
         self._visit, words = visit, visit.words
         self._inputs: dict[str, Any] = {}
         self._typed, self._asked = Latest(visit), Latest(visit)
+        self._file: tuple[str, bytes] | None = None
         with ui.element("section").classes("panel question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
@@ -59,6 +67,7 @@ class _WhatIf:
                 self._ask_for_policy(words)
                 self._ask_for_queue(words)
                 self._ask_for_tenant(words)
+                self._ask_for_trace(words)
             self._wrong = error_line()
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
@@ -114,12 +123,15 @@ class _WhatIf:
         if mistakes := wrong(given, self._visit.words):
             self._show_error(RejectedError(mistakes[0].message, where=mistakes[0].where, also=tuple(mistakes[1:])))
             return
-        question = asked(given)
-        if not question:
+        question, file = asked(given), self._file
+        if not (question or file):
             self._show_error(RejectedError(self._visit.words("Choose at least one change.")))
             return
         self._button.props("loading")
         try:
+            if file:
+                gateways = [each.name for each in (await self._visit.ask(fleet.gateways())).gateways]
+                question["trace"] = await asyncio.to_thread(trace_of_file, *file, gateways)
             answer = await self._visit.ask(service.whatif(question))
             if turn.counts():
                 self._show(answer)
@@ -226,6 +238,32 @@ class _WhatIf:
             self._text("tenant_guarantee", words("Guarantee"), amounts)
             self._text("tenant_limit", words("Limit"), amounts)
             self._text("window", words("Shares of GPUs over"), words("like 1h or 1d"), "1h")
+
+    def _ask_for_trace(self, words: Words) -> None:
+        with self._part(words("…a trace is replayed"), "history"):
+            self._text("last", words("Jobs of the last"), words("like 7d"))
+            largest = min(self._visit.who.max_policy_file_bytes, MAX_TRACE_BYTES)
+            self._file_input = FileInput(words, ".csv,.swf,.txt,.log", largest, self._take, self._refuse)
+            self._drop = ui.button(words("Remove the file"), icon="close", on_click=self._remove_file)
+            self._drop.props("flat dense no-caps").set_visibility(False)
+            ui.label(words("CSV as for seaway replay --jobs, or a log in the Standard Workload Format.")).classes(
+                "fine"
+            )
+
+    def _take(self, name: str, content: bytes) -> None:
+        """Replay the jobs of an uploaded file with the next question."""
+        self._file = name, content
+        self._drop.set_visibility(True)
+
+    def _remove_file(self) -> None:
+        self._file_input.clear()
+        self._refuse("")
+
+    def _refuse(self, why: str) -> None:
+        self._file = None
+        self._drop.set_visibility(False)
+        self._wrong.set_text(why)
+        self._wrong.set_visibility(bool(why))
 
     def _select(self, name: str, label: str) -> None:
         self._inputs[name] = ui.select([""], label=label, value="").props("outlined dense options-dense")

@@ -1,17 +1,21 @@
-"""Traces for `seaway whatif`, from files."""
+"""Traces for what-if questions, from files."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from seaway.cli.remote import Body
 from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_spec import JobSpec
+from seaway.simulation.swf import read_swf_jobs
+from seaway.simulation.trace import counts_memory, jobs_of, read_job_table
+from seaway.wire.job_text import job_text
 
-if TYPE_CHECKING:
-    from seaway.domain.job import Job
+Body = dict[str, Any]
+"""A trace as `TraceIn` has it."""
 
 NAME = "job"
 """Name of all jobs of a trace, which does not matter."""
@@ -27,8 +31,6 @@ def read_table(file: Path, gateways: Collection[str]) -> Body:
     RejectedError
         If the file is invalid, with the position.
     """
-    from seaway.simulation.trace import counts_memory, jobs_of, read_job_table
-
     table = read_job_table(file)
     by_memory = counts_memory(table)
     jobs = jobs_of(table, gateways, by_memory=by_memory)
@@ -40,8 +42,6 @@ def read_table(file: Path, gateways: Collection[str]) -> Body:
 
 def read_log(file: Path) -> Body:
     """Read a log in the Standard Workload Format; raises as `read_table`."""
-    from seaway.simulation.swf import read_swf_jobs
-
     return trace_of(read_swf_jobs(file)[0])
 
 
@@ -57,9 +57,6 @@ def _by_share(job: Job) -> Job:
 
 def trace_of(jobs: Sequence[Job]) -> Body:
     """Return a trace as the API has it: jobs that differ in their times only share a kind."""
-    from seaway.domain.job_spec import JobSpec
-    from seaway.wire.job_text import job_text
-
     kinds: list[Body] = []
     numbers: dict[Hashable, int] = {}
     first_s = min(job.arrives_s for job in jobs)
