@@ -476,6 +476,7 @@ class World:
         assert not len(live.waiting)
         for name in live.queues:
             assert not live.tree.use(name).held, f"{name} holds what no job has"
+            assert not live.tree.node(name).claimed, f"{name} has room reserved for no job"
 
     def end_well(self) -> None:
         """End all faults, advance time, and check that all feasible jobs have run."""

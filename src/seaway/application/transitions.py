@@ -15,6 +15,9 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
+
+AWAITS_VICTIMS = ("preempted job has ended", "preempted jobs have ended")
+"""Ends of the reason of a job that displaced one other, or several. After a restart, its place is reserved again."""
 """End of the reason of a job that was moved away. It applies until the next placement attempt."""
 
 ACCEPTED, TAKEN_IN = "accepted", "added to its queue"

@@ -99,7 +99,7 @@ class ReasonOut(Shown):
     """
     params: dict[str, str | int] = Field(default_factory=dict)
     """Names and values in the message: `policy`, `gateway`, `where`, `soon_s`, `queue`, `tenant`, `pool`, `user`,
-    `held`, `limit`, `requested`.
+    `held`, `limit`, `requested`, `reserved` (for jobs that displaced others).
     """
 
     @classmethod

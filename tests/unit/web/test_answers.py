@@ -39,6 +39,8 @@ def test_in_chinese_it_is_put_together_by_cause_kind_of_answer_it_is() -> None:
     assert answered(chinese, "policy_not_ready", policy="pilot") == "其队列的策略 pilot 正在准备。"
     limit = answered(chinese, "queue_limit", queue="vision", held="16", limit="16 gpus", requested="1")
     assert limit == "队列 vision 已占用 16，上限为 16 gpus。此作业请求 1。"  # noqa: RUF001
+    shared = answered(chinese, "queue_limit", queue="vision", held="0", limit="1 gpus", requested="1", reserved="1")
+    assert shared.endswith("此作业请求 1。 其中 1 为抢占了其他作业的作业预留。")
     figures = {"tenant": "a", "pool": "p", "held": "16", "limit": "16 gpus", "requested": "1"}
     quota = answered(chinese, "tenant_quota", **figures)
     assert quota == "租户 a 在池 p 中已占用 16，上限为 16 gpus。此作业请求 1。"  # noqa: RUF001

@@ -381,7 +381,7 @@ class Waiting:
         if not entry.job.demand.request.gpus:
             return {}
         exhausted = self._exhausted.get((entry.lane, entry.kind), ())
-        return self.tree.model_hits(entry.owner, entry.kind.requested, exhausted)
+        return self.tree.model_hits(entry.owner, entry.kind.requested, exhausted, entry.record.id)
 
     # Changes.
 

@@ -36,6 +36,7 @@ from seaway.application.records import (
     PendingCommand,
     Verb,
 )
+from seaway.application.transitions import AWAITS_VICTIMS
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
@@ -155,6 +156,8 @@ class ControlState:
         Queues with the amounts that attempts hold, from the decision until their last allocation is released.
     waiting
         Jobs to place.
+    awaiting_victims
+        Queued jobs that displaced others.
     refusals
         Recent rejections of jobs by clusters.
     setbacks
@@ -248,6 +251,7 @@ class ControlState:
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
+        self.awaiting_victims: set[str] = set()
         self.refusals: dict[str, Refusals] = {}
         self.setbacks: dict[str, int] = {}
         self.pauses: dict[str, tuple[int, int]] = {}
@@ -336,6 +340,10 @@ class ControlState:
             if (job.id, number) not in self.done:
                 self.count(self.attempts[job.id, number])
         self.stages.went(before, job)
+        if job.state is JobState.QUEUED and job.reason.endswith(AWAITS_VICTIMS):
+            self.awaiting_victims.add(job.id)
+        else:
+            self.awaiting_victims.discard(job.id)
         if before and job.state is JobState.COMPLETED is not before.state:
             self._learn(job)
         self._pause(job)

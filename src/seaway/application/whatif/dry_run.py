@@ -428,6 +428,7 @@ def _limit_params(hit: LimitHit) -> dict[str, str | int]:
         "held": figure_text(hit.resource, hit.held),
         "limit": resource_text(hit.resource, hit.limit),
         "requested": figure_text(hit.resource, hit.requested),
+        **({"reserved": figure_text(hit.resource, hit.reserved)} if hit.reserved else {}),
     }
 
 

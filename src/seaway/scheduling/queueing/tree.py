@@ -31,6 +31,9 @@ from seaway.domain.tenancy import Quota, Tenant
 Key = tuple[str, int]
 """Job ID and attempt number."""
 
+_Claim = tuple[Key, "Owner", Amounts]
+"""Attempt that is not placed yet, where it counts, and the amounts that it will hold."""
+
 GpuWeights = Mapping[str, float]
 """Weight of the GPUs of a model in shares, by the name of its resource; 1 for other models."""
 
@@ -93,9 +96,11 @@ class Holder:
         Names that identify it: ``queue``, or ``tenant`` and ``pool``, of a user also ``user``.
     use
         Amounts that its jobs hold.
+    claimed
+        Amounts of claims, less those of ending attempts, which become free for them. Can be negative.
     """
 
-    __slots__ = ("key", "label", "limit", "names", "use")
+    __slots__ = ("claimed", "key", "label", "limit", "names", "use")
 
     def __init__(self, key: str, label: str, limit: Amounts, **names: str) -> None:
         self.key = key
@@ -103,6 +108,7 @@ class Holder:
         self.limit = limit
         self.names = names
         self.use = Use()
+        self.claimed: dict[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,8 @@ class LimitHit:
         What has the limit: a queue of the job, its tenant or its user.
     held, limit, requested
         Amounts of the resource: held by the holder, its limit, and requested by the job.
+    reserved
+        Amount that is reserved for jobs that displaced others.
     """
 
     holder: Holder
@@ -122,17 +130,20 @@ class LimitHit:
     held: int
     limit: int
     requested: int
+    reserved: int = 0
 
     @classmethod
-    def of(cls, holder: Holder, resource: str, requested: int) -> LimitHit:
+    def of(cls, holder: Holder, resource: str, requested: int, reserved: int = 0) -> LimitHit:
         """Return the limit of a holder with its present use."""
-        return cls(holder, resource, holder.use.amount(resource), holder.limit[resource], requested)
+        return cls(holder, resource, holder.use.amount(resource), holder.limit[resource], requested, reserved)
 
     @property
     def message(self) -> str:
         """The limit as a clause, such as ``queue 'vision' holds 16 of its limit of 16 gpus``."""
         most = resource_text(self.resource, self.limit)
         said = f"{self.holder.label} holds {figure_text(self.resource, self.held)} of its limit of {most}"
+        if self.reserved:
+            said += f", with {figure_text(self.resource, self.reserved)} reserved for jobs that displaced others"
         if self.held < self.limit:
             said += f", and this job requests {figure_text(self.resource, self.requested)}"
         return said
@@ -421,6 +432,8 @@ class QueueTree:
         self._capacities: Mapping[str, Amounts] = capacities or {}
         self._held: dict[Key, tuple[Owner, Amounts]] = {}
         self._by_job: dict[str, list[Key]] = {}
+        self._claims: dict[str, _Claim] = {}  # by job
+        self._ending: set[Key] = set()
         self._uses: dict[str, dict[str, Use]] = defaultdict(dict)  # by queue and tenant
         self._nodes: dict[str, QueueNode] = {}
         self._quotas: dict[str, Holder] = {}
@@ -547,6 +560,7 @@ class QueueTree:
                 for each in self._holders_of(owner).quotas if owner.tenant in limited else ():
                     each.use.change(amounts, 1, int(each not in counted))
                     counted.add(each)
+        self._sum_claimed()
         self.fell.update(self._nodes, self._quotas)
 
     def _add_lenders(self) -> None:
@@ -621,11 +635,13 @@ class QueueTree:
         self._change(owner, amounts, 1, keys)
         self._held[key] = (owner, amounts)
         keys.append(key)
+        self._count_claimed(key, -1)
 
     def release(self, key: Key) -> None:
         """Remove the amounts of an attempt, if it holds any."""
         if owner := self.withdraw(key):
             self.note_fall(owner)
+        self._ending.discard(key)
 
     def note_fall(self, owner: Owner) -> None:
         """Record that the use of an owner's queues and quotas fell."""
@@ -637,16 +653,74 @@ class QueueTree:
 
     def withdraw(self, key: Key) -> Owner | None:
         """Remove the amounts of an attempt that is about to hold others; return its owner, or None without any."""
-        held = self._held.pop(key, None)
-        if held is None:
+        if key not in self._held:
             return None
-        owner, amounts = held
+        self._build()
+        self._count_claimed(key, 1)
+        owner, amounts = self._held.pop(key)
         keys = self._by_job[key[0]]
         keys.remove(key)
         self._change(owner, amounts, -1, keys)
         if not keys:
             del self._by_job[key[0]]
         return owner
+
+    # Claims.
+
+    def claim(self, key: Key, owner: Owner, amounts: Amounts) -> None:
+        """Reserve room under all limits for an attempt that is not placed yet, instead of an earlier one of its job.
+
+        Until it holds amounts itself, other jobs may only use what it leaves once all ending attempts are gone.
+        """
+        self.drop_claim(key[0])
+        self._claims[key[0]] = key, owner, {**amounts, JOBS: 1}
+        if key not in self._held:
+            self._count_claimed(key, 1)
+
+    def drop_claim(self, job: str) -> None:
+        """Release the room that is reserved for a job, if any."""
+        self._build()
+        if job not in self._claims:
+            return
+        key, owner, _ = self._claims[job]
+        if key not in self._held:
+            self._count_claimed(key, -1)
+        del self._claims[job]
+        self.note_fall(owner)
+
+    def end(self, key: Key) -> None:
+        """Record that an attempt is ending, so that claims may use what it still holds."""
+        if key in self._held and key not in self._ending:
+            self._build()
+            self._ending.add(key)
+            self._count_claimed(key, -1)
+
+    def _sum_claimed(self) -> None:
+        """Compute `Holder.claimed` for new holders."""
+        for key in self._ending & self._held.keys():
+            self._count_claimed(key, -1)
+        for key in {key for key, _, _ in self._claims.values()} - self._held.keys():
+            self._count_claimed(key, 1)
+
+    def _count_claimed(self, key: Key, times: int) -> None:
+        """Add to `Holder.claimed` what an attempt claims, or holds while it is ending, `times` as much."""
+        claim = self._claims.get(key[0])
+        if claim and claim[0] == key:
+            _, owner, amounts = claim
+        elif key in self._ending:
+            owner, amounts = self._held[key]
+            amounts = {**amounts, JOBS: 1}
+        else:
+            return
+        for holder in (*self.node(owner.queue).path, *self._holders_of(owner).quotas):
+            add(holder.claimed, amounts, times)
+
+    def _reserved(self, holder: Holder, resource: str, job: str) -> int:
+        """Return the amount of a resource that is reserved for other jobs than `job`."""
+        claimed = holder.claimed.get(resource, 0)
+        if job in self._claims and self._claims[job][0] not in self._held:
+            claimed -= self._claims[job][2].get(resource, 0)
+        return max(0, claimed)
 
     def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key]) -> None:
         """Add amounts `times` as much. The job counts where none of its other attempts does."""
@@ -713,8 +787,9 @@ class QueueTree:
         for holder in self._holders_of(owner).limits:
             for name, most in holder.limit.items():
                 requested = amounts.get(name, 0) if name != JOBS else int(holder not in counted)
-                if requested and holder.use.amount(name) + requested > most:
-                    return LimitHit.of(holder, name, requested)
+                reserved = self._reserved(holder, name, job) if holder.claimed else 0
+                if requested and holder.use.amount(name) + reserved + requested > most:
+                    return LimitHit.of(holder, name, requested, reserved)
         return self._hit_of_lenders(owner, amounts)
 
     def _hit_of_lenders(self, owner: Owner, amounts: Amounts) -> LimitHit | None:
@@ -730,13 +805,17 @@ class QueueTree:
                 return LimitHit(pool, resource, held, capacity[resource] - reserved, requested)
         return None
 
-    def model_hits(self, owner: Owner, amounts: Amounts, models: Iterable[str] = ()) -> dict[str, LimitHit]:
+    def model_hits(
+        self, owner: Owner, amounts: Amounts, models: Iterable[str] = (), job: str = ""
+    ) -> dict[str, LimitHit]:
         """Return the GPU models whose limits have no room for a job, with the limit of each.
 
         Parameters
         ----------
         models
             Models that count as exhausted whatever they hold.
+        job
+            Job ID. What is reserved for a job has room for it.
         """
         found = dict[str, LimitHit]()
         holders = self._holders_of(owner).model_limits
@@ -746,7 +825,9 @@ class QueueTree:
         exhausted = {model_resource(model) for model in models}
         for each in holders:
             for name, most in each.limit.items():
-                held = each.use.held.get(name, 0)
-                if name.startswith(MODEL_PREFIX) and (held + max(requested, 1) > most or name in exhausted):
-                    found.setdefault(name.removeprefix(MODEL_PREFIX), LimitHit.of(each, name, requested))
+                if not name.startswith(MODEL_PREFIX):
+                    continue
+                reserved = self._reserved(each, name, job) if each.claimed else 0
+                if each.use.held.get(name, 0) + reserved + max(requested, 1) > most or name in exhausted:
+                    found.setdefault(name.removeprefix(MODEL_PREFIX), LimitHit.of(each, name, requested, reserved))
         return found

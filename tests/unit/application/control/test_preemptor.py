@@ -13,7 +13,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.network import Link
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
-from seaway.domain.tenancy import Tenant
+from seaway.domain.tenancy import Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -269,6 +269,85 @@ def test_another_job_does_not_take_the_place_of_the_victims() -> None:
     other = made.submit(queue="y")
     made.plane.run(10)
     assert [made.state(each) for each in (high, other)] == ["running", "queued"]
+
+
+ROOM = {"gpus": 1000}
+"""Room of one GPU, where the fleet has four."""
+
+
+@pytest.mark.parametrize("crash", [None, *range(5)])
+@pytest.mark.parametrize("limited", ["queue", "parent", "tenant", "user"])
+def test_another_job_does_not_take_the_room_of_the_victims(limited: str, crash: int | None) -> None:
+    """Room under limits is reserved for the winner until it has its place, also if a crash comes before any commit."""
+    made = with_queues(
+        gpus(4),
+        Queue("lab", limit=ROOM if limited == "parent" else {}),
+        replace(BY_PRIORITY, parent="lab", limit=ROOM if limited == "queue" else {}),
+        Queue("y", parent="lab", priority=9),
+    )
+    quotas = {"tenant": Quota(limit=ROOM), "user": Quota(user_limit=ROOM)}
+    if limited in quotas:
+        made.plane.writer.commit([Change(put=[Tenant("a", quotas={"default": quotas[limited]})])])
+    made.submit(queue="x", tenant="a", gpus=0)  # so that the other tenant goes first
+    low = made.submit(queue="x", tenant="a", expected_duration_s=3600)
+    made.plane.run(10)
+    queue, tenant = ("x" if limited == "queue" else "y"), ("a" if limited in quotas else "b")
+    high, other = made.plane.submit(
+        spec(queue="x", tenant="a", priority=5), spec(queue=queue, tenant=tenant, expected_duration_s=3600)
+    )
+    if crash is not None:
+        made.plane.writer.meanwhile.extend([lambda: None] * crash + [_crash])
+        with pytest.raises(_CrashError):
+            made.plane.run(10)
+        made.plane.restart()
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "queued"]
+    assert made.plane.attempt(low).number == made.plane.attempt(high).number == 1
+    made.plane.jobs.cancel(high, "ada")
+    made.plane.run(10)
+    assert started(made, low, other) == 1
+
+
+def test_room_beside_that_of_the_winner_is_free() -> None:
+    """While the victim is still ending, a job starts that has room beside it, and beside the winner later."""
+    parts = fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu()), name="beta"))
+    made = with_queues(parts, replace(BY_PRIORITY, limit={"gpus": 3000}))
+    low = made.submit(queue="x", gpus=2)
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=10)
+    high = made.submit(queue="x", clusters={"alpha"}, priority=5)
+    other = made.submit(queue="x", tenant="b")
+    assert [made.plane.state(each).placed for each in (low, high, other)] == [False, False, True]
+    assert made.where(other) == "beta"
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "running"]
+
+
+def test_a_waiting_job_says_that_room_is_reserved() -> None:
+    """While one of two victims is still ending, the room of the other is not free for a third job."""
+    parts = fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")])
+    made = with_queues(parts, replace(BY_PRIORITY, limit={"gpus": 2000}))
+    made.plane.submit(*[spec(queue="x", clusters={name}) for name in ("alpha", "beta")])
+    made.plane.run(10)
+    made.cluster("beta").disconnect(for_s=10)
+    high = made.submit(queue="x", gpus=1, replicas=2, gang=True, priority=5)
+    other = made.submit(queue="x", tenant="b")
+    reason = DryRuns(made.plane.controller).reason(made.job(other), None)
+    assert (reason.code, reason.params["reserved"]) == ("queue_limit", "1")
+    assert made.job(other).reason == (
+        "queue 'x' holds 1 of its limit of 2 gpus, with 1 reserved for jobs that displaced others, "
+        "and this job requests 1"
+    )
+    made.plane.run(30)
+    assert [made.state(each) for each in (high, other)] == ["running", "queued"]
+
+
+class _CrashError(Exception):
+    """End of the process before a commit."""
+
+
+def _crash() -> None:
+    raise _CrashError
 
 
 def test_a_waiting_job_says_what_it_waits_for() -> None:

@@ -12,7 +12,7 @@ from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import blocked, moved, stepped, stopped
+from seaway.application.transitions import AWAITS_VICTIMS, blocked, moved, stepped, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import total_of
 from seaway.domain.job import Job
@@ -37,6 +37,9 @@ LONGEST_NS = 25_000_000
 
 MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
+
+RESTORE_NS = 60_000_000_000
+"""Time during which places are reserved again after a restart or a change of the fleet."""
 
 AGAIN_NS = 5_000_000_000
 """Time during which no new search is made for jobs without victims."""
@@ -98,6 +101,8 @@ class Preemptor:
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
+        self._restored_at = -1
+        self._restore_until_ns = 0
         self.displaced: Counter[tuple[str, str]] = Counter()
 
     def ask(self, entries: Iterable[Entry]) -> None:
@@ -137,7 +142,7 @@ class Preemptor:
 
     def _is_within_guarantee(self, entry: Entry) -> bool:
         """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
-        winners = (claim.entry for claim in self._claims.values() if claim.entry.queue == entry.queue)
+        winners = (each for each in self._reservations.claims() if each.queue == entry.queue)
         requested = total_of([entry.kind.requested, *(winner.kind.requested for winner in winners)])
         return self._state.tree.node(entry.queue).guarantees(requested)
 
@@ -149,21 +154,46 @@ class Preemptor:
                 self._reservations.release_placed(claim.entry.record.id)
                 continue
             for each in claim.victims:
+                self._state.tree.end(each.key)
                 rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
                 self.displaced[each.owner.queue, rule] += 1
 
     def forget(self) -> None:
-        """Drop all claims on a replaced snapshot."""
+        """Drop all claims on a replaced snapshot. Those of stored decisions are made again by `restore`."""
         self._claims.clear()
         self._infeasible.clear()
         self._later.clear()
+        self._restored_at = -1
+        self._restore_until_ns = self._state.clock.monotonic_ns() + RESTORE_NS
+
+    def restore(self) -> None:
+        """Reserve the places of jobs again that displaced others before a restart or a change of the fleet.
+
+        Other jobs would otherwise use the room as soon as the victims have ended.
+        """
+        version, now_ns = self._state.fleet.version, self._state.clock.monotonic_ns()
+        if version == self._restored_at or now_ns > self._restore_until_ns:
+            return
+        self._restored_at = version
+        for job_id in sorted(self._state.awaiting_victims):
+            if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS:
+                self._restored_at = -1  # the next call goes on
+                break
+            entry = self._state.waiting.get(job_id)
+            if entry and not self._reservations.of_claim(job_id):
+                self._claim(entry, displaces=False)
 
     # Search.
 
-    def _claim(self, entry: Entry) -> Claim | None:
+    def _claim(self, entry: Entry, *, displaces: bool = True) -> Claim | None:
         """Reserve a place for a job, and return the change that displaces its victims; None if none may be displaced.
 
         If the job fits once the jobs that are ending are gone, the place is reserved without victims.
+
+        Parameters
+        ----------
+        displaces
+            Whether victims are searched.
         """
         self._drop_old()
         snapshot = self._state.fleet.snapshot.copy()
@@ -173,7 +203,7 @@ class Preemptor:
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             victims: tuple[Candidate, ...] = ()
             rests_ns: list[int] = []
-            if not placements:
+            if not placements and displaces:
                 search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
                 candidates, rests_ns = self._candidates(entry)
                 if found := search.find(candidates):
@@ -181,7 +211,7 @@ class Preemptor:
         if not victims:
             if placements:
                 self._reservations.claim(entry, placements, DEFAULT_GRACE_S)
-            else:
+            elif displaces:
                 now_ns = self._state.clock.monotonic_ns()
                 self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
                 if rests_ns:
@@ -210,13 +240,14 @@ class Preemptor:
         ]
         ending = [each for each in attempts.values() if each.state is AttemptState.ENDING and live.ends_soon(each)]
         for attempt in ending:
+            tree.end((attempt.job_id, attempt.number))
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
                 booking.copy().release(snapshot)
         ending = [attempt for attempt in ending if tree.withdraw((attempt.job_id, attempt.number))]
         for each in claimed:
             each.allocation.copy().release(snapshot)
         held = {each.key: each for each in claimed if tree.withdraw(each.key)}
-        winners = [claim.entry for claim in self._claims.values()]
+        winners = list(self._reservations.claims())
         for entry in winners:
             tree.hold(entry.next_attempt, entry.owner, entry.kind.requested)
         yield
@@ -286,8 +317,7 @@ class Preemptor:
     def _change(self, entry: Entry, victims: Sequence[Candidate]) -> Change:
         """Return the one change that sends the victims back to their queues and says what the winner waits for."""
         now_ns, winner = self._state.clock.now_ns(), entry.record
-        count = f"{len(victims)} preempted {'job' if len(victims) == 1 else 'jobs'}"
-        reason = f"waits until {count} {'has' if len(victims) == 1 else 'have'} ended"
+        reason = f"waits until {len(victims)} {AWAITS_VICTIMS[len(victims) > 1]}"
         if winner.state is JobState.QUEUED:
             change = blocked(winner, reason, ACTOR, now_ns)
         else:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
+from seaway.domain.amounts import held_amounts
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation, allocate
@@ -93,6 +94,10 @@ class Reservations:
         """Return the reservation of a job."""
         return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
 
+    def claims(self) -> Iterator[Entry]:
+        """Yield the jobs whose victims are ending."""
+        return (each.entry for key, each in self._made.items() if "/" in key)
+
     def of_claim(self, job_id: str) -> Reservation | None:
         """Return the reservation of a job whose victims are ending."""
         return self._made.get(_claim_key(job_id))
@@ -103,6 +108,8 @@ class Reservations:
 
     def drop_all(self) -> None:
         """Drop the reservations on a replaced snapshot."""
+        for reservation in self._made.values():
+            self._state.tree.drop_claim(reservation.entry.record.id)
         self._made.clear()
         self._infeasible.clear()
         self._paused.clear()
@@ -273,8 +280,13 @@ class Reservations:
         self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
 
     def claim(self, entry: Entry, placements: tuple[Placement, ...], grace_s: float) -> None:
-        """Reserve the place of a job whose victims are ending, until some time after their grace period."""
+        """Reserve a place, and room under all limits, for a job whose victims are ending.
+
+        Both are reserved until some time after their grace period.
+        """
         self.release_placed(entry.record.id)
+        amounts = held_amounts(entry.job.demand, placements, self._state.fleet.snapshot.device)
+        self._state.tree.claim(entry.next_attempt, entry.owner, amounts)
         starts_ns = self._state.clock.monotonic_ns() + int(grace_s * NS_PER_S)
         reservation = Reservation(entry, placements, starts_ns, starts_ns + self._hold_ns())
         self._made[_claim_key(entry.record.id)] = self._keep(reservation)
@@ -325,7 +337,10 @@ class Reservations:
         return replace(reservation, booking=allocate(self._snapshot, reservation.entry.job, placements))
 
     def _lift(self, queue: str) -> None:
-        self._release(self._made.pop(queue))
+        reservation = self._made.pop(queue)
+        self._release(reservation)
+        if "/" in queue:
+            self._state.tree.drop_claim(reservation.entry.record.id)
         self._state.fleet.version += 1
 
     def _release(self, reservation: Reservation) -> None:

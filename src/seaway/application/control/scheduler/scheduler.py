@@ -258,6 +258,7 @@ class Scheduler:
             self.reservations.drop_all()
             self.preemptor.forget()
         self.reservations.review()
+        self.preemptor.restore()
         self._state.fleet.forget_demands([*self._state.bookings.values(), *self.reservations.bookings()])
         if self._state.seen_version != self._state.fleet.version and waiting.idle:
             self._state.seen_version = self._state.fleet.version
