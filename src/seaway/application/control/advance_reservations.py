@@ -19,8 +19,7 @@ from seaway.application.control.tenancy import Names
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Attempt, Cordon, Event
 from seaway.application.views import ClusterState, ReservationView
-from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, MEMORY, Amounts, model_resource
-from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
+from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
@@ -96,22 +95,6 @@ class AdvanceReservations:
             others = [each for each in known if each.name != reservation.name]
             return self._choose([*others, reservation])[reservation]
         return self._chosen[reservation]
-
-    def amounts(self, reservation: AdvanceReservation) -> tuple[Amounts, tuple[str, ...]]:
-        """Return the amounts of a reservation and its clusters. A number of GPUs has no CPU and memory of nodes."""
-        uuids, total, clusters = self.devices(reservation), Counter[str](), set()
-        for live in self._fleet.clusters.values():
-            for node in live.cluster.nodes if live.cluster else ():
-                whole = bool({(live.name, ""), (live.name, node.name)} & reservation.places)
-                found = [device for device in node.devices if whole or device.uuid in uuids]
-                if whole:
-                    total.update({CPU: node.cpu_milli, MEMORY: node.memory_mib})
-                for device in found:
-                    total.update({GPUS: WHOLE_DEVICE_MILLI, GPU_MEMORY: device.memory_mib})
-                    total[model_resource(device.model)] += WHOLE_DEVICE_MILLI
-                if whole or found:
-                    clusters.add(live.name)
-        return total, tuple(sorted(clusters))
 
     def view(self, reservation: AdvanceReservation) -> ReservationView:
         """Return a reservation with its present state."""

@@ -185,6 +185,31 @@ def test_expected_starts_count_reserved_capacity_once(fields: dict[str, object])
     assert start_s(made) == pytest.approx(100, abs=5)
 
 
+@pytest.mark.parametrize("endless", [False, True])
+def test_expected_starts_count_overlapping_reservations_once(endless: bool) -> None:
+    """A place of several reservations is missing once: where maintenance overlaps others, and for endless jobs."""
+    made = with_tenants(two_clusters())
+    made.submit(gpus=2, tenant="b", clusters=frozenset({"alpha"}), expected_duration_s=100)
+    beta = frozenset({"beta"})
+    reserve(made, "held", tenant="a", starts_s=0, ends_s=1000, clusters=beta)
+    reserve(made, "fix", starts_s=0, ends_s=500, clusters=beta, nodes=frozenset({"node-0"}))
+    reserve(made, "later", starts_s=1000, ends_s=2000, clusters=beta)
+    made.submit(gpus=2, tenant="b", **{"expected_duration_s" if endless else "time_limit_s": 400})
+    assert start_s(made) == pytest.approx(100, abs=5)
+
+
+def test_expected_starts_count_the_memory_of_the_models_that_a_job_may_use() -> None:
+    """With one large GPU reserved, a job that needs all the memory of another starts when that is free."""
+    large, small = {"model": "A100", "memory_mib": 80_000}, {"model": "L4", "memory_mib": 24_000}
+    parts = [gpu(**large), gpu(**large), gpu(**small), gpu(**small)]
+    made = with_tenants(fleet(cluster(node(*parts), name="alpha")))
+    fields = {"tenant": "b", "models": frozenset({"A100"}), "gpu_memory_mib": 80_000, "expected_duration_s": 100}
+    reserve(made, tenant="a", gpus=1, gpu_model="A100", starts_s=0, ends_s=5000)
+    made.submit(**fields)
+    made.submit(**fields)
+    assert start_s(made) == pytest.approx(100, abs=5)
+
+
 def test_what_if_places_no_job_on_capacity_reserved_for_others() -> None:
     """Jobs of a question, waiting jobs and jobs that have to move leave it free, and the reason names it."""
     made = with_tenants(two_clusters())

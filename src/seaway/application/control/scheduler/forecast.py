@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -98,9 +99,7 @@ class PlanState:
     reserved_s
         Start of each reservation by job ID, seconds from now.
     advance
-        Advance reservations with their amounts.
-    devices
-        UUIDs of the GPUs of each advance reservation of a number of GPUs.
+        Advance reservations, with the UUIDs of the GPUs of those of a number of GPUs.
     """
 
     now_ns: int
@@ -114,8 +113,7 @@ class PlanState:
     attempts: Sequence[tuple[Attempt, str, int | None]]
     entries: Sequence[Entry]
     reserved_s: Mapping[str, int]
-    advance: Mapping[AdvanceReservation, Running]
-    devices: Mapping[AdvanceReservation, frozenset[str]]
+    advance: Mapping[AdvanceReservation, frozenset[str]]
 
 
 class Forecast:
@@ -202,10 +200,9 @@ class Forecast:
                 if each.starts_ns is not None
             },
             {
-                each: Running(Owner("", "", ""), *live.advance.amounts(each), 0)
+                each: live.advance.devices(each) if each.gpus else frozenset()
                 for each in self._names.reservations.values()
             },
-            {each: live.advance.devices(each) for each in self._names.reservations.values() if each.gpus},
         )
 
 
@@ -259,8 +256,20 @@ class _Region:
     endless: bool = False
 
     def has(self, cluster: str, model: str) -> bool:
-        """Report whether a job may use a model in a cluster."""
-        return _in(cluster, self.clusters) and (not self.models or model in self.models)
+        """Report whether a job may use a model in a cluster; its CPU and memory if the model is empty."""
+        return _in(cluster, self.clusters) and (not (model and self.models) or model in self.models)
+
+
+_Cell = tuple[str, str]
+"""A cluster, and a GPU model in it; empty for the CPU and memory of its nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """Capacity of some advance reservations, and what running jobs hold of it."""
+
+    cells: Mapping[_Cell, Int64]
+    held: Sequence[Running]
 
 
 @dataclass(slots=True)
@@ -271,21 +280,16 @@ class _Plan:
     attempts: Sequence[tuple[Key, Running]]
     tree: QueueTree
     usable: frozenset[str] = field(init=False)
-    milli: Mapping[tuple[str, str], int] = field(init=False)
-    held: dict[AdvanceReservation, list[Running]] = field(default_factory=dict)
+    cells: Mapping[_Cell, Int64] = field(init=False)
+    reserved: dict[frozenset[AdvanceReservation], _Reserved] = field(default_factory=dict)
     regions: dict[_Region, FreeOverTime] = field(default_factory=dict)
     limits: dict[str, FreeOverTime] = field(default_factory=dict)
     overlaps: dict[tuple[_Region, _Region], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Find the clusters that accept new work, and count the GPUs of each model in each of them."""
+        """Find the clusters that accept new work, and their capacity."""
         self.usable = frozenset(cluster.name for cluster in self.state.clusters if cluster.nodes)
-        milli: defaultdict[tuple[str, str], int] = defaultdict(int)
-        for cluster in self.state.clusters:
-            for node in cluster.nodes:
-                for device in node.devices:
-                    milli[cluster.name, device.model.casefold()] += WHOLE_DEVICE_MILLI
-        self.milli = milli
+        self.cells = _cells(self.state.clusters, frozenset((each, "") for each in self.usable), frozenset())
 
     def start(self, entry: Entry, after_s: int) -> int:
         """Plan a job, and return its start; -1 if it is unknown."""
@@ -307,29 +311,36 @@ class _Plan:
 
     def add_region(self, region: _Region) -> None:
         """Add a region with what running jobs leave free. All regions are added before the first job is planned."""
-        totals = [each.totals for each in self.state.clusters if _in(each.name, region.clusters)]
-        every = sum(milli for (cluster, _), milli in self.milli.items() if _in(cluster, region.clusters))
-        share = sum(milli for cell, milli in self.milli.items() if region.has(*cell)) / every if every else 1
-        capacity = {
-            GPUS: int(sum(each.gpus for each in totals) * WHOLE_DEVICE_MILLI * share),
-            GPU_MEMORY: int(sum(each.gpu_memory_mib for each in totals) * share),
-            CPU: sum(each.cpu_milli for each in totals),
-            MEMORY: sum(each.memory_mib for each in totals),
-        }
         used = ((each.ends_s, self._part(each, region)) for _, each in self.attempts)
-        plan = self.regions[region] = _free_over_time(_vector(capacity, _RESOURCES), used)
-        for each in region.closed:
-            starts_s, ends_s = (
-                max(0, at_ns - self.state.now_ns) // NS_PER_S
-                for at_ns in (0 if region.endless else each.starts_ns, each.ends_ns)
-            )
-            plan.add(starts_s, ends_s - starts_s, -self._part(self.state.advance[each], region))
-            for held in self._held(each):  # jobs that still run hold a part of it already
+        plan = self.regions[region] = _free_over_time(_total(self.cells, region), used)
+        times_s = {each: self._times_s(each, region) for each in region.closed}
+        for starts_s, ends_s in pairwise(sorted({at_s for times in times_s.values() for at_s in times})):
+            active = frozenset(each for each, (since_s, until_s) in times_s.items() if since_s <= starts_s < until_s)
+            reserved = self._reserved(active)
+            plan.add(starts_s, ends_s - starts_s, -_total(reserved.cells, region))
+            for held in reserved.held:  # jobs that still run hold a part of it already
                 if (until_s := min(held.ends_s, ends_s)) > starts_s:
                     plan.add(starts_s, until_s - starts_s, self._part(held, region))
 
+    def _times_s(self, reservation: AdvanceReservation, region: _Region) -> tuple[int, int]:
+        """Return the time in which jobs of a region leave a reservation free, seconds from now."""
+        times_ns = 0 if region.endless else reservation.starts_ns, reservation.ends_ns
+        starts_s, ends_s = (max(0, at_ns - self.state.now_ns) // NS_PER_S for at_ns in times_ns)
+        return starts_s, ends_s
+
+    def _reserved(self, active: frozenset[AdvanceReservation]) -> _Reserved:
+        """Return the capacity of reservations that are active at the same time. A place of several counts once."""
+        known = self.reserved.get(active)
+        if known is None:
+            places = frozenset().union(*(each.places for each in active))
+            uuids = frozenset().union(*(self.state.advance[each] for each in active))
+            held = (_within(each, places, uuids) for _, each in self.attempts)
+            cells = _cells(self.state.clusters, places, uuids)
+            known = self.reserved[active] = _Reserved(cells, [each for each in held if each.clusters])
+        return known
+
     def _part(self, running: Running, region: _Region) -> Int64:
-        """Return what a running job, or a reservation, holds in the usable clusters of a region."""
+        """Return what a running job holds in the usable clusters of a region."""
         found = sum(each in self.usable and _in(each, region.clusters) for each in running.clusters)
         inside = found / (len(running.clusters) or 1)
         if region.models and inside:
@@ -338,23 +349,16 @@ class _Plan:
             inside *= own / gpus if gpus else 1.0
         return (_vector(running.amounts, _RESOURCES) * inside).astype(np.int64)
 
-    def _held(self, reservation: AdvanceReservation) -> Sequence[Running]:
-        """Return what running jobs hold of the capacity of a reservation."""
-        if reservation not in self.held:
-            uuids = self.state.devices.get(reservation)
-            found = (_within(each, reservation.places, uuids) for _, each in self.attempts)
-            self.held[reservation] = [each for each in found if each.clusters]
-        return self.held[reservation]
-
     def _overlap(self, region: _Region, other: _Region) -> float:
         """Return the share of a region's GPUs that are part of another region."""
         if region == other:
             return 1.0
         known = self.overlaps.get((region, other))
         if known is None:
-            own = {cell: milli for cell, milli in self.milli.items() if region.has(*cell)}
-            common = sum(milli for cell, milli in own.items() if other.has(*cell))
-            known = self.overlaps[region, other] = common / sum(own.values()) if own else 0.0
+            own = {cell: int(each[0]) for cell, each in self.cells.items() if region.has(*cell)}
+            common = sum(gpus_milli for cell, gpus_milli in own.items() if other.has(*cell))
+            total = sum(own.values())
+            known = self.overlaps[region, other] = common / total if total else 0.0
         return known
 
     def _limit(self, holder: Holder) -> FreeOverTime:
@@ -377,22 +381,47 @@ def _region_of(entry: Entry, advance: Iterable[AdvanceReservation]) -> _Region:
     return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed, endless)
 
 
-def _within(running: Running, places: frozenset[tuple[str, str]], uuids: frozenset[str] | None) -> Running:
-    """Return what a running job holds in some places, or of some devices; without clusters if that is nothing."""
-    if uuids is None:
-        total = len(running.placements)
-        found = [each for each in running.placements if {(each.cluster, ""), (each.cluster, each.node)} & places]
-        count = len(found)
-    else:
-        total = sum(len(each.slices) for each in running.placements)
-        found = [each for each in running.placements if any(taken.uuid in uuids for taken in each.slices)]
-        count = sum(taken.uuid in uuids for each in found for taken in each.slices)
+def _cells(
+    clusters: Iterable[Cluster], places: frozenset[tuple[str, str]], uuids: frozenset[str]
+) -> Mapping[_Cell, Int64]:
+    """Return the amounts of `_RESOURCES` that some places and GPUs have, by cell."""
+    found: defaultdict[_Cell, list[int]] = defaultdict(lambda: [0] * len(_RESOURCES))
+    for cluster in clusters:
+        for node in cluster.nodes:
+            whole = bool({(cluster.name, ""), (cluster.name, node.name)} & places)
+            if whole:
+                rest = found[cluster.name, ""]
+                rest[_RESOURCES.index(CPU)] += node.cpu_milli
+                rest[_RESOURCES.index(MEMORY)] += node.memory_mib
+            for device in node.devices:
+                if whole or device.uuid in uuids:
+                    of_model = found[cluster.name, device.model.casefold()]
+                    of_model[_RESOURCES.index(GPUS)] += WHOLE_DEVICE_MILLI
+                    of_model[_RESOURCES.index(GPU_MEMORY)] += device.memory_mib
+    return {cell: np.array(amounts, np.int64) for cell, amounts in found.items()}
+
+
+def _total(cells: Mapping[_Cell, Int64], region: _Region) -> Int64:
+    """Return the amounts of a region's cells."""
+    return sum((each for cell, each in cells.items() if region.has(*cell)), np.zeros(len(_RESOURCES), np.int64))
+
+
+def _within(running: Running, places: frozenset[tuple[str, str]], uuids: frozenset[str]) -> Running:
+    """Return what a running job holds in some places and of some GPUs; without clusters if that is nothing."""
+    whole = slices = held = 0
+    clusters: dict[str, None] = {}
+    for each in running.placements:
+        inside = bool({(each.cluster, ""), (each.cluster, each.node)} & places)
+        count = len(each.slices) if inside else sum(one.uuid in uuids for one in each.slices)
+        whole, slices, held = whole + inside, slices + len(each.slices), held + count
+        if inside or count:
+            clusters[each.cluster] = None
     amounts = {
-        name: amount * count // total
+        name: amount * whole // len(running.placements) if name in (CPU, MEMORY) else amount * held // (slices or 1)
         for name, amount in running.amounts.items()
-        if found and (uuids is None or name not in (CPU, MEMORY))
+        if clusters
     }
-    return replace(running, amounts=amounts, clusters=tuple(dict.fromkeys(each.cluster for each in found)))
+    return replace(running, amounts=amounts, clusters=tuple(clusters))
 
 
 def _in(cluster: str, clusters: frozenset[str]) -> bool:
