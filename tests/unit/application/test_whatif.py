@@ -8,7 +8,7 @@ from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Backfill, Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
@@ -236,6 +236,40 @@ def test_what_is_too_large_may_fit_a_fleet_that_grows() -> None:
     assert len(what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=5),))).started) == 1
     (left,) = what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=7),))).waiting
     assert "7 replicas are needed together, and there is room for 6 now; it would fit with 6 replicas" in left.why
+
+
+def test_no_job_starts_that_would_delay_the_first_of_its_queue() -> None:
+    """As in the queue, only jobs that end before the first one can start use the capacity that it waits for."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    made.submit(expected_duration_s=100)
+    first = made.submit(gpus=3, expected_duration_s=10)
+    waits = made.submit(gpus=2, expected_duration_s=1000)
+    assert [made.state(each) for each in (first, waits)] == ["queued", "queued"]
+    short, long, endless = (
+        spec(name=name, expected_duration_s=at) for name, at in (("s", 50), ("l", 200), ("e", None))
+    )
+    answer = what_if(made).ask(Question(jobs=(long, short, endless)))
+    assert [each.job for each in answer.started] == ["s"]
+    why = {each.job: each.why for each in answer.waiting}
+    assert why["l"].endswith(RESERVED)
+    assert why["e"].endswith(RESERVED)
+    assert answer.after.allocation_percent == pytest.approx(200 / 3), "a reservation is no allocation"
+    more = what_if(made).ask(Question(add_nodes=(NewNodes("alpha", "node-0", 1),), jobs=(long,)))
+    assert {each.job_id for each in more.started} >= {first, waits}
+
+
+@pytest.mark.parametrize(("backfill", "started"), [(Backfill.GREEDY, ["l"]), (Backfill.EASY, []), (Backfill.NONE, [])])
+def test_queues_without_reservations_start_what_fits(backfill: Backfill, started: list[str]) -> None:
+    """With greedy backfill a later job starts, as in the queue; jobs of other queues do so only beside reservations."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    made.plane.operations.put_queue(Queue("default", backfill=backfill), "ada")
+    made.plane.operations.put_queue(Queue("other"), "ada")
+    made.submit(expected_duration_s=100)
+    made.submit(gpus=3, expected_duration_s=10)
+    answer = what_if(made).ask(Question(jobs=(spec(name="l", expected_duration_s=500),)))
+    assert [each.job for each in answer.started] == started
+    answer = what_if(made).ask(Question(jobs=(spec(name="o", queue="other", expected_duration_s=500),)))
+    assert [each.job for each in answer.started] == (["o"] if backfill is Backfill.GREEDY else [])
 
 
 def test_it_is_reported_why_a_job_that_is_asked_about_would_wait() -> None:

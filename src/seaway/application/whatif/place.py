@@ -1,16 +1,26 @@
-"""Placement of the jobs of a what-if question on a copy of the fleet."""
+"""Placement of the jobs of a what-if question on a copy of the fleet.
+
+As in the control loop, the first job of a queue that does not fit gets a reservation, which later jobs leave free
+unless they end before it begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from seaway.application.admission import shortage
+from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
 from seaway.application.control.state import without_models
+from seaway.application.whatif.dry_run import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
+from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
@@ -26,6 +36,11 @@ MAX_EXPLAINED = 20
 
 OVERTAKES = "an earlier job of its queue does not fit, and the queue has no backfill"
 """Reason of jobs that would fit, but may not start before an earlier one."""
+
+MAX_SEARCHES = 20
+"""Maximum number of searches for places that are reserved."""
+
+NS_PER_S = 1_000_000_000
 
 MAX_TOGETHER = 256
 """Maximum number of jobs that are decided before the limits of their queues are checked again."""
@@ -45,6 +60,8 @@ class Task:
         The job without the capacity that is reserved in advance for others.
     reserved
         Text on that capacity; empty if there is none.
+    lasts_s
+        Expected duration, seconds; None if it is unknown.
     """
 
     job: Job
@@ -53,6 +70,7 @@ class Task:
     before: tuple[str, ...]
     allowed: Job
     reserved: str
+    lasts_s: int | None
 
     @property
     def queue(self) -> str:
@@ -63,6 +81,12 @@ class Task:
     def asked(self) -> bool:
         """True if the job is part of the question and was never submitted."""
         return self.job.name.startswith(ASKED)
+
+    @property
+    def kind(self) -> Hashable:
+        """Value that jobs which fit in the same places share."""
+        job = self.job
+        return job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +107,21 @@ class Placed:
         return tuple(dict.fromkeys(each.cluster for each in self.placements))
 
 
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Reserved place of a job that does not fit yet.
+
+    Attributes
+    ----------
+    starts_ns
+        Expected start, nanoseconds from now; None if it is unknown.
+    """
+
+    job: Job
+    placements: tuple[Placement, ...]
+    starts_ns: int | None
+
+
 @dataclass(slots=True)
 class Placer:
     """Placement of jobs in order, each with the policy of its queue, as far as the limits of queues allow.
@@ -93,6 +132,11 @@ class Placer:
         Profile of each queue.
     tree
         Queues with the amounts that jobs hold.
+    ends
+        Expected end of each running job, nanoseconds from now, with its allocation; `NEVER_NS` or later if it is
+        unknown. None for no reservations.
+    reserved
+        Present reservations, by queue, or by a text with a slash for a job whose victims are ending.
     placed
         Jobs that fit, by name.
     limited
@@ -104,21 +148,28 @@ class Placer:
     snapshot: Snapshot
     policies: Mapping[str, Profile]
     tree: QueueTree
+    ends: list[tuple[int, Allocation]] | None = None
+    reserved: dict[str, Reserved] = field(default_factory=dict)
     placed: dict[str, Placed] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
+    _ahead: dict[str, str] = field(default_factory=dict)  # by pool, queue of a job that fits nowhere and has no place
+    _infeasible: set[Hashable] = field(default_factory=set)
+    _searches: int = 0
 
     def place(self, tasks: Sequence[Task]) -> None:
         """Place jobs."""
-        first = 0
-        while first < len(tasks):
-            end = first
-            while end < min(len(tasks), first + MAX_TOGETHER) and (
-                self.policies[tasks[end].queue] is self.policies[tasks[first].queue]
-            ):
-                end += 1
+        left = deque(tasks)
+        first = {task.owner[:2]: task.job.name for task in reversed(tasks)}
+        for key, own in ((self._own(task), task) for task in tasks):
+            if key == own.queue and first[own.owner[:2]] != own.job.name:
+                del self.reserved[key]  # another job is first now
+        while left:
+            batch = [left.popleft()]
+            while left and len(batch) < MAX_TOGETHER and self._alike(left[0]) == self._alike(batch[0]):
+                batch.append(left.popleft())
             allowed = []
-            for task in tasks[first:end]:
+            for task in batch:
                 requested = requested_amounts(task.job.demand, task.job.replicas)
                 if hit := self.tree.hit(task.owner, requested, task.job.name):
                     self._leave(task, hit.message)
@@ -126,11 +177,27 @@ class Placer:
                     self.tree.hold(_key(task), task.owner, requested)
                     allowed.append(task)
             if allowed:
-                self._place_allowed(allowed)
-            first = end
+                left.extendleft(reversed(self._place_allowed(allowed)))
 
-    def _place_allowed(self, tasks: Sequence[Task]) -> None:
-        """Place jobs whose least amounts have room, and release those that do not fit or may not start after all."""
+    def _alike(self, task: Task) -> Hashable:
+        """Return a value that jobs which are decided together share."""
+        return id(self.policies[task.queue]), self._passes(task), self._own(task)
+
+    def _own(self, task: Task) -> str:
+        """Return the key of a job's reservation; empty if it has none."""
+        return next((key for key, each in self.reserved.items() if each.job.name == task.job.name), "")
+
+    def _passes(self, task: Task) -> bool:
+        """Report whether a job ends before any reservation of another one begins."""
+        ends_ns = NEVER_NS if task.lasts_s is None else task.lasts_s * NS_PER_S
+        others = (each.starts_ns for each in self.reserved.values() if each.job.name != task.job.name)
+        return all(starts_ns is not None and ends_ns <= starts_ns for starts_ns in others)
+
+    def _place_allowed(self, tasks: Sequence[Task]) -> list[Task]:
+        """Place jobs whose least amounts have room, and release those that do not fit or may not start after all.
+
+        Return the jobs to decide again, since an earlier one got a reservation.
+        """
         tree, snapshot = self.tree, self.snapshot
         for task in tasks:
             tree.release(_key(task))
@@ -138,25 +205,76 @@ class Placer:
         for task in tasks:
             requested = requested_amounts(task.job.demand, task.job.replicas)
             jobs.append(without_models(task.allowed, tree.model_hits(task.owner, requested), snapshot))
-        plan = decide(snapshot, JobQueue(snapshot, jobs), self.policies[tasks[0].queue], dry_run=True)
-        fits = plan.jobs_placed
+        own, passes = self._own(tasks[0]), self._passes(tasks[0])
+        with self._held(each for key, each in self.reserved.items() if key != own and not passes):
+            plan = decide(snapshot, JobQueue(snapshot, jobs), self.policies[tasks[0].queue], dry_run=True)
+        fits, allocations = plan.jobs_placed, list(allocations_of(plan))
+        head: Task | None = None
+        again = []
         for at in plan.decision_order.tolist():  # a plugin may reorder them; the first one gets what a limit leaves
-            task, rows = tasks[at], plan.rows_of(at)
-            placements = [plan.placement(int(row)) for row in rows] if fits[at] else []
+            task = tasks[at]
+            if head:
+                allocations[at].release(snapshot)
+                again.append(task)
+                continue
+            placements = [plan.placement(int(row)) for row in plan.rows_of(at)] if fits[at] else []
             amounts = held_amounts(task.job.demand, placements, snapshot.device)
             hit = tree.hit(task.owner, amounts, task.job.name) if placements else None
             if placements and not hit and task.queue not in self.blocked:
                 tree.hold(_key(task), task.owner, amounts)
                 self.placed[task.job.name] = Placed(tuple(placements), amounts)
+                self.reserved.pop(own, None)
+                if self.ends is not None and task.lasts_s is not None:
+                    self.ends.append((task.lasts_s * NS_PER_S, allocations[at].copy()))
                 continue
-            snapshot.release(plan.decisions, plan.slices, rows)
+            allocations[at].release(snapshot)
             self._leave(task, hit.message if hit else OVERTAKES if placements else "")
+            if not placements and self._awaits(task):
+                head = task
+        if head:
+            self._reserve(head)
+        return again
 
     def _leave(self, task: Task, why: str) -> None:
         if why:
             self.limited[task.job.name] = why
         if self.tree.node(task.queue).queue.backfill is Backfill.NONE:
             self.blocked.add(task.queue)
+
+    def _awaits(self, task: Task) -> bool:
+        """Report whether a job that does not fit gets a reservation, as the first one of its queue."""
+        queue = self.tree.node(task.queue).queue
+        if self.ends is None or queue.backfill is Backfill.GREEDY or task.kind in self._infeasible or self._own(task):
+            return False
+        if (
+            self._searches < MAX_SEARCHES
+            and task.queue not in self.reserved
+            and self._ahead.get(queue.pool, task.queue) == task.queue
+        ):
+            return True
+        self._ahead.setdefault(queue.pool, task.queue)
+        return False
+
+    def _reserve(self, task: Task) -> None:
+        """Reserve the earliest possible place of a job."""
+        copy = self.snapshot.copy()
+        self._searches += 1
+        ends = [(ends_ns, each.copy()) for ends_ns, each in sorted(self.ends or (), key=itemgetter(0))]
+        for each in self.reserved.values():
+            hold_place(copy, each.job, each.placements)
+        placements, starts_ns = earliest_place(copy, task.allowed, self.policies[task.queue], ends)
+        if placements:
+            self.reserved[task.queue] = Reserved(task.job, placements, starts_ns)
+        else:
+            self._infeasible.add(task.kind)
+
+    @contextmanager
+    def _held(self, reserved: Iterable[Reserved]) -> Iterator[None]:
+        """Hold reserved places for a while."""
+        held = [hold_place(self.snapshot, each.job, each.placements) for each in reserved]
+        yield
+        for each in held:
+            each.release(self.snapshot)
 
     def reasons(self, tasks: Iterable[Task]) -> dict[str, str]:
         """Return why jobs would wait, by name, for a limited number of kinds; jobs of the question are first."""
@@ -165,11 +283,11 @@ class Placer:
         left = (task for task in tasks if task.job.name not in self.placed)
         for task in sorted(left, key=lambda task: not task.asked):
             job, profile = task.job, self.policies[task.queue]
-            rules = (job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data)
-            kind = (*rules, profile, task.reserved)
+            kind = (task.kind, profile, task.reserved)
             if kind not in known and len(known) < MAX_EXPLAINED:
                 explanation, short = explain(self.snapshot, job, profile), shortage(self.snapshot, job, profile)
-                but = f"; {short}" if short else task.reserved if explanation.fits else ""
+                held = RESERVED if self.reserved else ""
+                but = f"; {short}" if short else (task.reserved or held) if explanation.fits else ""
                 known[kind] = f"{summary(explanation)}{but}"
             why[job.name] = known.get(kind, "")
         return why | self.limited

@@ -11,13 +11,14 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import PlanState, Running, in_order, running
+from seaway.application.control.scheduler.reservations import NEVER_NS
 from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, sums_of
 from seaway.application.whatif.dry_run import reserved_text
-from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
+from seaway.application.whatif.place import ASKED, Placed, Placer, Reserved, Task, where
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import InTurn, Spread, TraceChanges, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.waits import Side, WaitChanges, compare
@@ -193,6 +194,10 @@ class _Copy:
     ----------
     held
         Live attempts with their allocations.
+    ends
+        Allocations of attempts with their expected ends, for `Placer.ends`.
+    reserved
+        Reservations of waiting jobs, by the key of `Reservations`.
     jobs
         Their jobs, by ID, each with the past runs from which its duration is learned.
     fleet
@@ -203,6 +208,8 @@ class _Copy:
     tree: QueueTree
     state: PlanState
     held: Sequence[tuple[Attempt, Allocation]]
+    ends: list[tuple[int, Allocation]] | None
+    reserved: Sequence[tuple[str, Entry, Reserved]]
     jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
     refusals: Mapping[str, Refusals]
     fleet: Fleet
@@ -273,7 +280,7 @@ class WhatIf:
         moving = ((left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving)
         tasks = self._tasks([*moving, *((each, ()) for each in others)])
         policies = {name: self._policy(question.policy, name, names) for name in {task.queue for task in tasks}}
-        placer = Placer(snapshot, policies, tree)
+        placer = Placer(snapshot, policies, tree, copy.ends, _left_reserved(question, drained, copy.reserved))
         placer.place(tasks)
         stopped = [each for job_id, each in left.items() if job_id not in placer.placed]
         state = replace(state, entries=[*stopped, *entries, *asked])
@@ -322,17 +329,35 @@ class WhatIf:
             live = self._controller.live
             snapshot = live.fleet.snapshot.copy()
             snapshot.unshare_demands()  # the loop continues to write into its own
-            self._controller.scheduler.reservations.lift_from(snapshot)
-            held = [
-                (attempt, booking.copy())
-                for key, attempt in live.attempts.items()
-                if attempt.state.live and (booking := live.fleet.booking(key))
+            reservations, now_ns = self._controller.scheduler.reservations, live.clock.monotonic_ns()
+            reservations.lift_from(snapshot)
+            bookings = {key: booking.copy() for key in live.attempts if (booking := live.fleet.booking(key))}
+            held = [(live.attempts[key], each) for key, each in bookings.items() if live.attempts[key].state.live]
+            ends = [
+                (ends_ns - now_ns if ends_ns < NEVER_NS else ends_ns, bookings[key])
+                for ends_ns, key in reservations.ends()
+                if key in bookings
             ]
             records = [live.jobs[attempt.job_id] for attempt, _ in held]
             jobs = {each.id: (each, live.past_runs(each.spec, each.submitted_by)) for each in records}
             state = self._controller.forecast.state()
             fleet = live.fleet.fleet() if replays else Fleet(())
-            return _Copy(snapshot, live.tree.copy(), state, held, jobs, dict(live.refusals), fleet)
+            reserved = [
+                (reservations.own(entry), entry, Reserved(entry.job, each.placements, starts_ns and starts_ns - now_ns))
+                for each in reservations.made()
+                for entry, starts_ns in ((each.entry, each.starts_ns),)
+            ]
+            return _Copy(
+                snapshot,
+                live.tree.copy(),
+                state,
+                held,
+                ends if live.settings.reservations else None,
+                reserved,
+                jobs,
+                dict(live.refusals),
+                fleet,
+            )
 
     def _tasks(self, entries: Sequence[tuple[Entry, tuple[str, ...]]]) -> list[Task]:
         """Return the jobs to place. Jobs of one kind share what is reserved in advance for others."""
@@ -346,7 +371,8 @@ class WhatIf:
                 if key not in known:
                     known[key] = advance.narrow(job, spec).demand, reserved_text(advance.closed_to(spec))
                 demand, reserved = known[key]
-                tasks.append(Task(job, spec.name, entry.owner, before, replace(job, demand=demand), reserved))
+                allowed, lasts_s = replace(job, demand=demand), entry.max_duration_s
+                tasks.append(Task(job, spec.name, entry.owner, before, allowed, reserved, lasts_s))
         return tasks
 
     def _check(self, question: Question, names: Names) -> None:
@@ -425,6 +451,17 @@ def _leaving(
         for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
         if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
     ]
+
+
+def _left_reserved(
+    question: Question, drained: Collection[tuple[str, str]], reserved: Sequence[tuple[str, Entry, Reserved]]
+) -> dict[str, Reserved]:
+    """Return the reservations that a question leaves as they are, for `Placer.reserved`."""
+    return {
+        key if "/" in key else question.changes.queue_of(*entry.lane): each
+        for key, entry, each in reserved
+        if not question.everything and all((place.cluster, place.node) not in drained for place in each.placements)
+    }
 
 
 def _changed(

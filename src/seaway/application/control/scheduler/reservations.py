@@ -17,6 +17,7 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
 from seaway.domain.amounts import held_amounts
+from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation, allocate
@@ -295,24 +296,12 @@ class Reservations:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
     def _project(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
-        """End running jobs on a copy, in steps of doubling size, until the job fits."""
-        ends = self._ends()
-        at, step, latest = 0, 1, 0
-        queue = JobQueue(copy, [self._state.allowed(entry)])
-        while at < len(ends):
-            for ends_ns, key in ends[at : at + step]:
-                booking = self._state.fleet.booking(key)
-                if booking:
-                    booking.copy().release(copy)
-                latest = ends_ns
-            at, step = at + step, step * 2
-            plan = decide(copy, queue, self._profile(entry.queue), overdue={0}, dry_run=True)
-            if plan.jobs_placed[0]:
-                return tuple(plan.placements()), None if latest >= NEVER_NS else latest
-            copy.release(plan.decisions, plan.slices, plan.rows_of(0))
-        return (), None
+        """End running jobs on a copy until the job fits."""
+        found = ((ends_ns, self._state.fleet.booking(key)) for ends_ns, key in self.ends())
+        ends = [(ends_ns, booking.copy()) for ends_ns, booking in found if booking]
+        return earliest_place(copy, self._state.allowed(entry), self._profile(entry.queue), ends)
 
-    def _ends(self) -> list[tuple[int, Key]]:
+    def ends(self) -> list[tuple[int, Key]]:
         """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.
 
         Jobs without an end are omitted.
@@ -328,13 +317,9 @@ class Reservations:
         return sorted(ends)
 
     def _keep(self, reservation: Reservation) -> Reservation:
-        """Allocate a reservation. MIG instances count only by their amounts, since other jobs still run there."""
-        placements = [
-            replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
-            for each in reservation.placements
-        ]
+        """Allocate a reservation."""
         self._snapshot = self._state.fleet.snapshot
-        return replace(reservation, booking=allocate(self._snapshot, reservation.entry.job, placements))
+        return replace(reservation, booking=hold_place(self._snapshot, reservation.entry.job, reservation.placements))
 
     def _lift(self, queue: str) -> None:
         reservation = self._made.pop(queue)
@@ -346,6 +331,44 @@ class Reservations:
     def _release(self, reservation: Reservation) -> None:
         if reservation.booking and self.current():
             reservation.booking.release(self._state.fleet.snapshot)
+
+
+def earliest_place(
+    copy: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
+) -> tuple[tuple[Placement, ...], int | None]:
+    """End running jobs on a copy of the fleet, in steps of doubling size, until a job fits.
+
+    Parameters
+    ----------
+    ends
+        Expected end of each running job with its allocation, soonest first; `NEVER_NS` or later if it is unknown.
+
+    Returns
+    -------
+    tuple
+        The place of the job, empty if it fits nowhere, and the end of the last job that has to end; None if unknown.
+    """
+    at, step, latest = 0, 1, 0
+    queue = JobQueue(copy, [job])
+    while at < len(ends):
+        for ends_ns, allocation in ends[at : at + step]:
+            allocation.release(copy)
+            latest = ends_ns
+        at, step = at + step, step * 2
+        plan = decide(copy, queue, profile, overdue={0}, dry_run=True)
+        if plan.jobs_placed[0]:
+            return tuple(plan.placements()), None if latest >= NEVER_NS else latest
+        copy.release(plan.decisions, plan.slices, plan.rows_of(0))
+    return (), None
+
+
+def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
+    """Allocate a reservation. MIG instances count only by their amounts, since other jobs still run there."""
+    amounts = [
+        replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
+        for each in placements
+    ]
+    return allocate(snapshot, job, amounts)
 
 
 def _claim_key(job_id: str) -> str:
