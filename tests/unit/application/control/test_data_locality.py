@@ -28,9 +28,9 @@ def test_an_attempt_says_how_far_its_data_was() -> None:
     assert [made.where(each) for each in jobs] == ["beta", "gamma", "alpha"]
     why = [made.plane.store.attempts(each)[0].why.split("; scores")[0].split("; ", 1)[1] for each in jobs]
     assert why == [
-        "its data is at beta",
-        "its data is at beta; 200GB take 27 min to gamma",
-        "its data is at beta; 200GB take 4 h to alpha",
+        "its data is at beta; its data is closer than to gamma/node-0, the next best",
+        "its data is at beta; 200GB take 27 min to gamma; its data is closer than to alpha/node-0, the next best",
+        "its data is at beta; 200GB take 4 h to alpha; no other node fits",
     ]
 
 
