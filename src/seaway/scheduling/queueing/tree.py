@@ -31,7 +31,7 @@ from seaway.domain.tenancy import Quota, Tenant
 Key = tuple[str, int]
 """Job ID and attempt number."""
 
-_Claim = tuple[Key, "Owner", Amounts]
+Claim = tuple[Key, "Owner", Amounts]
 """Attempt that is not placed yet, where it counts, and the amounts that it will hold."""
 
 GpuWeights = Mapping[str, float]
@@ -432,7 +432,7 @@ class QueueTree:
         self._capacities: Mapping[str, Amounts] = capacities or {}
         self._held: dict[Key, tuple[Owner, Amounts]] = {}
         self._by_job: dict[str, list[Key]] = {}
-        self._claims: dict[str, _Claim] = {}  # by job
+        self._claims: dict[str, Claim] = {}  # by job
         self._ending: set[Key] = set()
         self._uses: dict[str, dict[str, Use]] = defaultdict(dict)  # by queue and tenant
         self._nodes: dict[str, QueueNode] = {}
@@ -677,16 +677,16 @@ class QueueTree:
         if key not in self._held:
             self._count_claimed(key, 1)
 
-    def drop_claim(self, job: str) -> None:
-        """Release the room that is reserved for a job, if any."""
+    def drop_claim(self, job: str) -> Claim | None:
+        """Release the room that is reserved for a job, and return the claim, if any."""
         self._build()
         if job not in self._claims:
-            return
+            return None
         key, owner, _ = self._claims[job]
         if key not in self._held:
             self._count_claimed(key, -1)
-        del self._claims[job]
         self.note_fall(owner)
+        return self._claims.pop(job)
 
     def end(self, key: Key) -> None:
         """Record that an attempt is ending, so that claims may use what it still holds."""

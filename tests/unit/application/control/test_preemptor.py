@@ -8,6 +8,7 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import DryRuns
+from seaway.domain.amounts import Amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Checkpoint
@@ -93,9 +94,15 @@ def test_jobs_are_displaced_after_the_clock_was_set_back() -> None:
 
 @pytest.mark.parametrize("cpu_milli", [500, 1000, 2000])
 @pytest.mark.parametrize("tenant", ["a", "b"])
-def test_a_job_without_victims_does_not_keep_another_from_its_own(tenant: str, cpu_milli: int) -> None:
-    """A job of a higher priority displaces at once, though an earlier one that requests as much or less cannot."""
-    made = with_queues(gpus(1), replace(BY_PRIORITY, backfill=Backfill.GREEDY))
+@pytest.mark.parametrize("backfill", [Backfill.GREEDY, Backfill.EASY])
+def test_a_job_without_victims_does_not_keep_another_from_its_own(
+    tenant: str, cpu_milli: int, backfill: Backfill
+) -> None:
+    """A job of a higher priority displaces at once, though an earlier one that requests as much or less cannot.
+
+    The latter may have a reservation.
+    """
+    made = with_queues(gpus(1), replace(BY_PRIORITY, backfill=backfill))
     running = made.submit(queue="x", priority=3)
     made.plane.run(10)
     low = made.submit(queue="x", priority=1, tenant="a")
@@ -269,6 +276,58 @@ def test_another_job_does_not_take_the_place_of_the_victims() -> None:
     other = made.submit(queue="y")
     made.plane.run(10)
     assert [made.state(each) for each in (high, other)] == ["running", "queued"]
+
+
+def test_a_free_place_is_used_before_others_are_displaced() -> None:
+    """A job takes what is reserved for a waiting job that it could displace, and displaces no running one."""
+    made = with_queues(gpus(2), BY_PRIORITY)
+    low = made.submit(queue="x")
+    made.plane.run(10)
+    large = made.submit(queue="x", gpus=2)
+    high = made.submit(queue="x", tenant="b", priority=5)
+    made.plane.run(10)
+    assert [made.state(each) for each in (low, large, high)] == ["running", "queued", "running"]
+
+
+def test_a_place_that_another_queue_reserved_is_taken_back() -> None:
+    """A reservation of a queue that borrows does not hide a place from a queue within its guarantee."""
+    made = with_queues(gpus(2), Queue("x", guarantee={"gpus": 2000}), Queue("y"))
+    borrows = made.submit(queue="y")
+    made.plane.run(10)
+    large = made.submit(queue="y", gpus=2)
+    assert made.plane.controller.scheduler.reservations.of(large)
+    own = made.submit(queue="x", gpus=2)
+    made.plane.run(10)
+    assert [made.state(each) for each in (borrows, large, own)] == ["queued", "queued", "running"]
+
+
+@pytest.mark.parametrize("limit", [{}, {"gpus": 1000}])
+def test_the_place_of_a_winner_goes_to_a_higher_priority(limit: Amounts) -> None:
+    """While its victim is ending, a winner yields to a job that would displace it, and no further job ends."""
+    made = with_queues(gpus(1 if not limit else 4), replace(BY_PRIORITY, limit=limit))
+    low = made.submit(queue="x")
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=10)
+    winner = made.submit(queue="x", priority=1)
+    made.plane.run(2)
+    high = made.submit(queue="x", tenant="b", priority=5)
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, winner, high)] == ["queued", "queued", "running"]
+    assert made.job(winner).attempt == 0
+    assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
+
+
+def test_the_place_of_a_winner_stays_while_others_can_be_displaced() -> None:
+    """A higher priority displaces another job rather than taking the place of victims that are ending."""
+    made = with_queues(gpus(2), BY_PRIORITY)
+    low = made.plane.submit(*[spec(queue="x") for _ in range(2)])
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=10)
+    winner = made.submit(queue="x", priority=1)
+    made.plane.run(2)
+    high = made.submit(queue="x", tenant="b", priority=5)
+    made.plane.run(30)
+    assert [made.state(each) for each in (*low, winner, high)] == ["queued", "queued", "running", "running"]
 
 
 ROOM = {"gpus": 1000}

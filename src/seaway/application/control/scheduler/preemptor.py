@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
-from seaway.application.control.scheduler.reservations import Reservations
+from seaway.application.control.scheduler.reservations import Reservation, Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import AWAITS_VICTIMS, blocked, moved, stepped, stopped
@@ -18,10 +18,18 @@ from seaway.domain.amounts import total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
+from seaway.scheduling.queueing.preemption import (
+    Candidate,
+    Displacement,
+    VictimSearch,
+    may_displace,
+    may_displace_any,
+    priority_below,
+)
 from seaway.scheduling.queueing.tree import Key, Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -196,31 +204,104 @@ class Preemptor:
             Whether victims are searched.
         """
         self._drop_old()
-        snapshot = self._state.fleet.snapshot.copy()
+        heads, winners = self._yielding(entry) if displaces else ([], [])
+        found, rests_ns = self._search(entry, heads, displaces=displaces)
+        if found is None and winners:
+            found, rests_ns = self._search(entry, heads + winners)
+        if found is None:
+            now_ns = self._state.clock.monotonic_ns()
+            if displaces:
+                self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
+            if rests_ns:
+                self._later[_alike(entry)] = now_ns + max(min(rests_ns), AGAIN_NS), entry.record.id
+            return None
+        graces_s = [_grace_s(self._state.attempts[each.key]) for each in found.victims]
+        self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
+        if not found.victims:
+            return None
+        claim = self._claims[entry.record.id] = Claim(entry, found.victims, self._change(entry, found.victims))
+        return claim
+
+    def _search(
+        self, entry: Entry, yielding: Sequence[Reservation], *, displaces: bool = True
+    ) -> tuple[Displacement | None, list[int]]:
+        """Return a place for a job with its victims, and the times until more jobs can be victims, nanoseconds.
+
+        Parameters
+        ----------
+        yielding
+            Reservations that the job may use. Those that it does are released.
+        """
+        snapshot, rests_ns = self._state.fleet.snapshot.copy(), list[int]()
         self._reservations.lift_own(entry, snapshot)
-        with self._as_if_done(snapshot):
+        for booking in filter(None, (each.booking for each in yielding)):
+            booking.copy().release(snapshot)
+        with self._as_if_done(snapshot, yielding):
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
-            victims: tuple[Candidate, ...] = ()
-            rests_ns: list[int] = []
-            if not placements and displaces:
+            found = Displacement((), placements) if placements else None
+            if found is None and displaces:
                 search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
                 candidates, rests_ns = self._candidates(entry)
-                if found := search.find(candidates):
-                    victims, placements = found.victims, found.placements
-        if not victims:
-            if placements:
-                self._reservations.claim(entry, placements, DEFAULT_GRACE_S)
-            elif displaces:
-                now_ns = self._state.clock.monotonic_ns()
-                self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
-                if rests_ns:
-                    self._later[_alike(entry)] = now_ns + max(min(rests_ns), AGAIN_NS), entry.record.id
-            return None
-        grace_s = max(_grace_s(self._state.attempts[each.key]) for each in victims)
-        self._reservations.claim(entry, placements, grace_s)
-        claim = self._claims[entry.record.id] = Claim(entry, victims, self._change(entry, victims))
-        return claim
+                found = search.find(candidates)
+            used = self._used(entry, found, yielding) if found else []
+        for each in used:
+            self._reservations.release_placed(each.entry.record.id)
+        return found, rests_ns
+
+    def _yielding(self, entry: Entry) -> tuple[list[Reservation], list[Reservation]]:
+        """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
+
+        Winners yield within their queue only, and not before their victims are ending.
+        """
+        tree, now_ns = self._state.tree, self._state.clock.now_ns()
+        heads, winners = list[Reservation](), list[Reservation]()
+        for each in list(self._reservations.made()):
+            other, of = each.entry, tree.node(each.entry.queue).queue
+            priority = other.record.spec.priority + of.points((now_ns - other.record.submitted_ns) / NS_PER_S)
+            if priority >= priority_below(tree.node(entry.queue).queue, entry.job.priority, other.queue):
+                continue
+            if self._reservations.of_claim(other.record.id) is each:
+                victims = self._claims[other.record.id].victims if other.record.id in self._claims else ()
+                alive = any(self._state.current(victim.key) for victim in victims)
+                if other.queue == entry.queue and not alive:
+                    winners.append(each)
+            elif each.booking and self._may_displace(entry, other, priority, each.booking):
+                heads.append(each)
+        return heads, winners
+
+    def _may_displace(self, entry: Entry, other: Entry, priority: int, booking: Allocation) -> bool:
+        """Report whether a job could displace another waiting job if that had its place."""
+        tree, requested = self._state.tree, other.kind.requested
+        tree.hold(other.next_attempt, other.owner, requested)
+        held = Candidate(other.next_attempt, other.owner, requested, booking, booking.nodes, priority, 0.0)
+        may = may_displace(tree, entry.owner, entry.job.priority, entry.kind.requested, held)
+        tree.withdraw(other.next_attempt)
+        return may
+
+    def _used(self, entry: Entry, found: Displacement, yielding: Sequence[Reservation]) -> list[Reservation]:
+        """Return the reservations of nodes or of room that a job takes. It runs as if ending jobs were gone."""
+        tree, nodes = self._state.tree, {(each.cluster, each.node) for each in found.placements}
+        used, beside = [], []
+        for victim in found.victims:
+            tree.withdraw(victim.key)
+        for each in yielding:
+            other, key = each.entry, each.entry.next_attempt
+            claims = self._reservations.of_claim(other.record.id) is each
+            if claims:
+                tree.hold(key, other.owner, other.kind.requested)
+            if nodes.isdisjoint((place.cluster, place.node) for place in each.placements) and not (
+                claims and self._state.waiting.hit(entry)
+            ):
+                beside.append(key)
+                continue
+            used.append(each)
+            tree.withdraw(key)
+        for key in beside:
+            tree.withdraw(key)
+        for victim in found.victims:
+            tree.hold(victim.key, victim.owner, victim.amounts)
+        return used
 
     def _drop_old(self) -> None:
         """Drop the claims of winners that have a place, or lost their reservation."""
@@ -229,8 +310,11 @@ class Preemptor:
                 del self._claims[job_id]
 
     @contextmanager
-    def _as_if_done(self, snapshot: Snapshot) -> Iterator[None]:
-        """Remove ending jobs and the victims of claims from a copy of the fleet, and for a while from the tree."""
+    def _as_if_done(self, snapshot: Snapshot, yielding: Sequence[Reservation]) -> Iterator[None]:
+        """Remove ending jobs and the victims of claims from a copy of the fleet, and for a while from the tree.
+
+        So is room for winners that yield. The other winners count in the tree as if they had their places.
+        """
         live, tree, attempts = self._state, self._state.tree, self._state.attempts
         claimed = [
             each
@@ -247,10 +331,14 @@ class Preemptor:
         for each in claimed:
             each.allocation.copy().release(snapshot)
         held = {each.key: each for each in claimed if tree.withdraw(each.key)}
-        winners = list(self._reservations.claims())
+        yields = {each.entry.record.id for each in yielding}
+        winners = [each for each in self._reservations.claims() if each.record.id not in yields]
         for entry in winners:
             tree.hold(entry.next_attempt, entry.owner, entry.kind.requested)
+        dropped = [claim for job_id in yields if (claim := tree.drop_claim(job_id))]
         yield
+        for claim in dropped:
+            tree.claim(*claim)
         for entry in winners:
             tree.withdraw(entry.next_attempt)
         for each in held.values():
