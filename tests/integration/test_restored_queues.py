@@ -165,3 +165,18 @@ def test_reservations_and_maintenance_stay(begin: Callable[..., Scene], follow: 
     made.plane.run(290, 10)
     assert not made.plane.store.cordons(), "maintenance has ended"
     assert [each.reservation.name for each in made.plane.operations.reservations()] == ["demo"]
+
+
+@pytest.mark.parametrize("follow", SUCCESSIONS)
+def test_a_winner_gets_the_place_of_its_victims(begin: Callable[..., Scene], follow: Succession) -> None:
+    """While a victim ends, its place goes to no other job, and no further job is displaced."""
+    made = begin(gpus(3), Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY), Queue("y"))
+    low = made.plane.submit(*[spec(queue="x") for _ in range(3)])
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=45)
+    high = made.submit(queue="x", priority=5)
+    other = made.plane.submit(spec(queue="y"))[0]
+    follow(made)
+    made.plane.run(60)
+    states = [made.state(each) for each in (*low, high, other)]
+    assert (states[-2:], states[:3].count("running")) == (["running", "queued"], 2)
