@@ -114,7 +114,9 @@ class QuestionIn(Incoming):
     trace: TraceIn | None = None
     """Jobs to replay on a copy of the empty fleet, before and after the change."""
     last: Time = "0s"
-    """Replay the jobs that were submitted in this time in place of `trace`, with their real durations; 0 for none."""
+    """Replay the jobs that were submitted in this time in place of `trace`, with their real durations; 0 for none. They
+    are at most 100,000.
+    """
 
     def question(self, tenant: str) -> Question:
         """Return the question of a user of `tenant`.

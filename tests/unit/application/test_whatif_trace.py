@@ -63,6 +63,19 @@ def test_nodes_and_drains_change_a_replay() -> None:
     assert more.after.waits.queue_wait_mean_s == 0
 
 
+def test_a_replay_of_too_many_submitted_jobs_names_the_time_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading stops at the maximum, and that many jobs of the time that the error names are replayed."""
+    made = scene()
+    for _ in range(6):
+        made.submit(expected_duration_s=5)
+        made.plane.run(10)
+    monkeypatch.setattr("seaway.application.whatif.trace.MAX_PAST", 4)
+    with pytest.raises(RejectedError, match=r"more than 4 jobs, the maximum of a replay; use at most 40s") as error:
+        what_if(made).ask(Question(last_s=3600))
+    assert error.value.where == "last"
+    assert replayed(made, last_s=40).jobs == 4
+
+
 def test_shares_of_tenants_apply_to_a_replay() -> None:
     """With three times the weight, the jobs of a tenant wait less, and those of the other more."""
     made = scene()

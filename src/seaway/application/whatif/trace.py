@@ -24,7 +24,7 @@ from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Tenant
-from seaway.domain.units import rough_time_text
+from seaway.domain.units import rough_time_text, time_text
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.job_queue import JobQueue
@@ -39,6 +39,9 @@ NS_PER_S = 1_000_000_000
 
 MIX = 1000
 """Number of jobs from which policies learn."""
+
+MAX_PAST = 100_000
+"""Maximum number of submitted jobs in a replay. They are read into the memory of the server."""
 
 FALLBACK = "bestfit"
 """Policy of a replay if that of the queue is trained, since it decides in the server only."""
@@ -156,10 +159,21 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
 
     A running job is expected to take as long as it says, or as it ran so far. A waiting one is left out if it does not
     say how long it takes.
+
+    Raises
+    ------
+    RejectedError
+        If they are more than `MAX_PAST`; it names the time that has as many.
     """
     since_ns = now_ns - last_s * NS_PER_S
     jobs, skipped = list[TraceJob](), 0
+    latest_ns = now_ns
     for record in _records(store, since_ns):
+        if len(jobs) + skipped == MAX_PAST:
+            few_s = max(1, (now_ns - latest_ns) // NS_PER_S)
+            said = f"covers more than {MAX_PAST:,} jobs, the maximum of a replay; use at most {time_text(few_s)}"
+            raise RejectedError(said, where="last")
+        latest_ns = record.submitted_ns
         lasts_s = _duration_s(record, now_ns)
         if lasts_s is None and not (record.spec.restarts and not record.state.final):
             skipped += 1
