@@ -227,18 +227,20 @@ def test_defaults_of_a_spec_stay() -> None:
     assert stored == {
         "name": "a",
         "demand": {
-            "request": request,
+            "request": request | {"mig": ""},
             "devices": {**{name: [] for name in many}, "same_numa": False, "exclusive": False},
             "nodes": {
                 **{name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
                 "cluster_labels": [],
                 "max_microprice": None,
+                "pool": [],
             },
             "gateway": "",
             "network": need,
         },
         "preemptible": None,
         "checkpoint": None,
+        "expose": {"type": None, "host": ""},
         "replicas": 1,
         "gang": False,
         "between_replicas": need,

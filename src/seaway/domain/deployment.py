@@ -170,6 +170,8 @@ class Workload:
         Addresses of its ports, those with the widest reach first; empty without ports.
     cause
         Cause of a failure; undefined in other phases.
+    held
+        True if its cluster does not let its replicas start: it is suspended, or waits for a quota of the cluster.
     """
 
     job_id: str
@@ -180,6 +182,7 @@ class Workload:
     reason: str = ""
     endpoints: tuple[Endpoint, ...] = ()
     cause: Cause = Cause.WORKLOAD
+    held: bool = False
 
     @property
     def name(self) -> str:

@@ -24,6 +24,9 @@ MAX_DEPTH = 8
 
 MAX_PRIORITY = 1_000_000
 
+START_TIMEOUT_S = 3600
+"""Default of `Queue.start_timeout_s`. Most images are pulled within it."""
+
 
 class Order(StrEnum):
     """Order of the waiting jobs of a queue."""
@@ -115,6 +118,9 @@ class Queue:
         Whether its jobs may be displaced, unless a job says otherwise.
     min_runtime_s
         Seconds that a job runs before it may be displaced.
+    start_timeout_s
+        Seconds from the placement of a job until all its replicas run, after which its devices are released in all
+        clusters; 0 for no limit.
     ageing_s
         Seconds of waiting that count as one point of priority, or in the order `Order.SHORTEST` halve the duration that
         counts; 0 for no ageing.
@@ -144,6 +150,7 @@ class Queue:
     borrowing_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     lending_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    start_timeout_s: int = START_TIMEOUT_S
 
     @property
     def policy_spec(self) -> str:

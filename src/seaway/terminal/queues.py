@@ -147,6 +147,8 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "displaces", f"own queue: {queue.get('preemption', NONE)}, others: {queue.get('reclaim', NONE)}"
     preemptible = "yes" if queue.get("preemptible", True) else "no"
     yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"
+    start = queue.get("start_timeout", NONE)
+    yield "start timeout", "no limit" if start == "0s" else start
     yield "open", "yes" if queue["open"] else "no: it accepts no new jobs"
     yield "jobs", f"{totals['running']} running, {totals['waiting']} waiting"
 

@@ -14,7 +14,7 @@ from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import MAX_PRIORITY, START_TIMEOUT_S, Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
 from seaway.domain.units import time_text
 from seaway.wire.explanations import FilteredOut, reason_fields
@@ -385,6 +385,9 @@ class QueueIn(Incoming):
     """True if its jobs may be displaced, unless a job says otherwise."""
     min_runtime: Time = "0s"
     """Time that a job runs before it may be displaced."""
+    start_timeout: Time = time_text(START_TIMEOUT_S)
+    """Time from the placement of a job until all its replicas run. Afterwards its devices are released in all clusters,
+    and the job waits again. 0 for no limit."""
     ageing: Time = "0s"
     """Time of waiting that counts as one point of priority; in the order `shortest` it halves the duration that counts.
     0 for no ageing."""
@@ -413,6 +416,7 @@ class QueueIn(Incoming):
             "preemption": Preemption(self.preemption),
             "reclaim": Reclaim(self.reclaim),
             "min_runtime_s": seconds(self.min_runtime),
+            "start_timeout_s": seconds(self.start_timeout),
             "ageing_s": seconds(self.ageing),
         }
 
@@ -449,7 +453,7 @@ class QueueChangeIn(QueueIn):
             If an amount or its resource is invalid.
         """
         fields = {*self.model_fields_set} | ({"policy_options"} if "policy" in self.model_fields_set else set())
-        given = {f"{name}_s" if name in {"min_runtime", "ageing"} else name for name in fields}
+        given = {f"{name}_s" if name in {"min_runtime", "start_timeout", "ageing"} else name for name in fields}
         return self.name, {name: value for name, value in self.values().items() if name in given - {"name"}}
 
 
@@ -478,6 +482,7 @@ class QueueOut(Shown):
     reclaim: ReclaimName = "Guarantee"
     preemptible: bool = True
     min_runtime: str = "0s"
+    start_timeout: str = time_text(START_TIMEOUT_S)
     ageing: str = "0s"
     borrowing_limit: AmountsOut = Field(default_factory=dict)
     lending_limit: AmountsOut = Field(default_factory=dict)
@@ -543,6 +548,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "reclaim": queue.reclaim.value,
         "preemptible": queue.preemptible,
         "min_runtime": time_text(queue.min_runtime_s),
+        "start_timeout": time_text(queue.start_timeout_s),
         "ageing": time_text(queue.ageing_s),
         "borrowing_limit": written_amounts(queue.borrowing_limit),
         "lending_limit": written_amounts(queue.lending_limit),

@@ -398,5 +398,6 @@ QUEUES = _table(
     _later_text("borrowing_limit"),
     _later_text("lending_limit"),
     _later_text("policy_options"),
+    _later_count("start_timeout_s", "3600"),
     _key("name"),
 )

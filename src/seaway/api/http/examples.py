@@ -128,6 +128,7 @@ _QUEUE = {
     "reclaim": "Guarantee",
     "preemptible": True,
     "min_runtime": "10m",
+    "start_timeout": "1h",
     "ageing": "1h",
     "borrowing_limit": {"gpus": 8},
     "lending_limit": {"gpus": 4},

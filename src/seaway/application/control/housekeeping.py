@@ -20,6 +20,7 @@ from seaway.application.records import Attempt, ClusterSample, Event, JobRecord,
 from seaway.application.transitions import ELSEWHERE, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.queues import START_TIMEOUT_S
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Housekeeping:
         self._doubted_ns: int | None = None
         self._given_up: set[str] = set()
         self._read_ns = live.clock.monotonic_ns()
+        self._starts_ns = 0
 
     def reset(self) -> None:
         """Restart the time to confirm placements, since no answer could arrive during the reload."""
@@ -55,6 +57,7 @@ class Housekeeping:
         return [
             *self._age(),
             *self._enforce_deadlines(),
+            *self._release_unstarted(),
             *self._replace(),
             *self._drain(),
             *self._sample(),
@@ -256,6 +259,22 @@ class Housekeeping:
         change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
         change.add(ending(attempt, reason, now_ns))
         yield change
+
+    def _release_unstarted(self) -> Iterator[Change]:
+        """Release the devices of jobs that did not start within the time-out of their queue.
+
+        While missing reports may have a local cause, the jobs may run.
+        """
+        now_ns = self._state.clock.monotonic_ns()
+        if now_ns < self._starts_ns or self._state.doubtful:
+            return
+        self._starts_ns = now_ns + AGAIN_S * NS
+        for key, since_ns in sorted(self._state.unstarted_ns.items()):
+            found = self._state.current(key)
+            queue = self._state.queues.get(found[0].spec.queue) if found else None
+            timeout_s = queue.start_timeout_s if queue else START_TIMEOUT_S
+            if found and timeout_s and now_ns - since_ns > timeout_s * NS:
+                yield self._observer.unstarted(*found, timeout_s)
 
     def _make_whole(self, key: DueKey) -> Iterator[Change]:
         """Send the command for an incomplete workload again; parts may have been removed before their observation."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
-from seaway.application.control.orphans import Known, Orphans, lacking, loss_text, lost, phase_of, with_ended_replicas
+from seaway.application.control.orphans import (
+    STARTED,
+    Known,
+    Orphans,
+    lacking,
+    loss_text,
+    lost,
+    phase_of,
+    with_ended_replicas,
+)
 from seaway.application.control.rejections import NEVER_REFUSED, Due
 from seaway.application.control.reports import Answered, Observation, Report, Unreachable
 from seaway.application.control.stages import Deployed
@@ -19,6 +28,7 @@ from seaway.application.transitions import blocked, ended, ending, job_event, mo
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.units import time_text
 
 log = logging.getLogger(__name__)
 
@@ -254,8 +264,7 @@ class Observer:
     ) -> Change | None:
         now_ns = self._state.clock.now_ns()
         change = Change(delete=list(news.confirmed.values()))
-        started = {WorkloadPhase.RUNNING, WorkloadPhase.SUCCEEDED}
-        runs = all(phase in started for phase in phases)
+        runs = all(phase in STARTED for phase in phases)
         sent = all(cluster in news.confirmed for cluster in self._state.unsent(attempt))
         if (sent or runs) and job.state is JobState.SCHEDULED:
             hindrance = next(iter(self._blocking_reasons(job)), "")  # it may arrive before the answer
@@ -276,7 +285,7 @@ class Observer:
             change.update = [job, attempt]
             change.insert.append(job_event(job, ACTOR))
         if not change.update and not runs:
-            change.add(self._blocked(job))
+            change.add(self._held(job, attempt) or self._blocked(job))
         if runs and exposed:
             change.add(self._exposed(job, attempt, change))
         return change or None
@@ -296,6 +305,27 @@ class Observer:
             return Change(insert=[job_event(job, ACTOR, "endpoint", _listed(found))])
         after = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
         return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", _listed(found))])
+
+    def _held(self, job: JobRecord, attempt: Attempt) -> Change | None:
+        """Return a running job to deploying if a cluster stopped its replicas and holds them; None otherwise."""
+        held = [copy for copy in self._state.seen[job.id, attempt.number].values() if copy.held]
+        if job.state is not JobState.RUNNING or not held:
+            return None
+        change = stepped(moved(job, JobState.DEPLOYING, held[0].reason, self._state.clock.now_ns()), ACTOR)
+        change.update.append(replace(attempt, state=AttemptState.SENT))
+        return change
+
+    def unstarted(self, job: JobRecord, attempt: Attempt, timeout_s: int) -> Change:
+        """Requeue a job whose replicas did not all start in time, and release its devices in all clusters.
+
+        It avoids the clusters in which they did not start.
+        """
+        workloads = self._state.seen[attempt.job_id, attempt.number]
+        late = [each for each in attempt.clusters if phase_of(workloads.get(each), attempt) not in STARTED]
+        why = [f"{each}: {workloads[each].reason}" for each in late if each in workloads and workloads[each].reason]
+        self._state.stages.became(attempt, tuple(late), Deployed.LATE)
+        text = f"its replicas did not all run within {time_text(timeout_s)}, so its devices are released"
+        return self._avoiding(job, attempt, late, late, f"{text}; {'; '.join(why) or f'late: {_listed(late)}'}")
 
     def _blocked(self, job: JobRecord) -> Change:
         """Record the reason why a workload does not start, if it changed."""
@@ -375,13 +405,19 @@ class Observer:
         """
         cluster, reason = next(iter(refused.items()))
         self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)
-        placements = [each for each in attempt.placements if each.cluster in refused.keys() - unasked.keys()]
+        text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
+        return self._avoiding(job, attempt, refused.keys() - unasked.keys(), unfit, text)
+
+    def _avoiding(
+        self, job: JobRecord, attempt: Attempt, clusters: Collection[str], unfit: Iterable[str], text: str
+    ) -> Change:
+        """Requeue a job. Its next attempt avoids its places in these clusters, and all places in the `unfit` ones."""
+        placements = [each for each in attempt.placements if each.cluster in clusters]
         demand = job.spec.job(job.id, self._state.clusters_of(job.spec.queue)).demand
         before = self._state.refusals.get(job.id, NEVER_REFUSED)
         after = before.once_more(demand, placements, set(unfit), self._state.fleet.snapshot)
         self._state.refusals[job.id] = after
         self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
-        text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
         pause_s = self._state.settings.pause_s(after.times)
         return sent_back(job, attempt, text, ACTOR, self._state.clock.now_ns(), pause_s=pause_s)
 

@@ -38,7 +38,7 @@ class Deployed(StrEnum):
     STRUCK = "struck"
     """The node or device failed."""
     LATE = "late"
-    """The cluster did not confirm the deployment in time."""
+    """The cluster did not confirm the deployment in time, or the job did not start in time."""
     GONE = "gone"
     """The workloads were removed repeatedly."""
 

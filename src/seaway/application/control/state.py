@@ -188,6 +188,8 @@ class ControlState:
         Monotonic time at which clusters with attempts left the fleet.
     began_ns
         Monotonic time at which attempts began to run. Unlike stored times, it does not follow changes of the clock.
+    unstarted_ns
+        Monotonic time since which live attempts wait until all their replicas run.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -259,6 +261,7 @@ class ControlState:
         self.gone: set[tuple[str, int, str]] = set()
         self.partial: set[tuple[str, int, str]] = set()
         self.underway_ns: dict[tuple[str, int, str], int] = {}
+        self.unstarted_ns: dict[Key, int] = {}
         self.bookings: dict[Key, Allocation] = {}
         self.networked: set[Key] = set()
         self.seen_version = -1
@@ -384,6 +387,7 @@ class ControlState:
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
             self.count(attempt)
+        self._note_start(key, attempt)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
@@ -392,6 +396,14 @@ class ControlState:
         if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _note_start(self, key: Key, attempt: Attempt) -> None:
+        """Record since when an attempt waits for its start: since its placement, or since it last ran."""
+        if attempt.state not in (AttemptState.ASSUMED, AttemptState.SENT):
+            self.unstarted_ns.pop(key, None)
+        elif key not in self.unstarted_ns:
+            waited_ns = 0 if attempt.running_ns else max(0, self.clock.now_ns() - attempt.created_ns)
+            self.unstarted_ns[key] = self.clock.monotonic_ns() - waited_ns
 
     def count(self, attempt: Attempt) -> None:
         """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""
@@ -446,6 +458,7 @@ class ControlState:
             self.by_node[place].discard(key)
             if not self.by_node[place]:
                 del self.by_node[place]
+        self.unstarted_ns.pop(key, None)
         self.seen.pop(key, None)
         self.began_ns.pop(key, None)
         self.made_again.pop(key, None)

@@ -34,6 +34,7 @@ FIELDS = (
     "reclaim",
     "preemptible",
     "min_runtime",
+    "start_timeout",
     "ageing",
     "borrowing_limit",
     "lending_limit",

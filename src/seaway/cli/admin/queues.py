@@ -186,6 +186,13 @@ def set_queue(
         str | None,
         typer.Option(help="Time that a job runs before it may be displaced, like 10m.", rich_help_panel=DISPLACE),
     ] = None,
+    start_timeout: Annotated[
+        str | None,
+        typer.Option(
+            help="Time from a placement until all replicas run, after which the devices are released, like 30m; 0s for "
+            "no limit."
+        ),
+    ] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value.
 
@@ -198,6 +205,7 @@ def set_queue(
       [cyan]seaway queue set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
       [cyan]seaway queue set vision --order priority --ageing 1h[/cyan]
       [cyan]seaway queue set vision --parent '' --guarantee '' --limit ''[/cyan]
+      [cyan]seaway queue set vision --start-timeout 30m[/cyan]
       [cyan]seaway queue set vision --policy balanced --policy-option weights.price=3[/cyan]
       [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
@@ -229,6 +237,7 @@ def set_queue(
         "reclaim": reclaim and reclaim.value,
         "preemptible": preemptible,
         "min_runtime": min_runtime,
+        "start_timeout": start_timeout,
         "ageing": ageing,
     }
     with connect(context) as client:

@@ -60,6 +60,7 @@ class QueueFields(TypedDict, total=False):
     reclaim: str
     preemptible: bool
     min_runtime: str
+    start_timeout: str
     ageing: str
     borrowing_limit: Mapping[str, int | float | str]
     lending_limit: Mapping[str, int | float | str]

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seaway.application.changes import Change
 from seaway.application.control.dispatch import InPlace
 from seaway.application.ports.backend import Answer
+from seaway.application.records import Event
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_spec import Run
 from seaway.domain.job_state import AttemptState
+from seaway.domain.queues import Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 
@@ -93,6 +96,68 @@ def test_a_confirmed_placement_does_not_expire() -> None:
     job_id = made.submit()
     made.plane.run(60)
     assert (made.state(job_id), made.job(job_id).attempt) == ("deploying", 1)
+
+
+def held(made: Scene) -> dict[str, int]:
+    """Return the number of GPUs that jobs hold in each cluster."""
+    return {each.name: each.gpu_milli.used // 1000 for each in made.plane.overview.clusters()}
+
+
+@pytest.mark.parametrize("unreachable", [False, True])
+def test_a_gang_that_does_not_start_in_one_cluster_is_released_in_all(unreachable: bool) -> None:
+    """After the time-out of its queue no cluster holds its devices, whether or not the late one answers then.
+
+    A cluster that does not answer holds them until it confirms the removal, which delays no other cluster.
+    """
+    made = scene(grace_period_s=1000, exclusion_period_s=30)
+    made.plane.writer.commit([Change(put=[Queue("default", start_timeout_s=120)])])
+    made.cluster("beta").slow_down(100_000)
+    job_id = made.submit(replicas=4, gang=True)
+    made.plane.run(100)
+    assert (made.state(job_id), held(made)) == ("deploying", {"alpha": 2, "beta": 2})
+    if unreachable:
+        made.cluster("beta").disconnect()
+    made.plane.run(25)
+    assert (made.state(job_id), held(made)) == ("queued", {"alpha": 0, "beta": 2 * unreachable})
+    assert made.job(job_id).reason.startswith(
+        "its replicas did not all run within 2m, so its devices are released; late: beta"
+    )
+    made.cluster("beta").slow_down(None)
+    made.cluster("beta").reconnect()
+    made.plane.run(60)
+    assert (made.state(job_id), made.job(job_id).attempt, held(made)) == ("running", 2, {"alpha": 2, "beta": 2})
+
+
+def test_a_restart_does_not_restart_the_time_out() -> None:
+    """The time counts from the stored placement."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Queue("default", start_timeout_s=120)])])
+    for name in ("alpha", "beta"):
+        made.cluster(name).slow_down(100_000)
+    job_id = made.submit()
+    made.plane.run(100)
+    made.plane.restart()
+    made.plane.run(25)
+    assert "did not all run within 2m" in [event.reason for event in events_of(made, job_id)][-1]
+
+
+def events_of(made: Scene, job_id: str) -> list[Event]:
+    """Return the state events of a job."""
+    return [event for event in made.plane.store.events(0, 1000, job_id=job_id) if event.kind == "state"]
+
+
+def test_a_queue_without_a_time_out_waits_for_ever() -> None:
+    """Zero is no limit, and a change of the queue applies at once."""
+    made = scene()
+    made.plane.writer.commit([Change(put=[Queue("default", start_timeout_s=0)])])
+    for name in ("alpha", "beta"):
+        made.cluster(name).slow_down(100_000)
+    job_id = made.submit()
+    made.plane.run(20_000, 1000)
+    assert (made.state(job_id), made.job(job_id).attempt) == ("deploying", 1)
+    made.plane.writer.commit([Change(put=[Queue("default", start_timeout_s=600)])])
+    made.plane.run(5)
+    assert made.plane.attempt(job_id).state is not AttemptState.SENT or made.job(job_id).attempt > 1
 
 
 def test_a_job_is_stopped_at_its_limit() -> None:

@@ -88,7 +88,7 @@ class Gates:
         worst = min(found.values(), key=lambda each: not each.is_permanent)
         if key in self._stuck:
             return replace(workload, phase=WorkloadPhase.FAILED, reason=worst.reason, cause=Cause.REJECTED)
-        return replace(workload, reason=worst.reason)
+        return replace(workload, reason=worst.reason, held=True)
 
 
 NO_POD_YET = "no pod was created yet, for an unknown reason"
@@ -138,7 +138,7 @@ class PodlessAttempts:
             return workload
         if key in self._failed:
             return replace(workload, phase=WorkloadPhase.FAILED, reason=NO_POD, cause=Cause.REJECTED)
-        return replace(workload, reason=self._gated[key] or NO_POD_YET)
+        return replace(workload, reason=self._gated[key] or NO_POD_YET, held=bool(self._gated[key]))
 
     def _is_late(self, key: Attempt) -> None:
         if not self._gated[key]:

@@ -76,6 +76,12 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         Field("preemptible", words("Its jobs may be displaced"), queue.preemptible if queue else True),
         Field("min_runtime", words("Not before a run time of"), queue.min_runtime if queue else "0s"),
         Field(
+            "start_timeout",
+            words("Start timeout"),
+            queue.start_timeout if queue else "1h",
+            hint=words("Time from a placement until all replicas run, like 30m. 0s for no limit."),
+        ),
+        Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
         ),
         Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),
