@@ -20,7 +20,8 @@ from seaway.application.control.scheduler.scheduler import ProfileFactory, Sched
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.slo import SloMonitor
 from seaway.application.control.stages import Stage
-from seaway.application.control.state import ControlState, read
+from seaway.application.control.state import ControlState
+from seaway.application.control.stored import read
 from seaway.application.control.tenancy import Names
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.network.link_table import LOOK_NS
@@ -207,7 +208,7 @@ class Controller:
         self._reload.clear()
         self._inbox.clear()
         self._unsettled.clear()
-        stored = read(self._store, self.live.uses_since_ns(), runs=self.live.settings.learn_durations)
+        stored = read(self._store, self.live.history.since_ns(), runs=self.live.settings.learn_durations)
         with self._telling:
             self.names.reset(stored.queues, stored.pools, stored.tenants, stored.reservations)
             self.names.waiting.reset(each for each in stored.records if isinstance(each, JobRecord))

@@ -5,33 +5,29 @@ It changes only by stored changes of the loop and of users, in the order of stor
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary, WeakSet
+from dataclasses import replace
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
+from seaway.application.control.history import History
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.stages import Stages
+from seaway.application.control.stored import Stored
 from seaway.application.control.tenancy import Names
-from seaway.application.histogram import Timing
 from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import Store
 from seaway.application.records import (
     Attempt,
     ClusterFacts,
-    CompletedRun,
     Cordon,
-    EndedUse,
     JobRecord,
     PendingCommand,
     Verb,
@@ -42,14 +38,10 @@ from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import Job
-from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
-from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
-from seaway.scheduling.queueing.past_durations import PastDurations, PastRuns
-from seaway.scheduling.queueing.past_use import PastUse
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -59,70 +51,8 @@ NO_MODEL = "-"
 
 NS_PER_S = 1_000_000_000
 
-MAX_DECAY_INTERVAL_S = 30.0
-"""Maximum time between two updates of past use, seconds."""
-
-HALF_LIVES = 10
-"""Number of half-lives after which a use is forgotten."""
-
-MAX_RUNS = 50_000
-"""Number of completed jobs from which durations are learned at a start."""
-
 MIX = 1000
 """Number of past jobs from which policies learn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """All stored records that the loop needs.
-
-    Attributes
-    ----------
-    records
-        Attempts, pending commands and jobs in the order of their application. Removals go first, since an ending
-        attempt has allocations only where a removal is pending.
-    """
-
-    queues: Sequence[Queue]
-    pools: Sequence[Pool]
-    tenants: Sequence[Tenant]
-    cordons: Sequence[Cordon]
-    facts: Sequence[ClusterFacts]
-    reservations: Sequence[AdvanceReservation]
-    uses: Sequence[EndedUse]
-    runs: Sequence[CompletedRun]
-    records: Sequence[Attempt | PendingCommand | JobRecord]
-
-
-def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) -> Stored:
-    """Read all records that the loop needs.
-
-    Parameters
-    ----------
-    uses_since_ns
-        Time since which ended uses are read; None for none.
-    runs
-        Whether past runs are read.
-
-    Raises
-    ------
-    UnavailableError
-        If the database does not respond.
-    """
-    queues, pools, tenants = store.queues(), store.pools(), store.tenants()
-    cordons, facts = store.cordons(), store.cluster_facts()
-    attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
-    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # finished jobs can still have allocations
-        if job_id not in jobs and (over := store.job(job_id)):
-            jobs[job_id] = over
-    pending_commands = list(store.pending_commands())  # read after the attempts, so that no pending removal is missed
-    removals = [each for each in pending_commands if each.verb is Verb.DELETE]
-    others = [each for each in pending_commands if each.verb is not Verb.DELETE]
-    uses = [] if uses_since_ns is None else list(store.ended_uses(uses_since_ns))
-    reservations = store.reservations()
-    past_runs = store.completed_runs(MAX_RUNS) if runs else []
-    every: list[Attempt | PendingCommand | JobRecord] = [*removals, *attempts, *others, *jobs.values()]
-    return Stored(queues, pools, tenants, cordons, facts, reservations, uses, past_runs, every)
 
 
 class ControlState:
@@ -182,8 +112,8 @@ class ControlState:
         Measurements of links by agents.
     stages
         Durations of stages.
-    duration_error
-        Differences between learned durations, as of the start of the attempt, and real ones.
+    history
+        Past use and past runs.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
     began_ns
@@ -199,7 +129,7 @@ class ControlState:
         self.fleet = LiveFleet()
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
-        self.duration_error = Timing()
+        self.history = History(clock, settings)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
@@ -208,11 +138,6 @@ class ControlState:
         self.names = Names()
         self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
         self.clear()
-
-    def uses_since_ns(self) -> int | None:
-        """Return the time since which ended attempts count in shares; None if none do."""
-        half_life_s = self.settings.usage_half_life_s
-        return self.clock.now_ns() - int(HALF_LIVES * half_life_s * NS_PER_S) if half_life_s else None
 
     @property
     def queues(self) -> dict[str, Queue]:
@@ -245,11 +170,7 @@ class ControlState:
         self.tree = QueueTree(
             self.names.queues.values(), tenants=self.names.tenants.values(), gpu_weights=self.settings.weights()
         )
-        self._past_use = PastUse(self.settings.usage_half_life_s) if self.settings.usage_half_life_s else None
-        self._decayed_s = -math.inf
-        self._past_durations = PastDurations()
-        self._learned: dict[Key, tuple[PastRuns, int | None]] = {}  # past runs, and expected seconds at the start
-        self._without_past: WeakKeyDictionary[PastRuns, WeakSet[Entry]] = WeakKeyDictionary()
+        self.history.clear()
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -277,15 +198,8 @@ class ControlState:
         self.names.reset(stored.queues, stored.pools, stored.tenants, stored.reservations)
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
-        for run in sorted(stored.runs, key=lambda run: run.ended_ns):
-            ran_s = (run.ended_ns - run.running_ns) / NS_PER_S
-            self._past_durations.of(run.tenant, run.user, run.name).add(ran_s)
         self.fleet.set_facts({each.cluster: each.facts for each in stored.facts})
-        if self._past_use:
-            now_s = self.clock.now_ns() / NS_PER_S
-            for use in stored.uses:
-                began_s, ended_s = use.created_ns / NS_PER_S, use.ended_ns / NS_PER_S
-                self._past_use.add((use.queue, use.tenant), use.amounts, began_s, ended_s, now_s)
+        self.history.load(stored.uses, stored.runs)
 
     # Stored changes.
 
@@ -410,21 +324,13 @@ class ControlState:
         job, spec = self.jobs.get(attempt.job_id), attempt.spec
         owner = Owner(spec.queue, spec.tenant, job.submitted_by if job else "")
         self.tree.hold((attempt.job_id, attempt.number), owner, attempt.amounts)
-        if job and (runs := self.past_runs(spec, job.submitted_by)):
-            self._learned[attempt.job_id, attempt.number] = runs, runs.expected_s
+        if job:
+            self.history.started(attempt, job.submitted_by)
 
     def _learn(self, job: JobRecord) -> None:
-        """Learn from the run of a job that completed, and count the error of its own learned duration."""
+        """Learn from the run of a job that completed."""
         attempt = self.attempts.get((job.id, job.attempt))
-        if not self.settings.learn_durations or job.ended_ns is None or attempt is None or attempt.running_ns is None:
-            return
-        ran_s = (job.ended_ns - attempt.running_ns) / NS_PER_S
-        _, expected_s = self._learned.get((job.id, job.attempt), (None, None))
-        if expected_s is not None:
-            self.duration_error.note(abs(ran_s - expected_s))
-        past = self._past_durations.of(job.spec.tenant, job.submitted_by, job.spec.name)
-        past.add(ran_s)
-        for each in self._without_past.pop(past, ()):
+        for each in self.history.learn(job, attempt) if attempt else ():
             if self.waiting.get(each.record.id) is each:
                 self.consider(each.record.id)
 
@@ -462,7 +368,7 @@ class ControlState:
         self.seen.pop(key, None)
         self.began_ns.pop(key, None)
         self.made_again.pop(key, None)
-        self._learned.pop(key, None)
+        self.history.ended(key)
         self.done.discard(key)
         self.tree.release(key)
         self.fleet.let_go(key)
@@ -502,8 +408,7 @@ class ControlState:
         if job.state.waits and not self.blocked(job):
             waits = self.entry(job)
             self.waiting.put(waits)
-            if waits.past and not waits.past.runs_s:
-                self._without_past.setdefault(waits.past, WeakSet()).add(waits)
+            self.history.waits(waits)
         elif job.state.final and not self.by_job.get(job_id):
             del self.jobs[job_id]
             self.by_job.pop(job_id, None)
@@ -537,7 +442,7 @@ class ControlState:
         name = job.spec.queue
         queue = self.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
-        past = self.past_runs(job.spec, job.submitted_by)
+        past = self.history.runs(job.spec, job.submitted_by)
         apart = (user, job.spec.tenant, job.spec.time_limit_s) if self.names.reservations else user
         pool = self.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
@@ -580,18 +485,7 @@ class ControlState:
 
     def decay_usage(self) -> None:
         """Update the past use in the tree, if it is due."""
-        if self._past_use is None:
-            return
-        now_s, half_life_s = self.clock.now_ns() / NS_PER_S, self.settings.usage_half_life_s
-        if abs(now_s - self._decayed_s) < min(MAX_DECAY_INTERVAL_S, max(1.0, half_life_s / 100)):
-            return
-        if self._decayed_s == -math.inf:
-            for attempt in self.attempts.values():  # running ones, up to now
-                lane = attempt.spec.queue, attempt.spec.tenant
-                self._past_use.add(lane, attempt.amounts, attempt.created_ns / NS_PER_S, now_s, now_s)
-        self._decayed_s = now_s
-        self._past_use.advance(now_s, self.tree.uses())
-        self.tree.set_past(self._past_use.means())
+        self.history.decay(self.tree, self.attempts.values())
 
     # Queries.
 
@@ -607,12 +501,6 @@ class ControlState:
         now_ns = self.clock.monotonic_ns()
         return (now_ns - self.left_ns.get(cluster, now_ns)) / 1e9 > self.settings.grace_period_s
 
-    def past_runs(self, spec: JobSpec, user: str) -> PastRuns | None:
-        """Return the past runs from which the duration of a job is learned; None if it is known, or not learned."""
-        if not self.settings.learn_durations or spec.restarts or spec.max_duration_s is not None:
-            return None
-        return self._past_durations.of(spec.tenant, user, spec.name)
-
     def ends_soon(self, attempt: Attempt) -> bool:
         """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
         known = (self.fleet.clusters.get(cluster) for cluster in self.unsent(attempt))
@@ -622,8 +510,7 @@ class ControlState:
         """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown."""
         if not self.attempts[key].state.live:
             return 0 if self.ends_soon(self.attempts[key]) else None
-        runs, _ = self._learned.get(key, (None, None))
-        return self.attempts[key].expected_rest_ns(now_ns, runs.expected_s if runs else None)
+        return self.attempts[key].expected_rest_ns(now_ns, self.history.expected_s(key))
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
         """Return a job and its attempt, if the attempt is live and the job's latest; otherwise None."""

@@ -237,7 +237,7 @@ class Overview:
 
     def duration_errors(self) -> Timed:
         """Return how far the learned durations of completed jobs were off, seconds."""
-        return self._live.duration_error.timed()
+        return self._live.history.duration_error.timed()
 
     # Decisions.
 
@@ -270,7 +270,7 @@ class Overview:
             return reason
         planned = self._controller.forecast.plan().get(job.id)
         with self._controller.lock:
-            past = self._live.past_runs(job.spec, job.submitted_by)
+            past = self._live.history.runs(job.spec, job.submitted_by)
         return replace(
             reason,
             estimated_start_ns=planned.starts_ns if planned else None,

@@ -159,7 +159,7 @@ class DryRuns:
         requested, tree = requested_amounts(job.demand, job.replicas), self._controller.live.tree
         owner = Owner(spec.queue, spec.tenant, user)
         with self._controller.lock:
-            past = self._controller.live.past_runs(spec, user)
+            past = self._controller.live.history.runs(spec, user)
             lasts_s = past.expected_s if past else spec.max_duration_s
             passes = self._controller.scheduler.reservations.lets_pass(lasts_s, job.name)
             exhausted = tree.model_hits(owner, requested)

@@ -339,7 +339,7 @@ class WhatIf:
                 if key in bookings
             ]
             records = [live.jobs[attempt.job_id] for attempt, _ in held]
-            jobs = {each.id: (each, live.past_runs(each.spec, each.submitted_by)) for each in records}
+            jobs = {each.id: (each, live.history.runs(each.spec, each.submitted_by)) for each in records}
             state = self._controller.forecast.state()
             fleet = live.fleet.fleet() if replays else Fleet(())
             reserved = [
