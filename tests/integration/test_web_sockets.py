@@ -143,4 +143,5 @@ def test_lost_web_sockets_hold_no_message(served: Served, *, final: bool) -> Non
         protocols = [each for each in gc.get_objects() if isinstance(each, WebSocketProtocol) and not each.disconnected]
     assert len(protocols) == 1
     until(lambda: protocols[0].disconnected)
-    assert (len(protocols[0].conn.reader.buffer), protocols[0].frames) == (0, [])
+    left = protocols[0].conn
+    assert (len(left.reader.buffer), protocols[0].frames, left.parser.gi_frame) == (0, [], None)

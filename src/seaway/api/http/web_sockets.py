@@ -93,8 +93,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._end_message()
         self._leave()
         super().connection_lost(exc)
-        self.frames = []  # the protocol is part of cycles, which stay for long, see `tuned_gc`
+        # The protocol is part of cycles, which stay for long (see `tuned_gc`), so it must not hold messages.
+        self.frames = []
         self.conn.reader.buffer = bytearray()
+        self.conn.parser.close()  # a generator, whose frame refers to the last message
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes, and limit what is left of an incomplete message."""
