@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from seaway.application.whatif.clusters import ClusterSums
+from seaway.application.whatif.question import Consequences, Move, NewNodes, Question, Sums
 from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
-from seaway.application.whatif.whatif import Consequences, Move, NewNodes, Question, Sums
 from seaway.domain.errors import RejectedError
 from seaway.domain.units import time_text
 from seaway.simulation.outcome import Outcome

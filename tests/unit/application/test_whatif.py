@@ -4,7 +4,8 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.whatif.dry_run import RESERVED, free_slices
-from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
+from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link

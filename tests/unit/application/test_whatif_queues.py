@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from seaway.application.whatif.place import OVERTAKES
+from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.waits import WaitChange, WaitChanges
-from seaway.application.whatif.whatif import NewNodes, Question
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order, Queue
 from seaway.domain.tenancy import Tenant

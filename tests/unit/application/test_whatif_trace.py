@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
-from seaway.application.whatif.whatif import NewNodes, Question, WhatIf
+from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Order, Queue
 from seaway.domain.tenancy import Pool, Tenant

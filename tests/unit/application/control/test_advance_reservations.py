@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.whatif.dry_run import DryRuns
-from seaway.application.whatif.whatif import Question
+from seaway.application.whatif.question import Question
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
 from seaway.domain.queues import Queue

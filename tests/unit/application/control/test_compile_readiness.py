@@ -7,7 +7,8 @@ import pytest
 from seaway.application.control.scheduler import compile_readiness as module
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.views import Reason
-from seaway.application.whatif.whatif import Question, WhatIf
+from seaway.application.whatif.question import Question
+from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT

@@ -189,7 +189,8 @@ def test_a_place_without_a_time_is_stored_for_a_while_and_then_for_as_long_not()
 
 def test_stored_data_is_not_taken_for_used() -> None:
     """Explanations, dry runs and what-if queries see running jobs, and name reservations for others."""
-    from seaway.application.whatif.whatif import Question, WhatIf
+    from seaway.application.whatif.question import Question
+    from seaway.application.whatif.whatif import WhatIf
 
     made = one_node(2)
     runs = made.submit(gpus=1, expected_duration_s=100)

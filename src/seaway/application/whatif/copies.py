@@ -1,0 +1,232 @@
+"""Copies of the live state, and the changes of a what-if question to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seaway.application.control import pending
+from seaway.application.control.pending import Entry
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.scheduler.forecast import PlanState, Running, running
+from seaway.application.control.tenancy import Names
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.whatif.place import ASKED, Placed, Reserved
+from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.whatif.queues import QueueChanges
+from seaway.domain.amounts import Amounts, capacity_of, total_of
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
+from seaway.domain.node import Node
+from seaway.domain.queues import Queue
+from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.queueing.backfill import NEVER_S
+from seaway.scheduling.queueing.lanes import LaneName
+from seaway.scheduling.queueing.past_durations import PastRuns
+from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node
+
+MAX_NODES = 1000
+"""Maximum number of nodes that a question can add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy of the live state.
+
+    Attributes
+    ----------
+    held
+        Live attempts with their allocations.
+    ends
+        Allocations of attempts with their expected ends, for `Placer.ends`.
+    reserved
+        Reservations of waiting jobs, by the key of `Reservations`.
+    jobs
+        Their jobs, by ID, each with the past runs from which its duration is learned.
+    fleet
+        All inventories, for a replay.
+    """
+
+    snapshot: Snapshot
+    tree: QueueTree
+    state: PlanState
+    held: Sequence[tuple[Attempt, Allocation]]
+    ends: list[tuple[int, Allocation]] | None
+    reserved: Sequence[tuple[str, Entry, Reserved]]
+    jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
+    refusals: Mapping[str, Refusals]
+    fleet: Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Queue entries of jobs with the changed queues."""
+
+    names: Names
+    tree: QueueTree
+    state: PlanState
+    refusals: Mapping[str, Refusals]
+
+    def of(self, record: JobRecord, past: PastRuns | None = None) -> Entry:
+        """Return the entry of a job."""
+        spec = record.spec
+        queue = self.names.queues.get(spec.queue) or Queue(spec.queue)
+        refusals = self.refusals.get(record.id, NEVER_REFUSED)
+        user = record.submitted_by if self.tree.limits_users(spec.queue, spec.tenant) else ""
+        clusters = self.names.clusters_of(spec.queue)
+        return pending.entry(record, queue, clusters, self.state.discipline, refusals, apart=user, past=past)
+
+    def moved(self, record: JobRecord, past: PastRuns | None, changes: QueueChanges) -> Entry:
+        """Return the entry of a job in the queue in which it would be."""
+        queue = changes.queue_of(record.spec.queue, record.spec.tenant)
+        return self.of(record if queue == record.spec.queue else _in_queue(record, queue), past)
+
+    def again(self, entry: Entry, changes: QueueChanges) -> Entry:
+        """Return the entry of a waiting job again, if its queue or tenant changes."""
+        changed = {name for name, _ in (*changes.queues, *changes.tenants)}
+        same = changed.isdisjoint(entry.lane) and changes.queue_of(*entry.lane) == entry.queue
+        return entry if same else self.moved(entry.record, entry.past, changes)
+
+    def asked(self, at: int, spec: JobSpec) -> Entry:
+        """Return the entry of a job of the question."""
+        now_ns = self.state.now_ns + at  # in the order of the question
+        return self.of(JobRecord(f"{ASKED}{at}", spec, JobState.PENDING, now_ns, now_ns, ""))
+
+
+def _in_queue(record: JobRecord, queue: str) -> JobRecord:
+    return replace(record, spec=replace(record.spec, queue=queue))
+
+
+def leaving_jobs(
+    question: Question, drained: Collection[tuple[str, str]], held: Sequence[tuple[Attempt, Allocation]]
+) -> list[tuple[Attempt, Allocation]]:
+    """Return the jobs to place again, oldest first."""
+    return [
+        (attempt, booking)
+        for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
+        if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
+    ]
+
+
+def left_reserved(
+    question: Question, drained: Collection[tuple[str, str]], reserved: Sequence[tuple[str, Entry, Reserved]]
+) -> dict[str, Reserved]:
+    """Return the reservations that a question leaves as they are, for `Placer.reserved`."""
+    return {
+        key if "/" in key else question.changes.queue_of(*entry.lane): each
+        for key, entry, each in reserved
+        if not question.everything and all((place.cluster, place.node) not in drained for place in each.placements)
+    }
+
+
+def changed(
+    state: PlanState,
+    changes: QueueChanges,
+    names: Names,
+    drained: Collection[tuple[str, str]],
+    added: Sequence[tuple[str, Node]],
+) -> PlanState:
+    """Return the inputs of a plan with changed queues, tenants and nodes."""
+    past: dict[LaneName, Amounts] = {}
+    for (queue, tenant), amounts in state.past.items():
+        lane = changes.queue_of(queue, tenant), tenant
+        past[lane] = total_of([past.get(lane, {}), amounts])
+    clusters, capacities = list(state.clusters), dict(state.capacities)
+    if drained or added:
+        clusters = [with_nodes(each, drained, added) for each in clusters]
+        new = [Cluster(cluster, (node,)) for cluster, node in added]
+        for pool in names.pools.values():
+            more = [capacity_of(each) for each in new if not pool.clusters or each.name in pool.clusters]
+            capacities[pool.name] = total_of([capacities.get(pool.name, {}), *more])
+    queues, tenants = list(names.queues.values()), list(names.tenants.values())
+    return replace(state, queues=queues, tenants=tenants, past=past, clusters=clusters, capacities=capacities)
+
+
+def with_nodes(cluster: Cluster, drained: Collection[tuple[str, str]], added: Sequence[tuple[str, Node]]) -> Cluster:
+    """Return a cluster without drained nodes and with added ones."""
+    left = [node for node in cluster.nodes if (cluster.name, node.name) not in drained]
+    return replace(cluster, nodes=(*left, *(node for name, node in added if name == cluster.name)))
+
+
+def move_use(tree: QueueTree, state: PlanState, changes: QueueChanges) -> None:
+    """Count what running jobs hold in the queues in which they would be."""
+    for attempt, user, _ in state.attempts if changes.moved else ():
+        spec, key = attempt.spec, (attempt.job_id, attempt.number)
+        queue = changes.queue_of(spec.queue, spec.tenant)
+        if queue != spec.queue and tree.withdraw(key):
+            tree.hold(key, Owner(queue, spec.tenant, user), attempt.amounts)
+
+
+def still_running(
+    state: PlanState, left: Mapping[str, Entry], placed: Mapping[str, Placed], changes: QueueChanges
+) -> list[tuple[Key, Running]]:
+    """Return what runs after a change. A job that moves to other nodes starts again there."""
+    found = []
+    for key, each in running(state):
+        owner = each.owner._replace(queue=changes.queue_of(*each.owner[:2]))
+        if key[0] not in left:
+            found.append((key, replace(each, owner=owner)))
+        elif key[0] in placed:
+            lasts_s, now = left[key[0]].max_duration_s, placed[key[0]]
+            ends_s = NEVER_S if lasts_s is None else lasts_s
+            found.append((key, Running(owner, now.amounts, now.clusters, ends_s, now.placements)))
+    return found
+
+
+def close_places(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
+    """Close clusters and nodes to all jobs, and return the nodes with their clusters.
+
+    Raises
+    ------
+    RejectedError
+        If a place is unknown.
+    """
+    drained: set[tuple[str, str]] = set()
+    for place in places:
+        cluster, _, node = place.partition("/")
+        found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
+        if not found:
+            there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
+            known = "" if node else f"; available: {there}"
+            raise RejectedError(f"{'node' if node else 'cluster'} {place!r} not found{known}", where="drain")
+        drained |= found
+    for key in drained:
+        put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
+    return drained
+
+
+def add_nodes(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> list[tuple[str, Node]]:
+    """Add nodes, and return them with their clusters.
+
+    Raises
+    ------
+    RejectedError
+        If the node to copy is unknown, or the number is too large.
+    """
+    added: list[tuple[str, Node]] = []
+    for each in wanted:
+        index = snapshot.node_index.get((each.cluster, each.like))
+        if index is None:
+            raise RejectedError(f"node {each.cluster}/{each.like} not found", where="add_nodes")
+        if not 1 <= each.count <= MAX_NODES:
+            raise RejectedError(f"count is {each.count}, but must be 1 to {MAX_NODES}", where="add_nodes")
+        first = sum(cluster == each.cluster for cluster, _ in added)
+        for number in range(first, first + each.count):
+            node = _like(snapshot.nodes[index], each.cluster, f"new-{each.like}-{number}")
+            put_node(snapshot, each.cluster, node)
+            added.append((each.cluster, node))
+    return added
+
+
+def _like(node: Node, cluster: str, name: str) -> Node:
+    devices = tuple(_fresh(device, f"{cluster}/{name}") for device in node.devices)
+    return replace(node, name=name, devices=devices, ready=True, reason="")
+
+
+def _fresh(device: Device, node: str) -> Device:
+    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")

@@ -1,0 +1,200 @@
+"""What-if questions and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from seaway.application.whatif.clusters import ClusterChange, ClusterSums
+from seaway.application.whatif.place import ASKED, Placer, Task
+from seaway.application.whatif.queues import QueueChanges
+from seaway.application.whatif.trace import TraceChanges, TraceJob
+from seaway.application.whatif.waits import WaitChanges
+from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.columns import CLUSTER_GPU_CORE, CLUSTER_GPU_CORE_FREE
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.simulation.outcome import use, used_shares
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes to add to a cluster, each a copy of an existing node."""
+
+    cluster: str
+    like: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What-if question. All parts that are set apply together.
+
+    Attributes
+    ----------
+    drain
+        Clusters, or ``cluster/node``, to drain.
+    add_nodes
+        Nodes to add.
+    policy
+        Policy that places all live jobs again; empty leaves running jobs in place.
+    jobs
+        Jobs to submit.
+    replan
+        Whether the policies of the queues place all live jobs again.
+    changes
+        Changes of queues and tenants.
+    window_s
+        Time from now that shares of GPUs cover, seconds.
+    trace
+        Jobs to replay on a copy of the empty fleet, beside the answer for the present jobs.
+    last_s
+        Time in which the submitted jobs are replayed in place of `trace`, seconds; 0 for none.
+    """
+
+    drain: tuple[str, ...] = ()
+    add_nodes: tuple[NewNodes, ...] = ()
+    policy: str = ""
+    jobs: tuple[JobSpec, ...] = ()
+    replan: bool = False
+    changes: QueueChanges = field(default_factory=QueueChanges)
+    window_s: int = 3600
+    trace: tuple[TraceJob, ...] = ()
+    last_s: int = 0
+
+    @property
+    def replays(self) -> bool:
+        """True if a trace is replayed."""
+        return bool(self.trace or self.last_s)
+
+    @property
+    def everything(self) -> bool:
+        """True if all live jobs are placed again."""
+        return self.replan or bool(self.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Totals of a fleet.
+
+    Attributes
+    ----------
+    placed, waiting
+        Number of jobs.
+    allocation_percent
+        Allocated share of the GPU cores on nodes that accept new work; None without GPUs.
+    fragmentation
+        See `seaway.simulation.outcome.Use`.
+    """
+
+    placed: int
+    waiting: int
+    allocation_percent: float | None
+    fragmentation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Placement of a job before and after: cluster and node of each replica; empty without a placement.
+
+    Attributes
+    ----------
+    why
+        Reason why the job would wait; empty if it would not, or if the limit of explained kinds is reached.
+    starts_ns
+        Expected start of a waiting job after the change, by the wall clock; None if it is unknown.
+    """
+
+    job_id: str
+    job: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    why: str = ""
+    starts_ns: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        """True if the job is part of the question and was never submitted."""
+        return self.job_id.startswith(ASKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Consequences:
+    """Answer to a question.
+
+    Attributes
+    ----------
+    moved
+        Jobs that would move.
+    started
+        Waiting or submitted jobs that would run.
+    stopped
+        Running jobs that would have to wait.
+    waiting
+        Waiting or submitted jobs that would wait.
+    message
+        The answer in one sentence.
+    clusters
+        Totals of each cluster, before and after.
+    waits
+        Waits of jobs until their expected starts, before and after.
+    trace
+        Replays of the trace before and after; None without one.
+    """
+
+    before: Sums
+    after: Sums
+    moved: tuple[Move, ...]
+    started: tuple[Move, ...]
+    stopped: tuple[Move, ...]
+    waiting: tuple[Move, ...]
+    message: str
+    clusters: tuple[ClusterChange, ...]
+    waits: WaitChanges
+    trace: TraceChanges | None = None
+
+
+def moves_of(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[Move]:
+    """Return the placement of each job before and after."""
+    why, moves = placer.reasons(tasks), []
+    for task in tasks:
+        name = task.job.name
+        after = placed.where if (placed := placer.placed.get(name)) else ()
+        moves.append(Move(name, task.name, task.before, after, why.get(name, ""), waits.starts_ns.get(name)))
+    return moves
+
+
+def consequences(
+    moves: Sequence[Move], sums: tuple[Sums, Sums], clusters: tuple[ClusterChange, ...], waits: WaitChanges
+) -> Consequences:
+    """Return the answer.
+
+    Parameters
+    ----------
+    sums, clusters
+        Totals of the fleet and of each cluster, before and after.
+    """
+    moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
+    started = tuple(each for each in moves if not each.before and each.after)
+    stopped = tuple(each for each in moves if each.before and not each.after)
+    left = tuple(each for each in moves if not each.before and not each.after)
+    parts = [
+        f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
+        f"{len(started)} of {len(started) + len(left)} waiting jobs would start",
+        f"{len(stopped)} running jobs would have to wait",
+    ]
+    if waits.earlier or waits.later:
+        parts.append(f"{waits.earlier} waiting jobs are expected to start earlier, {waits.later} later")
+    return Consequences(*sums, moved, started, stopped, left, ", ".join(parts), clusters, waits)
+
+
+def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:
+    """Return the totals of each cluster, before and after."""
+    return tuple(ClusterChange(name, sums, after[name]) for name, sums in before.items())
+
+
+def totals(snapshot: Snapshot, placed: int, waiting: int) -> Sums:
+    """Return the totals of a fleet with some numbers of jobs."""
+    sums = snapshot.arrays.clusters
+    cores, free = int(sums[CLUSTER_GPU_CORE].sum()), int(sums[CLUSTER_GPU_CORE_FREE].sum())
+    allocated = 100 * (cores - free) / cores if cores else None
+    return Sums(placed, waiting, allocated, use(used_shares(sums)).fragmentation)
