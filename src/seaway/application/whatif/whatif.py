@@ -14,7 +14,8 @@ from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
 from seaway.application.whatif.clusters import sums_of
-from seaway.application.whatif.copies import (
+from seaway.application.whatif.dry_run import reserved_text
+from seaway.application.whatif.live_state import (
     Copy,
     Entries,
     add_nodes,
@@ -26,7 +27,6 @@ from seaway.application.whatif.copies import (
     still_running,
     with_nodes,
 )
-from seaway.application.whatif.dry_run import reserved_text
 from seaway.application.whatif.place import Placer, Reserved, Task, where
 from seaway.application.whatif.question import (
     Consequences,

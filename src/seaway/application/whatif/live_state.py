@@ -1,4 +1,4 @@
-"""Copies of the live state, and the changes of a what-if question to them."""
+"""A copy of the live state, and the changes of a what-if question to it."""
 
 from __future__ import annotations
 
