@@ -266,6 +266,25 @@ def test_a_restart_in_the_middle_displaces_no_further_job() -> None:
     assert started(made, *low) == 2
 
 
+def test_nothing_is_displaced_before_all_clusters_have_reported() -> None:
+    """After a restart, neither a winner nor another job displaces more while a cluster with room is not known yet."""
+    parts = fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")])
+    made = with_queues(parts, BY_PRIORITY)
+    old = made.plane.submit(*[spec(queue="x", clusters={"beta"}) for _ in range(2)])
+    made.plane.run(100)
+    young = made.submit(queue="x", clusters={"alpha"})
+    made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=10)
+    winner = made.submit(queue="x", gpus=2, priority=5)
+    made.plane.restart()
+    other = made.submit(queue="x", priority=5)
+    made.plane.run(5)
+    assert started(made, *old) == 2
+    made.plane.run(30)
+    assert [made.state(each) for each in (young, winner, other)] == ["queued", "running", "running"]
+    assert (made.where(winner), made.where(other), started(made, *old)) == ("alpha", "beta", 1)
+
+
 def test_another_job_does_not_take_the_place_of_the_victims() -> None:
     """The place is reserved for the winner while its victims end, also against jobs of other queues."""
     made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
@@ -314,6 +333,8 @@ def test_the_place_of_a_winner_goes_to_a_higher_priority(limit: Amounts) -> None
     made.plane.run(30)
     assert [made.state(each) for each in (low, winner, high)] == ["queued", "queued", "running"]
     assert made.job(winner).attempt == 0
+    reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=winner)]
+    assert f"its place goes to job {high} of higher priority" in reasons
     assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
 
 
@@ -399,6 +420,26 @@ def test_a_waiting_job_says_that_room_is_reserved() -> None:
     )
     made.plane.run(30)
     assert [made.state(each) for each in (high, other)] == ["running", "queued"]
+
+
+@pytest.mark.parametrize("crash", [1, 2, 3])
+def test_room_is_reserved_before_the_cluster_of_the_winner_reports(crash: int) -> None:
+    """After a restart, a job in a cluster that reports earlier does not take the room of a winner in another."""
+    parts = fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")])
+    made = with_queues(parts, replace(BY_PRIORITY, limit=ROOM))
+    low = made.submit(queue="x", clusters={"alpha"}, expected_duration_s=3600)
+    made.plane.run(10)
+    high, other = made.plane.submit(
+        spec(queue="x", clusters={"alpha"}, priority=5), spec(queue="x", clusters={"beta"}, tenant="b")
+    )
+    made.plane.writer.meanwhile.extend([lambda: None] * crash + [_crash])
+    with pytest.raises(_CrashError):
+        made.plane.run(10)
+    made.cluster("alpha").disconnect(for_s=5)
+    made.plane.restart()
+    made.plane.run(30)
+    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "queued"]
+    assert (made.job(low).attempt, made.job(other).attempt) == (1, 0)
 
 
 class _CrashError(Exception):

@@ -46,9 +46,6 @@ LONGEST_NS = 25_000_000
 MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
-RESTORE_NS = 60_000_000_000
-"""Time during which places are reserved again after a restart or a change of the fleet."""
-
 AGAIN_NS = 5_000_000_000
 """Time during which no new search is made for jobs without victims."""
 
@@ -109,8 +106,8 @@ class Preemptor:
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
+        self._lost: set[str] = set()  # winners without their reservation
         self._restored_at = -1
-        self._restore_until_ns = 0
         self.displaced: Counter[tuple[str, str]] = Counter()
 
     def ask(self, entries: Iterable[Entry]) -> None:
@@ -126,7 +123,12 @@ class Preemptor:
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested)
 
     def claims(self) -> list[Claim]:
-        """Return the claims of jobs that asked, a limited number per call. The caller stores their changes."""
+        """Return the claims of jobs that asked, a limited number per call. The caller stores their changes.
+
+        No job is displaced before all clusters have reported once or are lost, since they may have room.
+        """
+        if self._reports_missing():
+            return []
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
         for alike in [alike for alike, (due_ns, _) in self._later.items() if due_ns <= now_ns]:
@@ -147,6 +149,11 @@ class Preemptor:
                         break
                     found.append(claim)
         return found
+
+    def _reports_missing(self) -> bool:
+        """Report whether a cluster has not reported since the start, and is not lost."""
+        clusters = self._state.fleet.clusters.values()
+        return any(each.cluster is None and each.state is ClusterState.STALE for each in clusters)
 
     def _is_within_guarantee(self, entry: Entry) -> bool:
         """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
@@ -171,25 +178,30 @@ class Preemptor:
         self._claims.clear()
         self._infeasible.clear()
         self._later.clear()
+        self._lost |= self._state.awaiting_victims
         self._restored_at = -1
-        self._restore_until_ns = self._state.clock.monotonic_ns() + RESTORE_NS
 
     def restore(self) -> None:
         """Reserve the places of jobs again that displaced others before a restart or a change of the fleet.
 
-        Other jobs would otherwise use the room as soon as the victims have ended.
+        Other jobs would otherwise use the room as soon as the victims have ended. Until all clusters have reported,
+        room under limits is reserved for those whose places are not known yet.
         """
-        version, now_ns = self._state.fleet.version, self._state.clock.monotonic_ns()
-        if version == self._restored_at or now_ns > self._restore_until_ns:
+        if not self._lost or self._restored_at == self._state.fleet.version:
             return
-        self._restored_at = version
-        for job_id in sorted(self._state.awaiting_victims):
-            if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS:
-                self._restored_at = -1  # the next call goes on
-                break
+        tree, missing = self._state.tree, self._reports_missing()
+        self._restored_at = self._state.fleet.version
+        for job_id in sorted(self._lost):
             entry = self._state.waiting.get(job_id)
-            if entry and not self._reservations.of_claim(job_id):
+            if entry:
                 self._claim(entry, displaces=False)
+            if self._reservations.of_claim(job_id):
+                self._lost.remove(job_id)
+            elif entry and missing:
+                tree.claim(entry.next_attempt, entry.owner, entry.kind.requested)
+            elif not missing:
+                tree.drop_claim(job_id)
+                self._lost.remove(job_id)
 
     # Search.
 
@@ -205,9 +217,9 @@ class Preemptor:
         """
         self._drop_old()
         heads, winners = self._yielding(entry) if displaces else ([], [])
-        found, rests_ns = self._search(entry, heads, displaces=displaces)
+        found, rests_ns, used = self._search(entry, heads, displaces=displaces)
         if found is None and winners:
-            found, rests_ns = self._search(entry, heads + winners)
+            found, rests_ns, used = self._search(entry, heads + winners)
         if found is None:
             now_ns = self._state.clock.monotonic_ns()
             if displaces:
@@ -217,15 +229,17 @@ class Preemptor:
             return None
         graces_s = [_grace_s(self._state.attempts[each.key]) for each in found.victims]
         self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
-        if not found.victims:
+        losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
+        if not found.victims and not losers:
             return None
-        claim = self._claims[entry.record.id] = Claim(entry, found.victims, self._change(entry, found.victims))
+        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers))
+        self._claims[entry.record.id] = claim
         return claim
 
     def _search(
         self, entry: Entry, yielding: Sequence[Reservation], *, displaces: bool = True
-    ) -> tuple[Displacement | None, list[int]]:
-        """Return a place for a job with its victims, and the times until more jobs can be victims, nanoseconds.
+    ) -> tuple[Displacement | None, list[int], list[Reservation]]:
+        """Return a place with its victims, the times until more jobs can be victims, and the reservations that it uses.
 
         Parameters
         ----------
@@ -247,7 +261,7 @@ class Preemptor:
             used = self._used(entry, found, yielding) if found else []
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
-        return found, rests_ns
+        return found, rests_ns, used
 
     def _yielding(self, entry: Entry) -> tuple[list[Reservation], list[Reservation]]:
         """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
@@ -402,14 +416,22 @@ class Preemptor:
 
     # Changes.
 
-    def _change(self, entry: Entry, victims: Sequence[Candidate]) -> Change:
-        """Return the one change that sends the victims back to their queues and says what the winner waits for."""
+    def _change(self, entry: Entry, victims: Sequence[Candidate], losers: Sequence[JobRecord]) -> Change:
+        """Return the one change that sends the victims back to their queues and says what the winner waits for.
+
+        Earlier winners that lose their places, `losers`, get the reason.
+        """
         now_ns, winner = self._state.clock.now_ns(), entry.record
+        change = Change()
+        for loser in losers:
+            change.add(blocked(loser, f"its place goes to job {winner.id} of higher priority", ACTOR, now_ns))
+        if not victims:
+            return change
         reason = f"waits until {len(victims)} {AWAITS_VICTIMS[len(victims) > 1]}"
         if winner.state is JobState.QUEUED:
-            change = blocked(winner, reason, ACTOR, now_ns)
+            change.add(blocked(winner, reason, ACTOR, now_ns))
         else:
-            change = stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR)
+            change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
         for each in victims:
             job, attempt = self._state.jobs[each.key[0]], self._state.attempts[each.key]
             by = "of higher priority" if each.owner.queue == entry.queue else f"of queue {entry.queue!r}"
