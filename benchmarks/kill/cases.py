@@ -24,6 +24,7 @@ def kill(seed: int) -> Result:
         "kills": after.kills,
         "accepted": after.accepted,
         "displaced": after.displaced,
+        "displaced_again": after.again,
         "lost": len(after.lost),
         "doubled": len(after.duplicated),
         "broken": len(after.broken),

@@ -45,6 +45,8 @@ MAX_MORE = 300
 
 LONGEST_LIFE_S = 20
 
+YIELDS = "its place goes to job"
+
 PREEMPTED_BY = re.compile(r"preempted by job (\w+)")
 
 
@@ -65,8 +67,8 @@ class Aftermath:
     broken
         Other violations: a confirmed cancellation undone, leftovers, a job missing in the audit log, a 5xx, a job
         displaced in vain.
-    displaced
-        Number of displaced jobs.
+    displaced, again
+        Number of displaced jobs, and of jobs that displaced others again because another one had taken the room.
     steps
         Number of kills by kind of the last step.
     states
@@ -79,6 +81,7 @@ class Aftermath:
     duplicated: list[str]
     broken: list[str]
     displaced: int
+    again: int
     steps: dict[str, int]
     states: dict[str, int]
 
@@ -219,7 +222,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
                 broken.append(f"{job_id} was cancelled, and is {job.state.value}")
         broken += [f"{job_id} is not in the audit log" for job_id in sorted(memory.accepted - _audited(store))]
         broken += _left_behind(store)
-        displaced, in_vain = displacements(_events(store), shared)
+        displaced, again, in_vain = displacements(_events(store), shared)
     finally:
         store.close()
     fleet = demo_fleet()
@@ -231,6 +234,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         duplicated,
         broken + in_vain + memory.refused,
         displaced,
+        again,
         dict(Counter(_last_steps(folder)).most_common()),
         dict(states),
     )
@@ -253,11 +257,12 @@ def _events(store: Store) -> Iterator[Event]:
         last = events[-1].id
 
 
-def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int, list[str]]:
-    """Return the number of displaced jobs, and the violated rules.
+def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int, int, list[str]]:
+    """Return the number of displaced jobs, that of winners that displaced others again, and the violated rules.
 
     The rules: no job is displaced for a job that has ended. After jobs were displaced for a job, no further job is
-    displaced for it before it starts, is changed, suspended or resumed, or another job took the room.
+    displaced for it before it starts, is changed, suspended or resumed, or a job of higher priority gets its place. If
+    another job starts in between, which can have taken the room, this is no violation, but it is counted.
 
     Parameters
     ----------
@@ -266,8 +271,9 @@ def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int
     shared
         IDs of the jobs that share the limits.
     """
-    count, found = 0, []
+    count, again, found = 0, 0, []
     displaced_ns: dict[str, int] = {}  # the last decision for each winner; one decision has one time
+    passed: set[str] = set()  # winners before which another job started
     ended: set[str] = set()
     for each in events:
         if each.state == JobState.PREEMPTED.value:
@@ -278,14 +284,18 @@ def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int
                 found.append(f"{each.job_id} was displaced for {winner[1]}, which had ended")
             if displaced_ns.setdefault(winner[1], each.at_ns) != each.at_ns:
                 found.append(f"{each.job_id} was displaced for {winner[1]}, which already had a place")
+            again += winner[1] in passed
+            passed.discard(winner[1])
             continue
-        if each.state == JobState.SCHEDULED.value and each.job_id in shared:
-            displaced_ns.clear()
-        elif each.kind in {"state", "updated"}:
+        if each.kind in {"state", "updated"} or each.reason.startswith(YIELDS):
             displaced_ns.pop(each.job_id, None)
+            passed.discard(each.job_id)
+        if each.state == JobState.SCHEDULED.value and each.job_id in shared:
+            passed |= displaced_ns.keys()
+            displaced_ns.clear()
         if each.state and JobState(each.state).final:
             ended.add(each.job_id)
-    return count, found
+    return count, again, found
 
 
 def _left_behind(store: Store) -> list[str]:

@@ -27,17 +27,17 @@ LATE = [(1, "w", ENDED, ""), (2, "a", PREEMPTED, "w")]
 
 
 @pytest.mark.parametrize(
-    ("steps", "count", "found"),
+    ("steps", "count", "again", "found"),
     [
-        (TWICE, 3, ["c was displaced for w, which already had a place"]),
-        (AGAIN, 3, []),
-        (TAKEN, 2, []),
-        (OTHER, 2, ["c was displaced for w, which already had a place"]),
-        (LATE, 1, ["a was displaced for w, which had ended"]),
+        (TWICE, 3, 0, ["c was displaced for w, which already had a place"]),
+        (AGAIN, 3, 0, []),
+        (TAKEN, 2, 1, []),
+        (OTHER, 2, 0, ["c was displaced for w, which already had a place"]),
+        (LATE, 1, 0, ["a was displaced for w, which had ended"]),
     ],
 )
 def test_jobs_are_displaced_once_for_a_job_that_waits(
-    steps: list[tuple[int, str, str, str]], count: int, found: list[str]
+    steps: list[tuple[int, str, str, str]], count: int, again: int, found: list[str]
 ) -> None:
     """All victims of a decision have one time. A second one needs a start of the winner or its rivals in between."""
-    assert displacements(events(*steps), {"shared"}) == (count, found)
+    assert displacements(events(*steps), {"shared"}) == (count, again, found)
