@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
 import os
@@ -40,6 +41,9 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
+M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
+"""Parameters of `mallopt`."""
+
 SWITCH_S = 0.001
 """Switch interval of threads in seconds. It is short, so that requests are answered during decisions."""
 
@@ -72,6 +76,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     _require_tls(settings.server)
     _warn_without_tls(settings.server)
     sys.setswitchinterval(SWITCH_S)
+    _bound_malloc()
     folder = DataFolder(data or data_folder())
     try:
         with _listening(settings.server) as listener, _wait_for_leadership(settings, listener) as turn:
@@ -79,6 +84,17 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
                 _serve(settings, folder, listener, turn)
     finally:
         folder.close()
+
+
+def _bound_malloc() -> None:
+    """Let glibc return large blocks to the system when they are freed, and share few arenas between threads.
+
+    Its defaults kept 100 MiB of freed memory while the server was attacked.
+    """
+    if "CS_GNU_LIBC_VERSION" in os.confstr_names:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_ARENA_MAX, 2)
+        libc.mallopt(M_MMAP_THRESHOLD, 1 << 18)
 
 
 def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: LeaderSession) -> None:
