@@ -311,6 +311,12 @@ class Waiting:
         first = lane.jobs.first(self._waits) if lane else None
         return first[2] if first else None
 
+    def first_alike(self, entry: Entry) -> Entry | None:
+        """Return the first job of a job's kind and tenant; None if none waits."""
+        lane = self._lane(entry.lane)
+        first = self._first(lane, entry.kind) if lane else None
+        return first[2] if first else None
+
     def alike(self, entry: Entry, most: int) -> list[Entry]:
         """Return the first jobs of a job's kind and tenant, with that job, in order."""
         lane = self._lane(entry.lane)

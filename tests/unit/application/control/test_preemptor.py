@@ -338,6 +338,22 @@ def test_the_place_of_a_winner_goes_to_a_higher_priority(limit: Amounts) -> None
     assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
 
 
+def test_the_place_of_a_winner_goes_to_an_equal_job_that_is_first() -> None:
+    """An earlier job with the same request that has to move takes over the place, and neither waits for the other."""
+    parts = fleet(*[cluster(node(gpu()), name=name) for name in ("alpha", "beta")])
+    made = with_queues(parts, BY_PRIORITY)
+    early = made.submit(queue="x", priority=5)
+    made.submit(queue="x")
+    made.plane.run(10)
+    away = made.where(early)
+    made.cluster("alpha" if away == "beta" else "beta").disconnect(for_s=10)
+    winner = made.submit(queue="x", priority=5)
+    made.plane.operations.cordon(away, "", "ada", "test", drain=True)
+    made.plane.run(60)
+    assert [made.state(each) for each in (early, winner)] == ["running", "queued"]
+    assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
+
+
 def test_the_place_of_a_winner_stays_while_others_can_be_displaced() -> None:
     """A higher priority displaces another job rather than taking the place of victims that are ending."""
     made = with_queues(gpus(2), BY_PRIORITY)

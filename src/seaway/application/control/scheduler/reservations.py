@@ -140,6 +140,19 @@ class Reservations:
                 "/" not in queue and self._is_behind(reservation.entry)
             ):
                 self._lift(queue)
+            elif "/" in queue:
+                self._hand_over(queue, reservation)
+
+    def _hand_over(self, key: str, reservation: Reservation) -> None:
+        """Let an equal job that goes before a winner have its place. It is tried first, and would block the winner."""
+        first, tree = self._state.waiting.first_alike(reservation.entry), self._state.tree
+        if first is None or first.record.id == reservation.entry.record.id or self.of_claim(first.record.id):
+            return
+        del self._made[key]
+        self._made[_claim_key(first.record.id)] = replace(reservation, entry=first)
+        if claim := tree.drop_claim(reservation.entry.record.id):
+            tree.claim(first.next_attempt, first.owner, claim[2])
+        self._state.fleet.version += 1
 
     def _is_valid(self, key: str, reservation: Reservation, now_ns: int) -> bool:
         """Report whether the job still waits, the reservation is in time, and its nodes still accept work.
