@@ -25,6 +25,7 @@ from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
 from benchmarks.queues.classes import queue_classes
+from benchmarks.queues.estimates import queue_estimates
 from benchmarks.queues.rounds import queue_rounds
 from benchmarks.queues.victims import queue_victims
 from benchmarks.record import Result, RunOptions, SkippedError, circumstances
@@ -46,6 +47,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "network": network,
     "decide-learned": decide_learned,
     "queues": queues,
+    "queue-estimates": queue_estimates,
     "queue-rounds": queue_rounds,
     "queue-victims": queue_victims,
     "loop": loop,
