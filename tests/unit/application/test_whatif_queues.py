@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.waits import WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
@@ -50,6 +51,16 @@ def ask(made: Scene, *, window_s: int = 3600, **changes: Any) -> WaitChanges:  #
 def of(rows: tuple[WaitChange, ...], name: str) -> WaitChange:
     """Return the row of a name."""
     return next(each for each in rows if each.name == name)
+
+
+def single_gpus(*queues: Queue) -> tuple[Scene, list[str]]:
+    """Make a fleet of four GPUs, each of which a job of the last queue holds."""
+    made = scene()
+    for queue in queues:
+        made.plane.operations.put_queue(queue, "ada")
+    running = [made.submit(name=f"r{at}", queue=queues[-1].name, expected_duration_s=1000) for at in range(4)]
+    made.plane.run(10)
+    return made, running
 
 
 def two_tenants() -> Scene:
@@ -276,3 +287,37 @@ def test_a_slice_by_memory_counts_by_its_memory() -> None:
     job = spec(gpu_memory_mib=500, expected_duration_s=LASTS_S)
     (row,) = what_if(made).ask(Question(jobs=(job,), window_s=LASTS_S)).waits.queues
     assert row.after.gpu_share == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("reclaim", "taken"), [(Reclaim.GUARANTEE, 2), (Reclaim.NEVER, 0)])
+def test_a_guarantee_that_is_raised_is_taken_back(reclaim: Reclaim, taken: int) -> None:
+    """As many running jobs of another queue would have to wait as the guarantee needs, and starts count that."""
+    made, running = single_gpus(Queue("x", reclaim=reclaim), Queue("y"))
+    waiting = [made.submit(name=f"w{at}", queue="x", expected_duration_s=100) for at in range(3)]
+    changes = QueueChanges(queues=(("x", {"guarantee": {"gpus": 2000}}),))
+    answer = what_if(made).ask(Question(changes=changes))
+    assert [each.job_id for each in answer.started] == waiting[:taken]
+    assert {each.job_id for each in answer.stopped} <= {*running}
+    assert [each.why for each in answer.stopped] == [f"displaced by job 'w{at}' of queue 'x'" for at in range(taken)]
+    row = of(answer.waits.queues, "x")
+    assert row.before.p50_s == pytest.approx(990, abs=5)
+    assert row.after.p50_s == pytest.approx(0 if taken else 990, abs=5)
+    assert of(answer.waits.queues, "y").after.waiting == taken
+    assert answer.after.placed == 4
+    assert not what_if(made).ask(Question()).stopped, "nothing changes"
+
+
+def test_a_job_of_a_question_displaces_as_in_its_queue() -> None:
+    """The answer names the job with the least loss that would end for it; one that may not be displaced stays."""
+    rules = Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY, min_runtime_s=60)
+    made, running = single_gpus(rules)
+    asked = spec(name="urgent", queue="x", priority=5)
+    assert not what_if(made).ask(Question(jobs=(asked,))).started, "all jobs ran for too short a time"
+    made.plane.run(60)
+    made.plane.jobs.change(running[0], replace(made.job(running[0]).spec, priority=9), "ada")
+    made.plane.settle()
+    answer = what_if(made).ask(Question(jobs=(asked,)))
+    assert [each.job for each in answer.started] == ["urgent"]
+    (stopped,) = answer.stopped
+    assert stopped.job_id in running[1:]
+    assert not what_if(made).ask(Question(jobs=(replace(asked, priority=0),))).started

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from seaway.application.control import pending
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
-from seaway.application.control.scheduler.forecast import PlanState, Running, running
+from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
 from seaway.application.control.tenancy import Names
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.place import ASKED, Placed, Reserved
@@ -26,6 +26,7 @@ from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.past_durations import PastRuns
+from seaway.scheduling.queueing.preemption import Candidate
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_node
@@ -44,6 +45,8 @@ class Copy:
         Live attempts with their allocations.
     ends
         Allocations of attempts with their expected ends, for `Placer.ends`.
+    ran_ns
+        Time since the start of each of them.
     reserved
         Reservations of waiting jobs, by the key of `Reservations`.
     jobs
@@ -57,10 +60,17 @@ class Copy:
     state: PlanState
     held: Sequence[tuple[Attempt, Allocation]]
     ends: list[tuple[int, Allocation]] | None
+    ran_ns: Mapping[Key, int]
     reserved: Sequence[tuple[str, Entry, Reserved]]
     jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
     refusals: Mapping[str, Refusals]
     fleet: Fleet
+
+    @property
+    def usable_fleet(self) -> Fleet:
+        """The inventories of clusters that accept new work."""
+        usable = {each.name for each in self.state.clusters}
+        return replace(self.fleet, clusters=tuple(each for each in self.fleet.clusters if each.name in usable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,26 @@ def leaving_jobs(
         for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
         if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
     ]
+
+
+def candidates(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]) -> list[Candidate]:
+    """Return the running jobs that may be displaced with the changed queues, without those in `left`."""
+    usable, found = {each.name for each in copy.state.clusters}, []
+    for attempt, booking in copy.held:
+        (job, _), key, spec = copy.jobs[attempt.job_id], (attempt.job_id, attempt.number), attempt.spec
+        node = tree.node(changes.queue_of(spec.queue, spec.tenant))
+        ran_s = copy.ran_ns[key] / NS_PER_S
+        preemptible = node.queue.preemptible if spec.preemptible is None else spec.preemptible
+        young = attempt.running_ns and ran_s < node.queue.min_runtime_s
+        if young or not preemptible or job.id in left or job.attempt != attempt.number or not booking.holds_any:
+            continue
+        if usable.issuperset(attempt.clusters):
+            loses = attempt.running_ns and not spec.checkpoint
+            priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
+            lost = node.share_of(attempt.amounts) * ran_s if loses else 0.0
+            owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
+            found.append(Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost))
+    return found
 
 
 def left_reserved(

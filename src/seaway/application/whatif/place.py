@@ -1,7 +1,7 @@
 """Placement of the jobs of a what-if question on a copy of the fleet.
 
 As in the control loop, the first job of a queue that does not fit gets a reservation, which later jobs leave free
-unless they end before it begins.
+unless they end before it begins. Jobs that do not fit displace running ones where the rules of queues allow it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 
 from seaway.application.admission import shortage
@@ -25,6 +26,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -39,6 +41,9 @@ OVERTAKES = "an earlier job of its queue does not fit, and the queue has no back
 
 MAX_SEARCHES = 20
 """Maximum number of searches for places that are reserved."""
+
+MAX_DISPLACING = 100
+"""Maximum number of searches for running jobs to displace."""
 
 NS_PER_S = 1_000_000_000
 
@@ -143,6 +148,8 @@ class Placer:
         Reason of each job that may not start although it could fit.
     blocked
         Queues without backfill of which a job did not fit.
+    displaced
+        Keys of running jobs that are displaced, with the job that displaces each.
     """
 
     snapshot: Snapshot
@@ -153,6 +160,7 @@ class Placer:
     placed: dict[str, Placed] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
+    displaced: dict[Key, Task] = field(default_factory=dict)
     _ahead: dict[str, str] = field(default_factory=dict)  # by pool, queue of a job that fits nowhere and has no place
     _infeasible: set[Hashable] = field(default_factory=set)
     _searches: int = 0
@@ -268,6 +276,61 @@ class Placer:
         else:
             self._infeasible.add(task.kind)
 
+    def displace(self, tasks: Iterable[Task], candidates: Iterable[Candidate]) -> None:
+        """Displace running jobs for those that did not fit, first for jobs within the guarantees of their own queues.
+
+        Parameters
+        ----------
+        tasks
+            Jobs in the order in which they were placed.
+        candidates
+            Running jobs that have run for their minimum time, and that may be displaced.
+        """
+        left, running = self._may_displace(tasks), {each.key: each for each in candidates}
+        without: set[Hashable] = set()
+        searches = 0
+        for within in (True, False):
+            for task in left:
+                requested, node = requested_amounts(task.job.demand, task.job.replicas), self.tree.node(task.queue)
+                alike = task.kind, task.owner, task.job.priority
+                if task.job.name in self.placed or alike in without or (within and not node.guarantees(requested)):
+                    continue
+                if searches == MAX_DISPLACING:
+                    return
+                searches += 1
+                own, job, policy = self._own(task), task.allowed, self.policies[task.queue]
+                below = partial(priority_below, node.queue, task.job.priority)
+                eligible = [each for each in running.values() if each.priority < below(each.owner.queue)]
+                with self._held(each for key, each in self.reserved.items() if key != own):
+                    search = VictimSearch(self.snapshot, self.tree, policy, job, task.owner, requested)
+                    found = search.find(eligible)
+                if found is None:
+                    without.add(alike)
+                    continue
+                for victim in found.victims:
+                    running.pop(victim.key).allocation.release(self.snapshot)
+                    self.tree.release(victim.key)
+                    self.displaced[victim.key] = task
+                hold_place(self.snapshot, job, found.placements)
+                amounts = held_amounts(task.job.demand, found.placements, self.snapshot.device)
+                self.tree.hold(_key(task), task.owner, amounts)
+                self.placed[task.job.name] = Placed(found.placements, amounts)
+                self.limited.pop(task.job.name, None)
+                self.reserved.pop(own, None)
+
+    def _may_displace(self, tasks: Iterable[Task]) -> list[Task]:
+        """Return the jobs that did not fit and may displace others; of a queue without backfill only the first."""
+        found, strict = [], set[str]()
+        for task in tasks:
+            requested, node = requested_amounts(task.job.demand, task.job.replicas), self.tree.node(task.queue)
+            if task.job.name in self.placed or task.queue in strict:
+                continue
+            if node.queue.backfill is Backfill.NONE:
+                strict.add(task.queue)
+            if may_displace_any(node, requested):
+                found.append(task)
+        return found
+
     @contextmanager
     def _held(self, reserved: Iterable[Reserved]) -> Iterator[None]:
         """Hold reserved places for a while."""
@@ -290,6 +353,8 @@ class Placer:
                 but = f"; {short}" if short else (task.reserved or held) if explanation.fits else ""
                 known[kind] = f"{summary(explanation)}{but}"
             why[job.name] = known.get(kind, "")
+        for (job_id, _), task in self.displaced.items():
+            why[job_id] = f"displaced by job {task.name!r} of queue {task.queue!r}"
         return why | self.limited
 
 

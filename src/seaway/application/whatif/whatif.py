@@ -19,6 +19,7 @@ from seaway.application.whatif.live_state import (
     Copy,
     Entries,
     add_nodes,
+    candidates,
     changed,
     close_places,
     leaving_jobs,
@@ -112,9 +113,15 @@ class WhatIf:
         others = in_order(state.discipline, tree.copy(), [*entries, *asked])
         moving = ((left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving)
         tasks = self._tasks([*moving, *((each, ()) for each in others)])
-        policies = {name: self._policy(question.policy, name, names) for name in {task.queue for task in tasks}}
+        may_end = candidates(copy, tree, changes, left)
+        queues = {task.queue for task in tasks} | {each.owner.queue for each in may_end}
+        policies = {name: self._policy(question.policy, name, names) for name in queues}
         placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved))
         placer.place(tasks)
+        placer.displace(tasks, may_end)
+        ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
+        left |= {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt in ended}
+        tasks += self._tasks([(left[attempt.job_id], where(attempt.placements)) for attempt in ended])
         stopped = [each for job_id, each in left.items() if job_id not in placer.placed]
         state = replace(state, entries=[*stopped, *entries, *asked])
         after = Side(state, still_running(state, left, placer.placed, changes))
@@ -129,8 +136,7 @@ class WhatIf:
         )
         if not question.replays:
             return answer
-        usable = {each.name for each in copy.state.clusters}
-        empty = replace(copy.fleet, clusters=tuple(each for each in copy.fleet.clusters if each.name in usable))
+        empty = copy.usable_fleet
         grown = replace(empty, clusters=tuple(with_nodes(each, drained, added) for each in empty.clusters))
         return self._with_trace(answer, question, (present, names), (empty, grown))
 
@@ -186,6 +192,7 @@ class WhatIf:
                 state,
                 held,
                 ends if live.settings.reservations else None,
+                {key: now_ns - live.began_ns.get(key, now_ns) for key in bookings},
                 reserved,
                 jobs,
                 dict(live.refusals),
