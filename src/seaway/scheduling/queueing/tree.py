@@ -672,8 +672,11 @@ class QueueTree:
 
         Until it holds amounts itself, other jobs may only use what it leaves once all ending attempts are gone.
         """
+        claim = key, owner, {**amounts, JOBS: 1}
+        if self._claims.get(key[0]) == claim:
+            return
         self.drop_claim(key[0])
-        self._claims[key[0]] = key, owner, {**amounts, JOBS: 1}
+        self._claims[key[0]] = claim
         if key not in self._held:
             self._count_claimed(key, 1)
 

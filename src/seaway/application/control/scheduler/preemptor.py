@@ -106,7 +106,7 @@ class Preemptor:
         self._claims: dict[str, Claim] = {}
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
-        self._lost: set[str] = set()  # winners without their reservation
+        self._lost: dict[str, None] = {}  # winners without their reservation
         self._restored_at = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
 
@@ -178,7 +178,7 @@ class Preemptor:
         self._claims.clear()
         self._infeasible.clear()
         self._later.clear()
-        self._lost |= self._state.awaiting_victims
+        self._lost.update(dict.fromkeys(sorted(self._state.awaiting_victims)))
         self._restored_at = -1
 
     def restore(self) -> None:
@@ -190,18 +190,23 @@ class Preemptor:
         if not self._lost or self._restored_at == self._state.fleet.version:
             return
         tree, missing = self._state.tree, self._reports_missing()
+        until_ns, late = self._state.clock.monotonic_ns() + LONGEST_NS, False
         self._restored_at = self._state.fleet.version
-        for job_id in sorted(self._lost):
+        for job_id in list(self._lost):
             entry = self._state.waiting.get(job_id)
-            if entry:
+            late = late or self._state.clock.monotonic_ns() > until_ns
+            if entry and not late:
                 self._claim(entry, displaces=False)
+                self._lost[job_id] = self._lost.pop(job_id)  # the next call begins with the others
             if self._reservations.of_claim(job_id):
-                self._lost.remove(job_id)
-            elif entry and missing:
+                del self._lost[job_id]
+            elif entry and (missing or late):
                 tree.claim(entry.next_attempt, entry.owner, entry.kind.requested)
             elif not missing:
                 tree.drop_claim(job_id)
-                self._lost.remove(job_id)
+                del self._lost[job_id]
+        if late:
+            self._restored_at = -1
 
     # Search.
 
