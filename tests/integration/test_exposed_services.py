@@ -115,3 +115,14 @@ def test_a_host_name_is_reached_once_a_controller_accepts_it(
         url = "https://chat.apps.example.com"
         world.wait(lambda: reported(world, job) == [f"port 8080 answers at {url}"], "the event")
         assert seen(world, job)[0] == Endpoint(url, 8080, Reach.OUTSIDE)
+
+
+def test_a_service_that_a_cluster_denies_rejects_the_job(made: Callable[[], World]) -> None:
+    """The cluster counts as unsuitable, with its reason, although the name of the service does not have the attempt."""
+    world = made()
+    try:
+        world.members["alpha"].deny(SERVICES, "no ports of nodes here")
+        job = world.submit(template="deployment", restarts=True, ports=(8080,), expose=Expose(ServiceType.NODE_PORT))
+        world.wait(lambda: "no ports of nodes here" in world.reasons(job), "the rejection")
+    finally:
+        world.close()

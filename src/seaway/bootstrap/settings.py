@@ -26,7 +26,7 @@ from typing import Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 from seaway.application.agent.settings import AgentSettings
-from seaway.application.control.settings import ControlSettings
+from seaway.application.control.settings import ControlSettings, Drift
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
@@ -575,6 +575,8 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
     if control.queue_discipline not in (known := queue_discipline_names()):
         why = f"queue discipline {control.queue_discipline!r} not found; available: {', '.join(known)}"
         problems.append(RejectedError(why, where="[control] queue_discipline"))
+    if control.drift not in tuple(Drift):
+        problems.append(RejectedError(f"must be one of {', '.join(Drift)}", where="[control] drift"))
     try:
         control.weights()
     except RejectedError as error:

@@ -170,6 +170,8 @@ class Workload:
         Addresses of its ports, those with the widest reach first; empty without ports.
     cause
         Cause of a failure; undefined in other phases.
+    drift
+        Changes of others to its objects, one clause each.
     held
         True if its cluster does not let its replicas start: it is suspended, or waits for a quota of the cluster.
     """
@@ -183,6 +185,7 @@ class Workload:
     endpoints: tuple[Endpoint, ...] = ()
     cause: Cause = Cause.WORKLOAD
     held: bool = False
+    drift: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -222,6 +222,8 @@ class ObservedWorkload(Shown):
     endpoints: list[EndpointOut]
     """Addresses of the workload's ports, those with the widest reach first."""
     reason: str
+    drift: list[str]
+    """Changes of others to its objects in the cluster."""
     replicas: list[ObservedReplica]
 
 

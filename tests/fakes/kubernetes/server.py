@@ -311,11 +311,12 @@ class ApiServer:
 
         return self.call(apply)
 
-    def patch(self, kind: Kind, namespace: str, name: str, change: Json, part: str = "") -> Json:
-        """Change an object (or its ``status``) by a merge patch."""
+    def patch(self, kind: Kind, namespace: str, name: str, change: Json, part: str = "", *, manager: str = "") -> Json:
+        """Change an object (or its ``status``) by a merge patch of a client; without its name, of a controller."""
+        options = WriteOptions(manager)
 
         def patch() -> Json:
-            return self.verbs.patch(kind, namespace, name, MERGE_PATCH, change, part)[0].read()
+            return self.verbs.patch(kind, namespace, name, MERGE_PATCH, change, part, options)[0].read()
 
         return self.call(patch)
 

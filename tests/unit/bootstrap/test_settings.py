@@ -223,6 +223,7 @@ def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
         ("control", "assume_timeout_s", float("nan")),
         ("control", "stale_after_s", 100),
         ("control", "queue_discipline", "alphabet"),
+        ("control", "drift", "ignore"),
     ],
 )
 def test_figures_that_make_no_sense_are_refused(section: str, name: str, value: object) -> None:

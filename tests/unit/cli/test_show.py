@@ -27,7 +27,7 @@ def replica(number: int, pod: str, *containers: dict[str, Any]) -> dict[str, Any
 
 def copy(*replicas: dict[str, Any]) -> dict[str, Any]:
     """Make what a cluster tells of a job."""
-    at = {"address": "", "endpoints": [ENDPOINT]}
+    at = {"address": "", "endpoints": [ENDPOINT], "drift": ["services/sw was deleted"]}
     return {"cluster": "alpha", "phase": "running", "reason": "", **at, "replicas": [*replicas]}
 
 
@@ -40,6 +40,7 @@ def test_every_address_says_who_reaches_it() -> None:
     Console(file=out, width=200).print(_picture(JOB, [], [copy()], wide=False))
     (line,) = (each.split() for each in out.getvalue().splitlines() if "192.0.2.1" in each)
     assert line == ["80", "192.0.2.1:30080", "networks", "of", "the", "nodes", "alpha", "internal"]
+    assert "changed in alpha: services/sw was deleted" in out.getvalue()
 
 
 def test_every_container_has_a_row_with_its_ports_and_devices() -> None:

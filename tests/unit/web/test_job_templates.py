@@ -38,14 +38,18 @@ def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
 def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedReplica]], words: Words) -> str:
     """Write where a job runs."""
     job = JobOut.model_construct(replicas=len(latest.placements))
-    return written("job_places", words, job=job, latest=latest, earlier=[], endpoints=[], seen=seen, first=0, most=50)
+    return written(
+        "job_places", words, job=job, latest=latest, earlier=[], endpoints=[], drift=[], seen=seen, first=0, most=50
+    )
 
 
 def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -> None:
     """While its cluster is lost, dashes stand for its state, its pod and its containers."""
     container = ObservedContainer(name="main", ports=[80], devices=[])
     shown = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
-    copy = ObservedWorkload(cluster="a", phase="running", address="", endpoints=[], reason="", replicas=[shown])
+    copy = ObservedWorkload(
+        cluster="a", phase="running", address="", endpoints=[], drift=[], reason="", replicas=[shown]
+    )
     some = places(placed(2), {0: (copy, shown)}, Words())
     assert (some.count("–"), "main" in some) == (3, True)
     none = places(placed(2), {}, Words())

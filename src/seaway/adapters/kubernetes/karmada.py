@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.collect.owned import (
     PASSIVE_KINDS,
     SELECTOR,
     AttemptKey,
+    ObjectKey,
     OwnedSink,
     OwnerIndex,
     kinds_of,
@@ -33,7 +34,7 @@ from seaway.adapters.kubernetes.deploy.bindings import BINDINGS, BindingObject, 
 from seaway.adapters.kubernetes.deploy.karmada import KarmadaDeployer, KarmadaNamespaces
 from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.facts import MemberObject, member_facts
-from seaway.adapters.kubernetes.objects.core import Item
+from seaway.adapters.kubernetes.objects.core import OwnedItem
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
@@ -128,8 +129,8 @@ LEFTOVER_CHECK_S = 0.02
 
 BOUND = Source(BINDINGS, BindingObject)
 POLICIES = (
-    Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", Item, SELECTOR),
-    Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", Item, SELECTOR),
+    Source("/apis/policy.karmada.io/v1alpha1/propagationpolicies", OwnedItem, SELECTOR),
+    Source("/apis/policy.karmada.io/v1alpha1/overridepolicies", OwnedItem, SELECTOR),
 )
 """Kinds of Seaway's objects that exist only in Karmada's control plane."""
 
@@ -247,6 +248,11 @@ class KarmadaBackends:
         if member := self._clusters.get(cluster):
             member.view.reject(key, source, rejection)
 
+    def attempt_of(self, kind: str, full_name: str) -> Attempt | None:
+        """Return the attempt of an object of the control plane; None if it is unknown."""
+        found = self._owned.find(kind, full_name)
+        return found[:2] if found else None
+
     def allow(self, source: str) -> None:
         """Withdraw a rejection from the views."""
         cluster = self._denied.pop(source, ("",))[0]
@@ -280,11 +286,17 @@ class KarmadaBackends:
             tasks.create_task(reflect(self._api, MEMBERS, self._members, self._health, tried()))
             tasks.create_task(reflect(self._api, bound, self._bindings, self._health, tried()))
             for source in POLICIES:
-                sink = OwnedSink(self._owned, source.path)
+                sink = OwnedSink(self._owned, source.path, drifted=self._drifted)
                 tasks.create_task(reflect(self._api, source.across(namespaces), sink, self._health, tried()))
             tasks.create_task(self._find_leftovers())
             own = KindInformers(self._api, namespaces, self._health, tried, self._listener)
             tasks.create_task(own.run(self._kinds))
 
     def _listener(self, kind: KindName, path: str) -> KindSink:
-        return KindSink(Item, OwnedSink(self._owned, path, runs=kind.qualified not in PASSIVE_KINDS))
+        runs = kind.qualified not in PASSIVE_KINDS
+        return KindSink(OwnedItem, OwnedSink(self._owned, path, runs=runs, drifted=self._drifted))
+
+    def _drifted(self, key: AttemptKey, place: ObjectKey, text: str) -> None:
+        """Report to the member what others changed in an object of the control plane; empty for nothing."""
+        if member := self._clusters.get(key[2]):
+            member.view.set_drift(key[:2], (f"Karmada {place[0]}", place[1]), text and f"Karmada's {text}")

@@ -49,6 +49,7 @@ _COPY = {
     "phase": "running",
     "address": "192.0.2.7:31337",
     "endpoints": [_ENDPOINT],
+    "drift": [],
     "reason": "",
     "replicas": [
         {

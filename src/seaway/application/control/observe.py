@@ -20,6 +20,7 @@ from seaway.application.control.orphans import (
 )
 from seaway.application.control.rejections import NEVER_REFUSED, Due
 from seaway.application.control.reports import Answered, Observation, Report, Unreachable
+from seaway.application.control.settings import Drift
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.ports.store import Store
@@ -46,8 +47,9 @@ WHOLE_S = 60.0
 class _News:
     """Changes of one attempt: clusters that confirmed it, rejected it, lost it, or have no suitable node.
 
-    `exposed` has the clusters in which the addresses of its ports changed. If a component in front of several clusters
-    rejected the command, the rejection counts under its name.
+    `exposed` has the clusters in which the addresses of its ports changed, and `drift` what others changed in its
+    objects, by cluster. If a component in front of several clusters rejected the command, the rejection counts under
+    its name.
     """
 
     confirmed: dict[str, PendingCommand]
@@ -56,6 +58,7 @@ class _News:
     unfit: set[str]
     unasked: dict[str, str]
     exposed: set[str]
+    drift: dict[str, list[str]]
 
 
 class Observer:
@@ -222,6 +225,8 @@ class Observer:
         self._state.seen[key][copy.cluster] = copy
         if before and copy.endpoints != before.endpoints:
             news.exposed.add(copy.cluster)
+        if changed := [each for each in copy.drift if before is None or each not in before.drift]:
+            news.drift[copy.cluster] = changed
         if lacking(copy, attempt) and place not in self._state.partial:
             self._state.partial.add(place)
             self._state.deadlines.in_seconds(WHOLE_S, Due.WHOLE, place)
@@ -288,7 +293,30 @@ class Observer:
             change.add(self._held(job, attempt) or self._blocked(job))
         if runs and exposed:
             change.add(self._exposed(job, attempt, change))
+        if news.drift:
+            self._edited(job, attempt, news.drift, change)
         return change or None
+
+    def _edited(self, job: JobRecord, attempt: Attempt, drift: Mapping[str, Sequence[str]], change: Change) -> None:
+        """Report what others changed in objects of a job, and restore them if that is configured.
+
+        After `MAX_MADE_AGAIN` repairs of an attempt, what others change stays: a controller may insist on it.
+        """
+        key, now_ns = (job.id, attempt.number), self._state.clock.now_ns()
+        repairs = self._state.settings.drift == Drift.REPAIR
+        if repairs:
+            self._state.restored[key] += 1
+        insists = self._state.restored[key] > MAX_MADE_AGAIN
+        what = "it stays" if not repairs else "it stays, after several repairs" if insists else "it is restored"
+        reason = f"{'; '.join(f'{cluster}: {each}' for cluster in sorted(drift) for each in drift[cluster])}; {what}"
+        if repairs and not insists:
+            commands = (PendingCommand(*key, cluster, Verb.CREATE, now_ns) for cluster in sorted(drift))
+            there = self._state.pending_commands.keys()
+            change.put += [each for each in commands if (each.job_id, each.attempt, each.cluster) not in there]
+        if not change.update:
+            job = replace(job, changed_ns=now_ns, version=job.version + 1)
+            change.update = [job]
+        change.insert.append(job_event(job, ACTOR, "drift", reason))
 
     def _exposed(self, job: JobRecord, attempt: Attempt, change: Change) -> Change:
         """Report the addresses of a running job for clients outside its cluster, as an event."""
@@ -457,7 +485,7 @@ class Observer:
 
 def _of(news: dict[Key, _News], key: Key) -> _News:
     if key not in news:
-        news[key] = _News({}, {}, set(), set(), {}, set())
+        news[key] = _News({}, {}, set(), set(), {}, set(), {})
     return news[key]
 
 

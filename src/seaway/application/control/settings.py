@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from seaway.domain.amounts import model_resource, split_amounts
 from seaway.domain.backoff import backoff
@@ -13,6 +14,15 @@ MAX_GPU_WEIGHT = 1000
 
 MANY = 100
 """Number of replicas for which a cluster gets another `assume_timeout_s`. Each replica may become several objects."""
+
+
+class Drift(StrEnum):
+    """Reactions to changes of others to objects of jobs."""
+
+    REPAIR = "repair"
+    """Restore the objects."""
+    REPORT = "report"
+    """Only report the changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,10 @@ class ControlSettings:
     """Length of that pause, as a multiple of the duration of the last cycle."""
     sample_interval_s: float = 60
     """Seconds between two samples of the fleet and of links."""
+    drift: str = "repair"
+    """Reaction to changes that others make to the objects of a job in a cluster: `repair` restores the objects, up to
+    three times in an attempt, and `report` only writes an event.
+    """
     slo_violation_s: float = 60
     """Seconds of violated network bounds of a running job before the violation is reported, or the job is moved if it
     requests that.

@@ -179,6 +179,7 @@ class ControlState:
         self.setbacks: dict[str, int] = {}
         self.pauses: dict[str, tuple[int, int]] = {}
         self.made_again: Counter[Key] = Counter()
+        self.restored: Counter[Key] = Counter()
         self.gone: set[tuple[str, int, str]] = set()
         self.partial: set[tuple[str, int, str]] = set()
         self.underway_ns: dict[tuple[str, int, str], int] = {}
@@ -368,6 +369,7 @@ class ControlState:
         self.seen.pop(key, None)
         self.began_ns.pop(key, None)
         self.made_again.pop(key, None)
+        self.restored.pop(key, None)
         self.history.ended(key)
         self.done.discard(key)
         self.tree.release(key)

@@ -60,6 +60,7 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
     shown: list[RenderableType] = [facts(body)]
     if endpoints := [each for copy in workloads for each in copy["endpoints"]]:
         shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
+    shown += [f"[yellow]changed in {copy['cluster']}:[/yellow] {each}" for copy in workloads for each in copy["drift"]]
     if attempts:
         shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:

@@ -3,11 +3,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from seaway.application.control.rejections import Refusals
 from seaway.application.control.reports import Answered, Observation
+from seaway.application.control.settings import Drift
 from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
-from seaway.application.records import PendingCommand, Verb
+from seaway.application.records import Event, PendingCommand, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Cause, Reach, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.job_spec import Expose, Run, ServiceType
@@ -124,6 +127,25 @@ def test_a_removal_by_hand_is_repaired() -> None:
     assert (made.state(job_id), made.job(job_id).attempt) == ("running", 1)
     assert made.plane.states(job_id)[-3:] == ["running", "deploying", "running"]
     assert "drift" in [event.kind for event in made.plane.store.events(0, 100, job_id=job_id)]
+
+
+@pytest.mark.parametrize("drift", Drift)
+def test_changes_of_others_are_reported_once_and_repaired_as_configured(drift: Drift) -> None:
+    """A cluster that reports a change gets the command again, or only an event is written; a job keeps its attempt."""
+    made = scene(drift=drift.value)
+    job_id = made.submit()
+    made.plane.run(5)
+    at, observer = made.where(job_id), made.plane.controller.observer
+    (copy,) = made.plane.overview.workloads(made.job(job_id))
+    changed = replace(copy, drift=("jobs/sw: kubectl changed spec.parallelism",))
+    report = Observation(at, Changes("x", complete=False, workloads=(changed,)), 0)
+    (change,) = observer.changes([report])
+    how = {Drift.REPAIR: "it is restored", Drift.REPORT: "it stays"}[drift]
+    assert [each.reason for each in change.insert if isinstance(each, Event)] == [f"{at}: {changed.drift[0]}; {how}"]
+    assert [each.verb for each in change.put if isinstance(each, PendingCommand)] == (
+        [Verb.CREATE] if drift is Drift.REPAIR else []
+    )
+    assert not observer.changes([report])
 
 
 def test_what_vanishes_again_and_again_is_placed_again() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.changes import Debounce, Limits
+from seaway.adapters.kubernetes.collect.drift import deleted_text
 from seaway.adapters.kubernetes.collect.pod_status import NODE_WAITS, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejections, RejectionTimeouts, pods_rejected
@@ -193,6 +194,7 @@ class Attempts:
         self._objects: dict[ObjectKey, WorkloadPart] = {}
         self._workloads: defaultdict[Attempt, dict[ObjectKey, WorkloadPart]] = defaultdict(dict)
         self._exposing: defaultdict[Attempt, dict[ObjectKey, Exposing]] = defaultdict(dict)
+        self._drift: defaultdict[Attempt, dict[ObjectKey, str]] = defaultdict(dict)
         self._waits: Debounce[str] = Debounce(soon)
         self._podless = PodlessAttempts(limits, soon, self._notify)
         self._lost: set[str] = set()
@@ -211,6 +213,8 @@ class Attempts:
         lasting = {pod.uid: self._wait_cause(pod) for pod in pods if pod.uid in self._waits}
         at = self._endpoints(key)
         copy = assemble(key, self._cluster, workloads, pods, persistent_waits=lasting, lost=self._lost, endpoints=at)
+        if copy and (drift := self._drift.get(key)):
+            copy = replace(copy, drift=tuple(drift[place] for place in sorted(drift)))
         copy = self.rejections.apply(key, copy)
         if key in self.rejections:  # a rejection has the better reason
             return copy
@@ -281,6 +285,9 @@ class Attempts:
             del there[place]
             if not there:
                 del self._workloads[key]
+                self._drift.pop(key, None)
+            elif after is None and not before.replicas:
+                self.put_drift(key, place, deleted_text(place))
             self._drop_exposing(key, place, after)
         if after:
             self._objects[place] = after
@@ -295,6 +302,17 @@ class Attempts:
             for each in (before, after):
                 if each and each.replicas:  # objects without replicas, like services, do not change the workload
                     self._changed((each.job_id, each.attempt))
+
+    def put_drift(self, key: Attempt, place: ObjectKey, text: str) -> None:
+        """Record what others changed in an object of an attempt; empty for nothing."""
+        there = self._drift.get(key, {})
+        if text == there.get(place, ""):
+            return
+        if text:
+            self._drift[key][place] = text
+        else:
+            del there[place]
+        self._notify(key)
 
     def _drop_exposing(self, key: Attempt, place: ObjectKey, after: WorkloadPart | None) -> None:
         """Remove the addresses that an object gave an attempt, if the object is gone or belongs to another attempt."""

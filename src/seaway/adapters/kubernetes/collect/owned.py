@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 
+from seaway.adapters.kubernetes.collect.drift import DriftTracker
 from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
-from seaway.adapters.kubernetes.objects.core import Item, Meta
+from seaway.adapters.kubernetes.objects.core import Meta, OwnedItem
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.names import (
     ATTEMPT,
@@ -108,6 +109,12 @@ class OwnerIndex:
         """Return the attempt of an object; None if the object is unknown."""
         return self._keys.get(place)
 
+    def find(self, kind: str, full_name: str) -> AttemptKey | None:
+        """Return the attempt of an object by its kind and ``namespace/name``; None if it is unknown."""
+        plurals = (f"/{kind.lower()}s", f"/{kind.lower()}es")
+        found = (key for (path, name), key in self._keys.items() if name == full_name and path.endswith(plurals))
+        return next(found, None)
+
     def idle(self) -> Set[AttemptKey]:
         """Return a live set of the attempts that have objects, but no workload."""
         return self._idle
@@ -158,32 +165,53 @@ class OwnedSink:
         Path of the kind's objects.
     runs
         True for a kind of workloads.
+    drifted
+        Called with the attempt of an object, the object, and what others changed in it; empty for nothing.
     """
 
-    def __init__(self, owned: OwnerIndex, kind: str, *, runs: bool = False) -> None:
+    def __init__(
+        self,
+        owned: OwnerIndex,
+        kind: str,
+        *,
+        runs: bool = False,
+        drifted: Callable[[AttemptKey, ObjectKey, str], None] = lambda *_: None,
+    ) -> None:
         self._owned = owned
         self._kind = kind
+        self._drifted = drifted
+        self._drift = DriftTracker()
         if runs:
             owned.workloads.add(kind)
         self._names: set[str] = set()
 
-    async def replace(self, items: Sequence[Item]) -> None:
+    async def replace(self, items: Sequence[OwnedItem]) -> None:
         """Replace all objects."""
         for name in self._names - {each.metadata.full_name for each in items}:
-            self._owned.drop(self._kind, name)
+            self._forget(name)
         self._names.clear()
         for each in items:
             self.put(each)
 
-    def put(self, item: Item) -> None:
+    def put(self, item: OwnedItem) -> None:
         """Add or update an object."""
-        self._names.add(item.metadata.full_name)
+        place = (self._kind, item.metadata.full_name)
+        self._names.add(place[1])
         self._owned.put(self._kind, item.metadata)
+        if key := self._owned.owner(place):
+            self._drifted(key, place, self._drift.look(place, item.metadata))
 
-    def drop(self, item: Item) -> None:
+    def drop(self, item: OwnedItem) -> None:
         """Remove an object."""
         self._names.discard(item.metadata.full_name)
-        self._owned.drop(self._kind, item.metadata.full_name)
+        self._forget(item.metadata.full_name)
+
+    def _forget(self, name: str) -> None:
+        place = (self._kind, name)
+        if key := self._owned.owner(place):
+            self._drifted(key, place, "")
+        self._drift.forget(place)
+        self._owned.drop(*place)
 
     def broken(self, what: Broken) -> None:
         """Ignore an object without valid metadata: its attempt is unknown."""

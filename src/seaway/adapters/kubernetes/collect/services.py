@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from seaway.adapters.kubernetes.objects.core import Condition, Meta, NodeAddress, Part
+from seaway.adapters.kubernetes.objects.core import Condition, Meta, NodeAddress, OwnedMeta, Part
 from seaway.adapters.kubernetes.templates.plain import SCHEME
 from seaway.domain.deployment import Endpoint, Reach
 from seaway.domain.job_spec import ServiceType
@@ -59,7 +59,7 @@ class ServiceStatus(Part, frozen=True):
 class ServiceObject(Part, frozen=True):
     """A service."""
 
-    metadata: Meta = Meta()
+    metadata: OwnedMeta = OwnedMeta()
     spec: ServiceSpec = ServiceSpec()
     status: ServiceStatus = ServiceStatus()
 
@@ -112,7 +112,7 @@ class IngressSpec(Part, frozen=True):
 class IngressObject(Part, frozen=True):
     """An Ingress."""
 
-    metadata: Meta = Meta()
+    metadata: OwnedMeta = OwnedMeta()
     spec: IngressSpec = IngressSpec()
     status: ServiceStatus = ServiceStatus()
 
@@ -151,7 +151,7 @@ class RouteStatus(Part, frozen=True):
 class RouteObject(Part, frozen=True):
     """An HTTPRoute."""
 
-    metadata: Meta = Meta()
+    metadata: OwnedMeta = OwnedMeta()
     spec: RouteSpec = RouteSpec()
     status: RouteStatus = RouteStatus()
 

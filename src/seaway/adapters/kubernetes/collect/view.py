@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from seaway.adapters.kubernetes.collect.attempts import Attempts, Gate, ObjectKey
 from seaway.adapters.kubernetes.collect.changes import ChangeNotifier, Limits, Problems
 from seaway.adapters.kubernetes.collect.device_shares import DeviceShares
+from seaway.adapters.kubernetes.collect.drift import DriftTracker, without_fields
 from seaway.adapters.kubernetes.collect.health import Health
 from seaway.adapters.kubernetes.collect.nodes import NODE, SLICE, NodeChange, Nodes, is_same
 from seaway.adapters.kubernetes.collect.owned import attempt_of, broken_labels
@@ -18,7 +21,7 @@ from seaway.adapters.kubernetes.collect.services import Exposing
 from seaway.adapters.kubernetes.collect.workloads import WorkloadObject, WorkloadPart, read_workload
 from seaway.adapters.kubernetes.device_plugins.pods import node_of
 from seaway.adapters.kubernetes.device_plugins.views import NodeView, PluginOptions, Problem
-from seaway.adapters.kubernetes.objects.core import Meta, NodeObject, PodObject
+from seaway.adapters.kubernetes.objects.core import Meta, NodeObject, OwnedMeta, PodObject
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
@@ -87,6 +90,7 @@ class ClusterView:
             self._nodes.unschedulable_cause,
             self._nodes.host,
         )
+        self._drift = DriftTracker()
         self._listed: set[str] = set()
         self._leftovers: frozenset[Attempt] = frozenset()
 
@@ -274,15 +278,19 @@ class ClusterView:
         """Add or update an object of an attempt that runs nothing."""
         key, name = attempt_of(meta, self.namespaces), meta.full_name
         self._take(kind, name, WorkloadPart(*key, "", ()) if key else None, meta)
+        if key and not isinstance(meta, OwnedMeta):
+            self.set_drift(key, (kind, name), "")
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Add or update a workload."""
         name = written.metadata.full_name
         self._take(kind, name, read_workload(written, self.namespaces), written.metadata)
+        self._note_drift((kind, name), written.metadata)
 
     def drop_workload(self, kind: str, full_name: str) -> None:
         """Remove a workload."""
         self._take(kind, full_name, None)
+        self._drift.forget((kind, full_name))
 
     async def replace_workloads(self, kind: str, written: Sequence[WorkloadObject]) -> None:
         """Replace all workloads of a kind; see `replace_objects`."""
@@ -309,13 +317,21 @@ class ClusterView:
 
     def put_exposing(self, kind: str, exposing: Exposing) -> None:
         """Add or update an object that gives ports of an attempt an address."""
+        place = (kind, exposing.metadata.full_name)
         self.put_object(kind, exposing.metadata)
+        self._note_drift(place, exposing.metadata)
+        slim = structs.replace(exposing, metadata=without_fields(exposing.metadata))
         with self._changes.lock:
-            self._attempts.put_exposing((kind, exposing.metadata.full_name), exposing)
+            self._attempts.put_exposing(place, slim)
 
     async def replace_exposing(self, kind: str, written: Sequence[Exposing]) -> None:
         """Replace all such objects of a kind; see `replace_objects`."""
         await self._replace(kind, {each.metadata.full_name: each for each in written}, self.put_exposing)
+
+    def set_drift(self, attempt: Attempt, place: ObjectKey, text: str) -> None:
+        """Record what others changed in an object of an attempt; empty for nothing."""
+        with self._changes.lock:
+            self._attempts.put_drift(attempt, place, text)
 
     def mark_missing(self, attempt: Attempt) -> None:
         """Report an attempt as gone if it has no workload here, because the object that was to create it is deleted."""
@@ -397,6 +413,11 @@ class ClusterView:
         with self._changes.lock:
             self._attempts.put_workload((kind, full_name), read)
             self._problems.put(kind, full_name, broken_labels(meta, self.namespaces) if meta else ())
+
+    def _note_drift(self, place: ObjectKey, meta: OwnedMeta) -> None:
+        """Compare the owners of an object's fields with those at its latest write."""
+        if key := attempt_of(meta, self.namespaces):
+            self.set_drift(key, place, self._drift.look(place, meta))
 
     def _note_pods(self, *pods: PodSummary | None) -> None:
         for each in pods:

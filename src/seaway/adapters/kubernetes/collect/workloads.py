@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import UNSTARTABLE, PodState, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
-from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
+from seaway.adapters.kubernetes.objects.core import Condition, OwnedMeta, Part
 from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.deployment import Cause, Endpoint, ReplicaStatus, Workload, WorkloadPhase
@@ -49,7 +49,7 @@ class WorkloadStatus(Part, frozen=True):
 class WorkloadObject(Part, frozen=True):
     """A workload of any kind."""
 
-    metadata: Meta = Meta()
+    metadata: OwnedMeta = OwnedMeta()
     status: WorkloadStatus = WorkloadStatus()
 
 

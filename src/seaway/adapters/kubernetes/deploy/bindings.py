@@ -96,6 +96,9 @@ class RejectionSink(Protocol):
     def allow(self, source: str) -> None:
         """Withdraw the rejection of a source."""
 
+    def attempt_of(self, kind: str, full_name: str) -> Attempt | None:
+        """Return the attempt of an object whose name does not have it, such as a service; None if it is unknown."""
+
 
 class Bindings:
     """Assignment of Seaway's bindings to the clusters in their policies, for one event loop.
@@ -224,9 +227,12 @@ class Bindings:
     def _report_rejection(self, name: str, item: BindingObject) -> None:
         """Report or withdraw a member's rejection of a binding's object."""
         denied = [each for each in item.status.aggregated_status if each.applied_message and not each.applied]
-        key = attempt_named(item.spec.resource.name)
+        kind, short = item.spec.resource.kind, item.spec.resource.name
+        key = attempt_named(short) if denied else None
+        if denied and key is None:
+            key = self._rejections.attempt_of(kind, f"{item.metadata.namespace}/{short}")
         if key and denied:
-            said, kind = denied[0].applied_message, item.spec.resource.kind
+            said = denied[0].applied_message
             denial = Rejection(
                 f"its {kind} cannot be created there: {short_reason(said)}", is_final(said), rejects_objects=True
             )

@@ -46,6 +46,27 @@ class Meta(Part, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
+class ManagedFields(Part, frozen=True):
+    """Fields of an object that a manager owns, in FieldsV1; `subresource` is empty for the object itself."""
+
+    manager: str = ""
+    subresource: str = ""
+    time: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw(b"")
+
+
+class OwnedMeta(Meta, frozen=True):
+    """Metadata with the owners of fields, which is only read for Seaway's objects."""
+
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class OwnedItem(Part, frozen=True):
+    """Object of Seaway of which only the metadata is read."""
+
+    metadata: OwnedMeta = OwnedMeta()
+
+
 class Item(Part, frozen=True):
     """Object of which only the metadata is read, such as a bookmark."""
 

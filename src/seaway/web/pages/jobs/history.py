@@ -87,6 +87,7 @@ class Overview(WithEvents):
             latest=latest,
             earlier=[each for each in reversed(ran.attempts) if each is not latest],
             endpoints=[each for copy in ran.workloads for each in copy.endpoints],
+            drift=[(copy.cluster, each) for copy in ran.workloads for each in copy.drift],
             seen=seen,
             first=self._first,
             most=REPLICAS,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from seaway.adapters.kubernetes.collect.owned import AttemptKey, OwnedSink, OwnerIndex
-from seaway.adapters.kubernetes.objects.core import Item
+from seaway.adapters.kubernetes.objects.core import OwnedItem
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from tests.unit.adapters.kubernetes.collect.test_view import JOB, copy, decoded
 
@@ -14,10 +14,10 @@ JOBS, POLICIES = "/apis/batch/v1/jobs", "/apis/policy.karmada.io/v1alpha1/propag
 KEY = (JOB, 1, "alpha")
 
 
-def item(name: str) -> Item:
+def item(name: str) -> OwnedItem:
     """Write an object of the attempt."""
     meta = {"name": name, "namespace": "seaway", "labels": copy().metadata.labels}
-    return decoded({"metadata": {**meta, "annotations": {"seaway.io/cluster": "alpha"}}}, Item)
+    return decoded({"metadata": {**meta, "annotations": {"seaway.io/cluster": "alpha"}}}, OwnedItem)
 
 
 def test_a_workload_that_goes_is_missed_once() -> None:
