@@ -198,6 +198,24 @@ def test_expected_starts_count_overlapping_reservations_once(endless: bool) -> N
     assert start_s(made) == pytest.approx(100, abs=5)
 
 
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_a_planned_job_of_the_holder_takes_its_reservation_only(gpus: int) -> None:
+    """Jobs of others are not delayed again by a job that waits for the capacity that is reserved for it."""
+    made = with_tenants(two_clusters())
+    for name in ("alpha", "beta"):
+        made.submit(gpus=2, tenant="b", clusters=frozenset({name}), expected_duration_s=100)
+    beta = frozenset({"beta"})
+    reserve(made, tenant="a", starts_s=50, ends_s=5000, clusters=beta, gpus=gpus)
+    own = made.submit(gpus=2, tenant="a", clusters=beta, expected_duration_s=1000)
+    more = made.submit(gpus=2, tenant="a", clusters=beta, expected_duration_s=1000)
+    made.submit(gpus=2, tenant="b", expected_duration_s=400)
+    found = {each.job.id: each.starts_ns for each in made.plane.overview.waiting()}
+    starts = [round(((found.pop(each) or 0) - made.clock.now_ns()) / NS) for each in (own, more)]
+    assert starts == pytest.approx([100, 1100], abs=5)
+    (other_ns,) = found.values()
+    assert ((other_ns or 0) - made.clock.now_ns()) / NS == pytest.approx(100, abs=5)
+
+
 def test_expected_starts_count_the_memory_of_the_models_that_a_job_may_use() -> None:
     """With one large GPU reserved, a job that needs all the memory of another starts when that is free."""
     large, small = {"model": "A100", "memory_mib": 80_000}, {"model": "L4", "memory_mib": 24_000}

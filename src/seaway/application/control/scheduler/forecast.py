@@ -285,6 +285,7 @@ class _Plan:
     regions: dict[_Region, FreeOverTime] = field(default_factory=dict)
     limits: dict[str, FreeOverTime] = field(default_factory=dict)
     overlaps: dict[tuple[_Region, _Region], float] = field(default_factory=dict)
+    left: dict[AdvanceReservation, FreeOverTime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Find the clusters that accept new work, and their capacity."""
@@ -304,10 +305,36 @@ class _Plan:
             return -1
         for plan, vector in plans[1:]:
             plan.add(starts_s, lasts, -vector)
+        own, inside = self._own_reservation(entry, region, starts_s, lasts)
         for other, plan in self.regions.items():
-            if shared := self._overlap(region, other):
-                plan.add(starts_s, lasts, -(plans[0][1] * shared).astype(np.int64))
+            if not (shared := self._overlap(region, other)):
+                continue
+            plan.add(starts_s, lasts, -(plans[0][1] * shared).astype(np.int64))
+            if own in other.closed:  # others leave this free already
+                since_s, until_s = self._times_s(own, other)
+                since_s, until_s = max(since_s, starts_s), min(until_s, starts_s + lasts)
+                if since_s < until_s:
+                    plan.add(since_s, until_s - since_s, (inside * shared).astype(np.int64))
         return starts_s
+
+    def _own_reservation(
+        self, entry: Entry, region: _Region, starts_s: int, lasts_s: int
+    ) -> tuple[AdvanceReservation | None, Int64]:
+        """Return the reservation with room for a planned job of its holder, and what the job holds of it."""
+        need = _vector(entry.kind.requested, _RESOURCES)
+        for each in self.state.advance:
+            if not each.is_held_by(entry.record.spec.tenant, entry.queue):
+                continue
+            reserved = self._reserved(frozenset({each}))
+            total = _total(reserved.cells, region)
+            if each not in self.left:
+                used = ((held.ends_s, self._part(held, region)) for held in reserved.held)
+                self.left[each] = _free_over_time(total, used)
+            inside = np.where(total > 0, need, 0)
+            if inside.any() and self.left[each].earliest_start(inside, lasts_s, starts_s) == starts_s:
+                self.left[each].add(starts_s, lasts_s, -inside)
+                return each, inside
+        return None, need
 
     def add_region(self, region: _Region) -> None:
         """Add a region with what running jobs leave free. All regions are added before the first job is planned."""
