@@ -12,7 +12,7 @@ from seaway.domain.amounts import Amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Checkpoint
-from seaway.domain.network import Link
+from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -555,6 +555,22 @@ def test_bandwidth_is_reserved_for_the_winner_while_its_victims_end() -> None:
     other = made.submit(queue="x", gateway="user", min_bandwidth_mbps=300, expected_duration_s=1)
     made.plane.run(30)
     assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "queued"]
+
+
+def test_a_gang_over_clusters_takes_bandwidth_between_them_back() -> None:
+    """Where devices are free in both clusters, the gang that holds the bandwidth between them ends as a whole."""
+    links = [Link("gw-alpha", "gw-beta", 1, bandwidth_mbps=1000), Link("gw-beta", "gw-alpha", 1, bandwidth_mbps=1000)]
+    parts = [cluster(node(gpu(), gpu()), name=name, gateway=f"gw-{name}") for name in ("alpha", "beta")]
+    made = with_queues(fleet(*parts, links=links), BY_PRIORITY)
+    wide = {"queue": "x", "gpus": 1, "replicas": 2, "gang": True, "cpu_milli": 40_000}
+    low = made.submit(**wide, between_replicas=NetworkNeed(min_bandwidth_mbps=700))
+    made.plane.run(10)
+    assert made.job(low).clusters == ("alpha", "beta")
+    small = made.submit(queue="x", gpus=0)
+    wide["cpu_milli"] = 20_000
+    high = made.submit(**wide, priority=5, between_replicas=NetworkNeed(min_bandwidth_mbps=500))
+    made.plane.run(10)
+    assert [made.state(each) for each in (low, small, high)] == ["queued", "running", "running"]
 
 
 def test_no_job_ends_for_one_whose_network_bounds_its_place_would_miss() -> None:
