@@ -164,6 +164,17 @@ class Placer:
     _ahead: dict[str, str] = field(default_factory=dict)  # by pool, queue of a job that fits nowhere and has no place
     _infeasible: set[Hashable] = field(default_factory=set)
     _searches: int = 0
+    _keys: dict[str, str] = field(init=False)  # of reservations, by job
+    _soonest_ns: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the reservations."""
+        self._follow()
+
+    def _follow(self) -> None:
+        """Index the reservations after a change."""
+        self._keys = {each.job.name: key for key, each in self.reserved.items()}
+        self._soonest_ns = _soonest_ns(self.reserved.values())
 
     def place(self, tasks: Sequence[Task]) -> None:
         """Place jobs."""
@@ -172,6 +183,7 @@ class Placer:
         for key, own in ((self._own(task), task) for task in tasks):
             if key == own.queue and first[own.owner[:2]] != own.job.name:
                 del self.reserved[key]  # another job is first now
+        self._follow()
         while left:
             batch = [left.popleft()]
             while left and len(batch) < MAX_TOGETHER and self._alike(left[0]) == self._alike(batch[0]):
@@ -193,13 +205,14 @@ class Placer:
 
     def _own(self, task: Task) -> str:
         """Return the key of a job's reservation; empty if it has none."""
-        return next((key for key, each in self.reserved.items() if each.job.name == task.job.name), "")
+        return self._keys.get(task.job.name, "")
 
     def _passes(self, task: Task) -> bool:
         """Report whether a job ends before any reservation of another one begins."""
         ends_ns = NEVER_NS if task.lasts_s is None else task.lasts_s * NS_PER_S
-        others = (each.starts_ns for each in self.reserved.values() if each.job.name != task.job.name)
-        return all(starts_ns is not None and ends_ns <= starts_ns for starts_ns in others)
+        if own := self._own(task):
+            return ends_ns <= _soonest_ns(each for key, each in self.reserved.items() if key != own)
+        return ends_ns <= self._soonest_ns
 
     def _place_allowed(self, tasks: Sequence[Task]) -> list[Task]:
         """Place jobs whose least amounts have room, and release those that do not fit or may not start after all.
@@ -231,7 +244,8 @@ class Placer:
             if placements and not hit and task.queue not in self.blocked:
                 tree.hold(_key(task), task.owner, amounts)
                 self.placed[task.job.name] = Placed(tuple(placements), amounts)
-                self.reserved.pop(own, None)
+                if self.reserved.pop(own, None):
+                    self._follow()
                 if self.ends is not None and task.lasts_s is not None:
                     self.ends.append((task.lasts_s * NS_PER_S, allocations[at].copy()))
                 continue
@@ -273,6 +287,7 @@ class Placer:
         placements, starts_ns = earliest_place(copy, task.allowed, self.policies[task.queue], ends)
         if placements:
             self.reserved[task.queue] = Reserved(task.job, placements, starts_ns)
+            self._follow()
         else:
             self._infeasible.add(task.kind)
 
@@ -316,7 +331,8 @@ class Placer:
                 self.tree.hold(_key(task), task.owner, amounts)
                 self.placed[task.job.name] = Placed(found.placements, amounts)
                 self.limited.pop(task.job.name, None)
-                self.reserved.pop(own, None)
+                if self.reserved.pop(own, None):
+                    self._follow()
 
     def _may_displace(self, tasks: Iterable[Task]) -> list[Task]:
         """Return the jobs that did not fit and may displace others; of a queue without backfill only the first."""
@@ -356,6 +372,11 @@ class Placer:
         for (job_id, _), task in self.displaced.items():
             why[job_id] = f"displaced by job {task.name!r} of queue {task.queue!r}"
         return why | self.limited
+
+
+def _soonest_ns(reserved: Iterable[Reserved]) -> int:
+    """Return the first start of reservations, nanoseconds from now; 0 if one is unknown, a later time without any."""
+    return min((each.starts_ns or 0 for each in reserved), default=2 * NEVER_NS)
 
 
 def _key(task: Task) -> Key:
