@@ -174,6 +174,7 @@ class Replay:
                 submitted += 1
                 self.plane.run(SETTLES_S)
                 self._note(job_id)
+        self.plane.run(SETTLES_S)
         self.plane.controller.forecast.plan()
 
     def _run_ns(self, spec: JobSpec) -> int:

@@ -42,6 +42,22 @@ def test_jobs_start_as_expected() -> None:
     assert error.total_s <= 4 * 3 * START_S
 
 
+def test_the_errors_of_short_jobs_count() -> None:
+    """A job that starts and ends between two looks at the figures is in them; one that was cancelled is not."""
+    made = scene()
+    submit_all(made, "ab")
+    submit_all(made, "c", expected_duration_s=5)
+    submit_all(made, "d")
+    made.plane.run(10)
+    assert starts_s(made)["c"] == 90 + START_S
+    (last,) = [each.job.id for each in made.plane.overview.waiting() if each.job.spec.name == "d"]
+    made.plane.jobs.cancel(last, "ada")
+    made.plane.run(200)
+    error = made.plane.overview.start_errors()
+    assert sum(error.counts) == 1
+    assert error.total_s <= 3 * START_S
+
+
 def test_a_start_behind_a_job_without_an_end_is_unknown() -> None:
     """Nothing is promised that depends on an unknown duration."""
     made = scene()

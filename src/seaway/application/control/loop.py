@@ -306,6 +306,8 @@ class Controller:
                 with self._yielding_to_submits(), self.lock:
                     self.scheduler.settle(bound, outcomes)
                     changes = self.scheduler.send_back(refused)
+                starts = (each for each, outcome in zip(bound, outcomes, strict=True) if outcome is Outcome.STORED)
+                self.forecast.started(each.attempt for each in starts)
                 self.scheduler.post_bind(bound, outcomes)
                 self._store_all(changes)
                 happened = True

@@ -152,22 +152,27 @@ class Forecast:
                 self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
             return self._plan
 
+    def started(self, attempts: Iterable[Attempt]) -> None:
+        """Count the errors of the first estimates of jobs that start. Only the control loop calls it."""
+        for each in attempts:
+            if promised_ns := self._first.pop(each.job_id, None):
+                self._error.note(abs(each.created_ns - promised_ns) / NS_PER_S)
+
     def error(self) -> Timed:
         """Return how far the first estimate of each started job was off."""
         self.plan()
         return self._error.timed()
 
     def _compare(self) -> None:
-        """Count the errors of estimates whose jobs left the queue, and record the first estimates of others."""
+        """Record the first estimates of jobs, and drop those of jobs that ended in the queue."""
         with self._lock:
-            jobs, attempts = self._live.jobs, self._live.attempts
+            jobs, waiting = self._live.jobs, self._live.waiting
             for job_id in self._first.keys() - self._plan.keys():
-                promised_ns, job = self._first.pop(job_id), jobs.get(job_id)
-                if job and (attempt := attempts.get((job_id, job.attempt))):
-                    self._error.note(abs(attempt.created_ns - promised_ns) / NS_PER_S)
-        for job_id, planned in self._plan.items():
-            if planned.starts_ns is not None:
-                self._first.setdefault(job_id, planned.starts_ns)
+                if (job := jobs.get(job_id)) is None or job.state.final:
+                    self._first.pop(job_id, None)
+            for job_id, planned in self._plan.items():
+                if planned.starts_ns is not None and job_id in waiting:
+                    self._first.setdefault(job_id, planned.starts_ns)
 
     def state(self) -> PlanState:
         """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
