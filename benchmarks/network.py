@@ -8,8 +8,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from benchmarks.data import SEEDS
-from benchmarks.quality import policies, with_mix
+from benchmarks.data import SEEDS, with_mix
+from benchmarks.quality import policies
 from benchmarks.record import Result
 from seaway.bootstrap.policies import policy_of
 from seaway.domain.cluster import Fleet

@@ -10,8 +10,7 @@ from typing import Any
 from benchmarks.data import ORDERS, openb
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.job import DeviceRules, Job
-from seaway.simulation.replay import requested_milli
-from seaway.simulation.trace import Trace
+from seaway.simulation.trace import Trace, requested_milli
 
 ASKED = 1.06
 """Requested share of the fleet, a little more than all."""

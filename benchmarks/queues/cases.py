@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, TypeVar
 
-from benchmarks.data import folder
+from benchmarks.data import existing, folder
 from benchmarks.queues.plain import Row, easy_starts
 from benchmarks.record import Result
 from seaway.bootstrap.policies import policy_of
@@ -45,7 +45,7 @@ def queues(seed: int) -> Result:
     """Replay the logs under each discipline; compare the starts with the reference."""
     rows: list[dict[str, Any]] = []
     for name, processors in PROCESSORS.items():
-        source = folder() / "traces" / "queues" / f"{name}.csv"
+        source = existing(folder() / "traces" / "queues" / f"{name}.csv", "its reference schedules are not public")
         table = read_table(source, ["job", "submit_s", "run_s", "size", *(f"{each}_start_s" for each in DISCIPLINES)])
         lines = [(row.whole("submit_s"), row.whole("run_s"), row.whole("size")) for row in table]
         log = _log(name, lines, processors)

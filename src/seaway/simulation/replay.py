@@ -31,6 +31,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Curve, Float64, Outcome, Shares, at_hundred, count_outcomes, use, used_shares
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
+from seaway.simulation.trace import requested_milli
 
 MAX_BATCH = 512
 """Maximum number of jobs in one call, to measure decisions per second."""
@@ -245,12 +246,6 @@ def arrivals_until_requested(fleet: Fleet, jobs: Sequence[Job], times: float) ->
     asked = accumulate(requested_milli(job) for job in jobs)
     last = next((at for at, milli in enumerate(asked) if milli >= enough), len(jobs))
     return list(jobs[: last + 1])
-
-
-def requested_milli(job: Job) -> int:
-    """Return the GPU cores that all replicas of a job request, thousandths of a device."""
-    request = job.demand.request.filled()
-    return request.gpus * request.gpu_milli * job.replicas
 
 
 def capacity_milli(snapshot: Snapshot) -> int:

@@ -10,7 +10,9 @@ doi:10.1007/3-540-47954-6_4. The archive documents version 2.2 with 18 fields.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +88,12 @@ def read_swf_jobs(path: Path) -> tuple[list[Job], int]:
 
 
 def _lines(path: Path) -> list[str]:
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except (OSError, EOFError, zlib.error) as error:
+        raise RejectedError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path)) from None
 
 
 def _jobs(lines: Sequence[str], path: Path) -> tuple[list[Job], int]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from seaway.domain.cluster import Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, Job, ResourceRequest
 from seaway.domain.network import PPM, NetworkNeed
+from seaway.domain.node import Node
 from seaway.domain.tenancy import DEFAULT
 from seaway.simulation.fleet_file import MAX_GPUS, NS_PER_US, read_fleet
 from seaway.simulation.table import CsvRow, Table, read_table, require_unique
@@ -229,3 +233,96 @@ def read_trace(files: TraceFiles) -> Trace:
     jobs = jobs_of(table, gateways, by_memory=by_memory)
     mix = jobs_of(read_job_table(files.mix), gateways, by_memory=by_memory) if files.mix else jobs
     return Trace(fleet, in_order(jobs, files.job_order) if files.job_order else jobs, mix)
+
+
+def requested_milli(job: Job) -> int:
+    """Return the GPU cores that all replicas of a job request, thousandths of a device."""
+    request = job.demand.request.filled()
+    return request.gpus * request.gpu_milli * job.replicas
+
+
+PUBLISHED_LOAD = 1.3
+"""Multiple of the fleet's GPU cores that jobs request in published runs of openb."""
+
+
+def shuffled(trace: Trace, seed: int, load: float = PUBLISHED_LOAD) -> Trace:
+    """Return a trace with nodes and jobs in a random order.
+
+    Jobs repeat until they request `load` times the fleet's GPU cores, as copies that are named like ``job#2``. The past
+    jobs are those of `trace`, each once.
+
+    Raises
+    ------
+    RejectedError
+        If no job requests a GPU, or the fleet has none.
+    """
+    total = load * sum(device.core_milli for device in trace.fleet.devices)
+    if not total or not any(requested_milli(job) for job in trace.jobs):
+        raise RejectedError("has no GPU that jobs could request, so its jobs cannot be repeated up to a load")
+    random, jobs, requested, round_ = Random(seed), list[Job](), 0, 0
+    clusters = tuple(
+        replace(each, nodes=tuple(random.sample(each.nodes, len(each.nodes)))) for each in trace.fleet.clusters
+    )
+    while requested < total:
+        round_ += 1
+        for job in random.sample(trace.jobs, len(trace.jobs)):
+            jobs.append(job if round_ == 1 else replace(job, name=f"{job.name}#{round_}"))
+            requested += requested_milli(job)
+            if requested >= total:
+                break
+    return Trace(replace(trace.fleet, clusters=clusters), tuple(jobs), trace.mix)
+
+
+def write_trace(trace: Trace, folder: Path) -> tuple[Path, Path]:
+    """Write the nodes and the jobs of a trace without device memory and network, and return the files.
+
+    Raises
+    ------
+    RejectedError
+        If the folder has such files already, or they cannot be written.
+    """
+    nodes, jobs = folder / "nodes.csv", folder / "jobs.csv"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with nodes.open("x", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["cluster", "node", "cpu_milli", "memory_mib", "gpu", "model"])
+            writer.writerows(
+                [cluster.name, node.name, node.cpu_milli, node.memory_mib, len(node.devices), _model(node)]
+                for cluster in trace.fleet.clusters
+                for node in cluster.nodes
+            )
+        with jobs.open("x", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(WRITTEN)
+            writer.writerows(map(_cells, trace.jobs))
+    except OSError as error:
+        raise RejectedError(f"cannot be written: {error.strerror}", where=str(error.filename or folder)) from None
+    return nodes, jobs
+
+
+WRITTEN = (
+    *JOB_COLUMNS,
+    "gpu_spec",
+    "replicas",
+    "gang",
+    "priority",
+    "tenant",
+    "queue",
+    "arrives_s",
+    "expected_duration_s",
+)
+"""Columns of a written file of jobs."""
+
+
+def _model(node: Node) -> str:
+    return node.devices[0].model if node.devices else ""
+
+
+def _cells(job: Job) -> tuple[object, ...]:
+    request, lasts_s = job.demand.request.filled(), job.expected_duration_s
+    amounts = request.cpu_milli, request.memory_mib, request.gpus, request.gpu_milli
+    models = "|".join(sorted(job.demand.devices.models))
+    gang = "true" if job.gang else "false"
+    times = job.arrives_s, "" if lasts_s is None else lasts_s
+    return (job.name, *amounts, models, job.replicas, gang, job.priority, job.tenant, job.queue, *times)

@@ -1,5 +1,5 @@
 from seaway.simulation.demo import demo_fleet, demo_jobs
-from seaway.simulation.replay import requested_milli
+from seaway.simulation.trace import requested_milli
 
 
 def test_the_demo_has_unlike_clusters_behind_all_gateways_but_the_users() -> None:

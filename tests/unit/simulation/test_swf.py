@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,15 @@ def test_a_missing_log_is_rejected(tmp_path: Path) -> None:
     """A file that cannot be read is an error of the user."""
     with pytest.raises(RejectedError, match="cannot be read"):
         read_swf(tmp_path / "none.swf")
+
+
+def test_a_compressed_log_is_read_as_it_is(tmp_path: Path) -> None:
+    """The archive compresses its logs; a damaged file is an error of the user."""
+    log = tmp_path / "log.swf.gz"
+    log.write_bytes(gzip.compress((HEADER + line(1, 5, 60, 4)).encode()))
+    assert [job.name for job in read_swf(log).jobs] == ["1"]
+    for damaged in (b"no gzip", log.read_bytes()[:-12]):
+        log.write_bytes(damaged)
+        with pytest.raises(RejectedError, match="cannot be read") as refused:
+            read_swf(log)
+        assert refused.value.where == str(log)

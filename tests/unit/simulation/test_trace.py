@@ -6,7 +6,8 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import NetworkNeed
-from seaway.simulation.trace import Trace, TraceFiles, read_trace
+from seaway.simulation.swf import read_swf
+from seaway.simulation.trace import Trace, TraceFiles, read_trace, requested_milli, shuffled, write_trace
 
 NODES = """cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib
 east,n0,32000,131072,2,L4,24576
@@ -252,3 +253,55 @@ def test_bounds_on_the_network_need_links(tmp_path: Path) -> None:
     assert said(tmp_path, nodes=NODES, jobs=JOBS) == (
         "jobs.csv:2:user_gateway: unknown gateway 'gw-3'; available: none; give the file of links too"
     )
+
+
+def test_a_written_trace_is_read_as_it_was(tmp_path: Path) -> None:
+    """Nodes and jobs keep their amounts, models, priorities and times; existing files are not replaced."""
+    classes = ("qos", "LS", "BE", "BE")
+    lines = [f"{line},{qos}" for line, qos in zip(OPENB_JOBS.splitlines(), classes, strict=True)]
+    made = trace(tmp_path, nodes=OPENB_NODES, jobs="\n".join(lines))
+    nodes_file, jobs_file = write_trace(made, tmp_path / "new")
+    again = read_trace(TraceFiles(nodes_file, jobs_file))
+    assert again.jobs == made.jobs
+    assert [job.priority for job in made.jobs] == [1, 0, 0]
+    assert [(node.name, node.cpu_milli, node.memory_mib) for _, node in again.fleet.nodes] == [
+        ("n0", 96000, 393216),
+        ("n1", 64000, 262144),
+    ]
+    assert [device.model for device in again.fleet.devices] == [device.model for device in made.fleet.devices]
+    with pytest.raises(RejectedError, match="exists"):
+        write_trace(made, tmp_path / "new")
+
+
+def test_a_written_log_has_its_gangs(tmp_path: Path) -> None:
+    """Jobs of several replicas stay gangs, of their users and queues."""
+    log = tmp_path / "log.swf"
+    log.write_text("; MaxProcs: 4\n1 5 -1 60 2 -1 -1 -1 -1 -1 1 7 -1 -1 3 -1 -1 -1\n")
+    found = read_swf(log)
+    again = read_trace(TraceFiles(*write_trace(Trace(found.fleet, found.jobs, ()), tmp_path / "new")))
+    (job,) = again.jobs
+    assert (job.name, job.replicas, job.gang, job.tenant, job.queue) == ("1", 2, True, "user-7", "queue-3")
+    assert (job.arrives_s, job.expected_duration_s, requested_milli(job)) == (5, 60, 2000)
+    assert [len(node.devices) for _, node in again.fleet.nodes] == [1] * 4
+
+
+def test_a_shuffled_trace_requests_the_published_load(tmp_path: Path) -> None:
+    """Nodes and jobs are in an order of the seed, and jobs repeat until they request 130 % of the GPU cores."""
+    made = trace(tmp_path, nodes=OPENB_NODES, jobs=OPENB_JOBS)
+    one, same, other = (shuffled(made, seed) for seed in (1, 1, 2))
+    assert one == same
+    assert one.jobs != other.jobs
+    assert sorted(node.name for _, node in one.fleet.nodes) == ["n0", "n1"]
+    names = [job.name for job in one.jobs]
+    assert len(set(names)) == len(names)
+    assert {name.partition("#")[0] for name in names} == {"a", "b", "c"}
+    requested = [requested_milli(job) for job in one.jobs]
+    assert sum(requested) >= 1.3 * 10_000 > sum(requested[:-1])
+    assert one.mix == made.mix
+
+
+def test_a_trace_without_gpus_is_not_repeated(tmp_path: Path) -> None:
+    """Without a request that counts, the load would never be reached."""
+    jobs = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n"
+    with pytest.raises(RejectedError, match="no GPU"):
+        shuffled(trace(tmp_path, nodes=OPENB_NODES, jobs=jobs), 1)

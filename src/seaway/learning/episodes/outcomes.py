@@ -25,8 +25,9 @@ from seaway.scheduling.kernels.candidates import first_nodes
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Counts, Curve, Outcome, Shares, Speed, UseOverTime, use, used_shares, waits_of
-from seaway.simulation.replay import allocated_milli, capacity_milli, last_of, percent, requested_milli, shares_of
+from seaway.simulation.replay import allocated_milli, capacity_milli, last_of, percent, shares_of
 from seaway.simulation.timeline import mean_over_time
+from seaway.simulation.trace import requested_milli
 
 UNTIMED = Speed(None, None, None)
 """No one took the time."""
