@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from seaway.adapters.kubernetes.backends import KubernetesBackends
 from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.usage.measured import read_exporters
-from seaway.adapters.kubernetes.usage.scraping import MAX_BYTES, Scraping
+from seaway.adapters.kubernetes.usage.scraping import MAX_BACKOFF_INTERVALS, MAX_BYTES, MAX_CONCURRENT, Scraping
 from seaway.api.app import make_app
 from seaway.application.control.dispatch import InPlace
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
@@ -212,16 +213,34 @@ async def test_what_is_not_reported_any_more_grows_old_and_goes(tmp_path: Path) 
             wait(known(plane), "real use again")
 
 
-async def test_it_is_off_by_default(tmp_path: Path) -> None:
-    """By default no exporter is read, and no use is shown."""
-    assert UsageSettings().interval_s == 0
+async def test_it_is_on_by_default_and_can_be_turned_off(tmp_path: Path) -> None:
+    """By default exporters are read; with an interval of 0 none is, and no use is shown."""
+    assert Settings().clusters.usage.interval_s > 0
     with ApiServer("east") as server:
         furnish(server)
-        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping(UsageSettings().interval_s))) as plane:
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping(0))) as plane:
             data = await series(plane)
             assert data["GPUDeviceMemoryUsed"] == []
             assert "seaway_usage_scrapes_total{" not in (await asked(plane, "/metrics")).text
         assert server.pages.asked == {}
+
+
+async def test_without_the_right_little_is_asked_until_it_is_there(tmp_path: Path) -> None:
+    """A refusal holds for all exporters of its namespace for ten periods; once the right is granted, use appears."""
+    with ApiServer("east") as server:
+        furnish(server)
+        for number in range(40):
+            add_exporter(server, f"monitor-{number}", HAMI, MONITOR.encode(), "node-2")
+        fault = server.faults.error(403, "*/namespaces/kube-system/pods/*/proxy/*")
+        began_s = monotonic()
+        with plane_of(server, tmp_path, ClusterOptions(scraping=scraping())) as plane:
+            other = "/api/v1/namespaces/gpu-operator/pods/dcgm:9400/proxy/metrics"
+            wait(lambda: server.pages.asked.get(other, 0) >= 4, "readings of the other namespace")
+            refused = plane.overview.figures().collecting["east"].scrapes["refused"]
+            tries = 1 + (monotonic() - began_s) // (MAX_BACKOFF_INTERVALS * EVERY_S)
+            assert 0 < refused <= MAX_CONCURRENT * tries
+            server.faults.end(fault)
+            wait(known(plane, 3), "real use of both namespaces")
 
 
 async def endless() -> AsyncIterator[bytes]:

@@ -131,10 +131,11 @@ class HamiSettings:
 class UsageSettings:
     """Measured use of devices."""
 
-    interval_s: float = 0
+    interval_s: float = 60
     """Seconds between two scrapes of each exporter; 0 disables them.
 
-    A value expires after three intervals. 60 is a good start. Requires an additional permission in the clusters.
+    A value expires after three intervals. Requires an additional permission in the clusters; without it, nothing is
+    read, and the next try is ten intervals later.
     """
     exporters: str = (
         "app.kubernetes.io/component=hami-device-plugin:9394@kube-system; "

@@ -112,7 +112,7 @@ class ScrapeOutcome(Enum):
     UNREADABLE = "unreadable"
     """The page is too large or has another format."""
     FORBIDDEN = "refused"
-    """The API server or the exporter refuses the request."""
+    """The API server or the exporter refuses the request. Without the right, real use is not read, which is allowed."""
     UNREACHABLE = "unreachable"
 
 
@@ -184,7 +184,8 @@ class UsageReadings:
             self._outcomes[exporter] = outcome
             self._counts[outcome] += 1
         if why and not known:
-            log.warning(
+            log.log(
+                logging.INFO if outcome is ScrapeOutcome.FORBIDDEN else logging.WARNING,
                 "%s: real use is not known from %s/%s on %s: %s (others with the same error are only counted)",
                 self._cluster,
                 exporter.namespace,

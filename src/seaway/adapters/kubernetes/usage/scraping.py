@@ -83,6 +83,7 @@ class Scraper:
         self._random = random
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._reading: dict[str, tuple[Exporter, asyncio.Task[None]]] = {}
+        self._refused_until_s: dict[str, float] = {}  # by namespace
 
     async def run(self) -> None:
         """Follow and scrape exporters until cancelled."""
@@ -120,7 +121,9 @@ class Scraper:
         backoff = Backoff(self._random, 2 * interval_s, MAX_BACKOFF_INTERVALS * interval_s)
         await asyncio.sleep(self._random.uniform(0, interval_s / 4))
         while True:
-            if await self._read_once(exporter):
+            if (left_s := self._refused_s(exporter)) > 0:
+                await asyncio.sleep(left_s + self._random.uniform(0, interval_s))
+            elif await self._read_once(exporter):
                 backoff.reset()
                 await asyncio.sleep(interval_s * self._random.uniform(0.75, 1))
             else:
@@ -130,13 +133,20 @@ class Scraper:
         """Scrape an exporter and return whether it succeeded. Parse the page in a thread, because it may be long."""
         try:
             async with self._slots:
+                if self._refused_s(exporter) > 0:
+                    return False
                 page = await self._api.page(exporter.path, MAX_BYTES)
                 reading = await asyncio.to_thread(read_page, page)
         except UnavailableError as error:
             self._measured.failed(exporter, ScrapeOutcome.UNREACHABLE, str(error))
         except ApiError as error:
+            if error.forbidden:  # the right applies to all pods of a namespace
+                until_s = asyncio.get_running_loop().time() + MAX_BACKOFF_INTERVALS * self._scraping.interval_s
+                self._refused_until_s[exporter.namespace] = until_s
             self._measured.failed(
-                exporter, ScrapeOutcome.FORBIDDEN, f"{error} (reading it requires the right to get pods/proxy)"
+                exporter,
+                ScrapeOutcome.FORBIDDEN,
+                f"{error} (reading it requires the right to get pods/proxy: deploy/kubernetes/usage.yaml)",
             )
         except RejectedError as error:
             self._measured.failed(exporter, ScrapeOutcome.UNREADABLE, str(error))
@@ -147,6 +157,10 @@ class Scraper:
             self._measured.read(exporter, reading)
             return True
         return False
+
+    def _refused_s(self, exporter: Exporter) -> float:
+        """Return the seconds until the next try in a namespace without the right; 0 or less for none."""
+        return self._refused_until_s.get(exporter.namespace, 0.0) - asyncio.get_running_loop().time()
 
 
 class _Sink:

@@ -65,11 +65,11 @@ def test_an_exporter_that_fails_or_goes_takes_no_others_figures() -> None:
 def test_each_trouble_is_counted_every_time_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     """A problem of many exporters is one log entry, again only after it ended for all. Its text stays one line."""
     measured = UsageReadings("east", 30, Clock())
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         for _ in range(3):
             for each in (HAMI, DCGM, OTHER):
                 measured.failed(each, ScrapeOutcome.FORBIDDEN, "no\nright " + "x" * 1000)
-        assert len(caplog.records) == 1
+        assert [each.levelno for each in caplog.records] == [logging.INFO]  # the right is optional
         assert "\n" not in caplog.text.strip()
         assert len(caplog.text) < 600
         measured.read(HAMI, Reading({}, {}, 2))
