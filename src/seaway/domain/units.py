@@ -8,7 +8,7 @@ which would mean no bound. White space around a number and before its unit is ig
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, isfinite
@@ -324,3 +324,20 @@ def figure_text(field: str, value: int | str) -> tuple[str, str]:
     """
     word, written = FIGURES.get(field, (field, str))
     return word, written(value)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Format numbers with ranges.
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    runs: list[list[int]] = []
+    for each in sorted(numbers):
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1][1:] = [each]
+        else:
+            runs.append([each])
+    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from seaway.domain.job_state import JobState
-from seaway.domain.units import figure_text
+from seaway.domain.units import figure_text, ranges
 from seaway.web.job_document import path_of
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut
     from seaway.wire.explanations import ExplanationOut, RemedyOut
-    from seaway.wire.job_out import JobOut
+    from seaway.wire.job_out import JobOut, PlacementOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,29 @@ def remedy_texts(remedies: list[RemedyOut]) -> Iterator[RemedyText]:
         word, asked = figure_text(each.field, each.requested)
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
         yield RemedyText(word, asked, admits, f"{each.cluster}/{each.node}", path_of(each.field) if admits else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasOn:
+    """Replicas of a dry run on one node.
+
+    Attributes
+    ----------
+    replicas
+        Their numbers, with ranges.
+    """
+
+    cluster: str
+    node: str
+    replicas: str
+
+
+def by_node(placements: Sequence[PlacementOut]) -> list[ReplicasOn]:
+    """Return the nodes of the replicas of a job, in the order of the first replica of each."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for each in placements:
+        found.setdefault((each.cluster, each.node), []).append(each.replica)
+    return [ReplicasOn(cluster, node, ranges(numbers)) for (cluster, node), numbers in found.items()]
 
 
 ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",

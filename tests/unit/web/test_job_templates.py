@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seaway.web.fragment import written
+from seaway.web.reasons import by_node
 from seaway.web.words import Words, words_of
-from seaway.wire.explanations import ExplanationOut, ReasonOut
+from seaway.wire.explanations import DryRunOut, ExplanationOut, ReasonOut
 from seaway.wire.job_out import (
     AttemptOut,
     JobOut,
@@ -93,6 +94,29 @@ def test_a_decision_has_its_time(language: str, said: str, now: str) -> None:
     page = written("job_why", words, reason=reason, remedies=[], clusters=[], plugins=[])
     assert said in page
     assert now in page
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "All replicas: 3.00 per hour in total"), ("zh", "所有副本: 每小时合计 3.00")]
+)
+def test_a_trial_shows_the_nodes_and_the_price_of_all_replicas(language: str, said: str) -> None:
+    """A job of several replicas has a table with their nodes, and their total price; one replica has none."""
+    explanation = ExplanationOut(nodes=3, filtered=[], candidates=[], remedies=[], links=[], data="")
+    placements = [PlacementOut(replica=at, cluster="a", node="n0" if at < 3 else "n1", slices=[]) for at in range(4)]
+    for replicas in (4, 1):
+        trial = DryRunOut(
+            policy="seaway",
+            fits=True,
+            message="so it is",
+            candidates=[],
+            placements=placements[:replicas],
+            price_per_hour="3.00",
+            explanation=explanation,
+            manifests=[],
+        )
+        around = {"elsewhere": [], "wrong": False, "trouble": "", "remedies": [], "clusters": [], "asks": True}
+        page = written("trial", words_of(language), trial=trial, most_room=9, nodes=by_node(trial.placements), **around)
+        assert (said in page, "0-2" in page) == (replicas > 1, replicas > 1)
 
 
 @pytest.mark.parametrize(("total", "said"), [(0, ">0 jobs<"), (1, ">1 job<"), (1200, ">1,200 jobs<")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -21,6 +21,7 @@ from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
 from seaway.domain.network import OnViolation
+from seaway.domain.units import ranges
 from seaway.terminal.reasons import refusals, remedies, scores
 from seaway.terminal.tables import Column, Rows
 from seaway.terminal.words import NONE, rate, rtt
@@ -77,23 +78,6 @@ def _replicas(trial: Body) -> Iterator[RenderableType]:
     yield Rows(columns, [{"cluster": place[0], "node": place[1], "replicas": on} for place, on in by_node.items()])
     price = trial["price_per_hour"]
     yield f"{len(trial['placements']):,} replicas{f', price {price} per hour in total' if price else ''}"
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Format numbers with ranges.
-
-    Examples
-    --------
-    >>> ranges([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    runs: list[list[int]] = []
-    for each in sorted(numbers):
-        if runs and runs[-1][-1] == each - 1:
-            runs[-1][1:] = [each]
-        else:
-            runs.append([each])
-    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def _bandwidth(link: Body | None) -> str:

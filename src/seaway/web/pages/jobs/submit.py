@@ -21,7 +21,7 @@ from seaway.web.latest import Latest, Turn
 from seaway.web.pages.jobs.job_form import Behind, Choices, JobDraft, JobForm
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
-from seaway.web.reasons import by_cluster, remedy_texts
+from seaway.web.reasons import by_cluster, by_node, remedy_texts
 from seaway.web.visit import Visit
 from seaway.web.words import count
 
@@ -263,6 +263,7 @@ class _Submit:
             **verdict,
             asks=bool((self._draft.document or {}).get("resources")),
             most_room=MAX_ROOM,
+            nodes=by_node(trial.placements) if trial else [],
             clusters=by_cluster(explained, self._nodes) if explained else [],
             remedies=list(remedy_texts(explained.remedies)) if explained else [],
         )
