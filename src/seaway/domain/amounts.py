@@ -166,6 +166,11 @@ def total_of(parts: Iterable[Amounts]) -> dict[str, int]:
     return total
 
 
+def gpus_of_models(amounts: Amounts) -> int:
+    """Return the sum of the GPUs of single models, thousandths."""
+    return sum(amount for name, amount in amounts.items() if name.startswith(MODEL_PREFIX))
+
+
 def exceeded(amounts: Amounts, limit: Amounts) -> list[str]:
     """Return the resources of which `amounts` has more than `limit`, in alphabetical order."""
     return sorted(name for name, most in limit.items() if amounts.get(name, 0) > most)

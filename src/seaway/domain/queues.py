@@ -12,15 +12,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, exceeded, require_bounds, resource_text, total_of
+from seaway.domain.amounts import (
+    GPUS,
+    NO_AMOUNTS,
+    Amounts,
+    checked,
+    exceeded,
+    gpus_of_models,
+    require_bounds,
+    resource_text,
+    total_of,
+)
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name
 
 ANY_KEY = "*"
 
-MAX_DEPTH = 8
-"""Maximum number of queues from a root to a leaf."""
+MAX_DEPTH = 64
+"""Maximum number of queues from a root to a leaf. Each decision costs a step for each of them."""
 
 MAX_PRIORITY = 1_000_000
 
@@ -235,6 +245,14 @@ def subtree_guarantee(name: str, queues: Mapping[str, Queue], children: Mapping[
     return {**total_of(parts), **own}
 
 
+def _guaranteed_gpus(queue: Queue, children: Mapping[str, Sequence[Queue]]) -> int:
+    """Return the guaranteed GPUs of a queue, also those of single models that it or its descendants name."""
+    if GPUS in queue.guarantee:
+        return queue.guarantee[GPUS]
+    below = sum(_guaranteed_gpus(each, children) for each in children.get(queue.name, ()))
+    return max(below, gpus_of_models(queue.guarantee))
+
+
 def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
     """Check a new or changed queue against all other queues.
 
@@ -242,8 +260,9 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
     ------
     RejectedError
         If its parent is missing, has another pool or is one of its descendants, or if a queue guarantees less than its
-        children do.
+        children do. GPUs of single models count as GPUs.
     """
+    _check_models(queue)
     queues = {each.name: each for each in others} | {queue.name: queue}
     if queue.parent:
         _check_parent(queue, queues)
@@ -256,6 +275,18 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
             )
     for each in path_of(queue.name, queues):
         _check_sums(each, queues, children, changed=queue.name)
+
+
+def _check_models(queue: Queue) -> None:
+    """Check that the GPUs of single models are no more than the GPUs that a queue names."""
+    of_models = gpus_of_models(queue.guarantee)
+    for kind, bound in (("guarantee", queue.guarantee), ("limit", queue.limit)):
+        if of_models > bound.get(GPUS, of_models):
+            raise RejectedError(
+                f"guarantees {resource_text(GPUS, of_models)} of single models, more than its {kind} of "
+                f"{resource_text(GPUS, bound[GPUS])}",
+                where="guarantee.gpus",
+            )
 
 
 def _check_parent(queue: Queue, queues: Mapping[str, Queue]) -> None:
@@ -283,11 +314,15 @@ def _check_sums(
     parent: Queue, queues: Mapping[str, Queue], children: Mapping[str, Sequence[Queue]], *, changed: str
 ) -> None:
     """Check that a queue guarantees what its children guarantee together, and that its limit allows it."""
-    total = total_of(subtree_guarantee(each.name, queues, children) for each in children.get(parent.name, ()))
+    below = children.get(parent.name, ())
+    total = total_of(subtree_guarantee(each.name, queues, children) for each in below)
+    named, gpus = total.get(GPUS, 0), sum(_guaranteed_gpus(each, children) for each in below)
+    total[GPUS] = gpus
+    included = ", with those of single models" if gpus > named else ""
     for kind, bound in (("guarantees", parent.guarantee), ("has a limit of", parent.limit)):
         for name in exceeded(total, bound):
             raise RejectedError(
                 f"queue {parent.name!r} {kind} {resource_text(name, bound[name])}, but its children guarantee "
-                f"{resource_text(name, total[name])} together",
+                f"{resource_text(name, total[name])} together{included if name == GPUS else ''}",
                 where=f"guarantee.{name}" if changed != parent.name or kind == "guarantees" else f"limit.{name}",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,6 +55,16 @@ def test_a_queue_is_checked_alone(fields: dict[str, Any], where: str, said: str)
             "guarantee.gpus",
             "guarantees 15 gpus, but its children guarantee 16 gpus together",
         ),
+        (
+            Queue("nlp", guarantee={"gpus": 8000, "gpus/a100": 6000, "gpus/l4": 4000}),
+            "guarantee.gpus",
+            "guarantees 10 gpus of single models, more than its guarantee of 8 gpus",
+        ),
+        (
+            Queue("nlp", guarantee={"gpus/a100": 16_000}, limit={"gpus": 8000}),
+            "guarantee.gpus",
+            "guarantees 16 gpus of single models, more than its limit of 8 gpus",
+        ),
         (Queue("research", limit={"gpus": 4000}), "limit.gpus", "has a limit of 4 gpus, but its children guarantee 16"),
     ],
 )
@@ -69,6 +80,25 @@ def test_sums_are_checked_up_to_the_root() -> None:
     between = Queue("team", parent="research")
     with pytest.raises(RejectedError, match="children guarantee 18 gpus together"):
         check_tree(Queue("user", parent="team", guarantee={"gpus": 2000}), [*TREE, between])
+
+
+def test_guaranteed_gpus_of_models_are_gpus() -> None:
+    """A queue that guarantees a number of GPUs, or limits it, cannot guarantee more by the names of models below it."""
+    tree = [
+        Queue("lab", guarantee={"gpus": 24_000}),
+        Queue("team", parent="lab"),
+        Queue("a", parent="team", guarantee={"gpus/a100": 8000}),
+        Queue("b", parent="team", guarantee={"gpus": 8000, "gpus/a100": 2000}),
+    ]
+    more = Queue("c", parent="team", guarantee={"gpus/a100": 4000, "gpus/l4": 4000})
+    check_tree(more, tree)
+    said = r"queue 'lab' guarantees 24 gpus, but its children guarantee 25 gpus together, with those of single models"
+    with pytest.raises(RejectedError, match=said) as refused:
+        check_tree(replace(more, guarantee={**more.guarantee, "gpus/l4": 5000}), tree)
+    assert refused.value.where == "guarantee.gpus"
+    limited = [replace(tree[0], guarantee={}, limit={"gpus": 15_000}), *tree[1:]]
+    with pytest.raises(RejectedError, match="has a limit of 15 gpus, but its children guarantee 24 gpus together"):
+        check_tree(more, limited)
 
 
 def test_a_queue_without_a_guarantee_has_that_of_its_children() -> None:
