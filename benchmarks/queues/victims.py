@@ -123,8 +123,7 @@ def _cost(each: Candidate) -> int:
 class VictimProgramme:
     """The cheapest victims as an integer programme, without an order of removal.
 
-    Victims of the own queue are removed first, since that only widens what the rules allow. Of another queue, each
-    victim is allowed if the last one is, and the largest one may be the last.
+    The rules must allow each victim as the last one that is removed.
 
     Parameters
     ----------
@@ -211,30 +210,32 @@ class VictimProgramme:
 
     def _allow(self, other: str, within: int) -> None:
         """Allow victims of another queue, by its guarantee or by shares."""
-        members = self._of(other)
-        some, last = self._flag(), [self._flag() for _ in members]
-        for (_, x), final in zip(members, last, strict=True):
-            self._at_most([(1, x)], [(1, some)])
-            self._at_most([(1, final)], [(1, x)])
-        self.programme.limit([*((1, final) for final in last), (-1, some)], 0, least=0)
         by_share = self._flag()
         if self._world.tree.node(self._queue).queue.reclaim is not Reclaim.FAIR_SHARE:
             self.programme.limit([(1, by_share)], 0)
-        self._at_most([(1, some)], [(1, within), (1, by_share)])
-        mine, theirs = self._beyond(self._queue, self._requested), self._beyond(other, {})
-        borrows, larger = dict[str, int](), []
-        for name, share in theirs.items():
-            removed = [(share.amount(each), x) for each, x in members]
-            kept = [(-share.amount(each), final) for (each, _), final in zip(members, last, strict=True)]
-            borrows[name] = self._flag()
-            self._if(borrows[name], [*removed, *kept], share.held - 1)
-            larger.append(self._flag())
-            self._at_most([(1, larger[-1])], [(1, borrows[name])])
-            for own in mine.values():
-                freed = [(-own.amount(each), x) for each, x in self._of(self._queue)]
-                self._if(larger[-1], [*removed, *kept, *freed], share.held - own.held - 1)
-        self._at_most([(1, some)], [(1, borrows[GPUS])])  # the resource that the guarantee names
-        self._at_most([(1, by_share)], [(1, flag) for flag in larger])
+        own, members, theirs = self._of(self._queue), self._of(other), self._beyond(other, {})
+        first = [each for each, _ in own if each.priority >= self._like.priority]
+        now = max(share.without_all(own, but=first) for share in self._beyond(self._queue, {}).values())
+        for victim, x in members:
+            first = [each for each, _ in members if each.priority >= victim.priority]
+            borrows, larger, keeps = dict[str, int](), [], []
+            for name, share in theirs.items():
+                removed = [(share.amount(each), y) for each, y in members]
+                after = [(share.amount(each), y) for each, y in members if each in first]
+                stays, least = (-share.amount(victim), x), share.without_all(members, but=first)
+                borrows[name], keep, more = self._flag(), self._flag(), self._flag()
+                self._if(borrows[name], [*after, stays], least - 1)
+                self._if(keep, after, least - now - 1)
+                self._if(more, [*removed, stays], share.held - 1)
+                for mine in self._beyond(self._queue, self._requested).values():
+                    freed = [(-mine.amount(each), y) for each, y in own]
+                    self._if(more, [*removed, stays, *freed], share.held - mine.held - 1)
+                keeps.append(keep)
+                larger.append(more)
+            self._at_most([(1, x)], [(1, within), (1, by_share)])
+            self._at_most([(1, x)], [(1, borrows[GPUS])])  # the resource that the guarantee names
+            for flags in (larger, keeps):
+                self._at_most([(1, x)], [(1, within), *((1, flag) for flag in flags)])
 
     def _beyond(self, queue: str, more: Amounts) -> dict[str, _Scaled]:
         """Return what a queue holds beyond its guarantee of each resource, on a scale common to all resources."""
@@ -271,3 +272,7 @@ class _Scaled:
     def amount(self, each: Candidate) -> int:
         """Return what a running job holds."""
         return each.amounts.get(self.name, 0) * self.scale
+
+    def without_all(self, jobs: Sequence[tuple[Candidate, int]], but: Sequence[Candidate]) -> int:
+        """Return the held amount without all jobs but some."""
+        return self.held - sum(self.amount(each) for each, _ in jobs if each not in but)

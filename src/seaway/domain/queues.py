@@ -81,7 +81,7 @@ class Reclaim(StrEnum):
     GUARANTEE = "Guarantee"
     """Jobs of queues beyond their guarantee, while the queue stays within its own."""
     FAIR_SHARE = "FairShare"
-    """Also jobs of queues whose share beyond their guarantee is larger than its own will be."""
+    """Also jobs of queues whose share beyond their guarantee stays larger than its own is now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,23 +123,25 @@ def leaving_jobs(
     ]
 
 
-def candidates(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]) -> list[Candidate]:
-    """Return the running jobs that may be displaced with the changed queues, without those in `left`."""
+def candidates(
+    copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]
+) -> list[tuple[Candidate, bool]]:
+    """Return the running jobs without those in `left`, and whether the changed queues let each be displaced."""
     usable, found = {each.name for each in copy.state.clusters}, []
     for attempt, booking in copy.held:
         (job, _), key, spec = copy.jobs[attempt.job_id], (attempt.job_id, attempt.number), attempt.spec
+        if job.id in left or job.attempt != attempt.number or not booking.holds_any:
+            continue
         node = tree.node(changes.queue_of(spec.queue, spec.tenant))
         ran_s = copy.ran_ns[key] / NS_PER_S
         preemptible = node.queue.preemptible if spec.preemptible is None else spec.preemptible
         young = attempt.running_ns and ran_s < node.queue.min_runtime_s
-        if young or not preemptible or job.id in left or job.attempt != attempt.number or not booking.holds_any:
-            continue
-        if usable.issuperset(attempt.clusters):
-            loses = attempt.running_ns and not spec.checkpoint
-            priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
-            lost = node.share_of(attempt.amounts) * ran_s if loses else 0.0
-            owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
-            found.append(Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost))
+        loses = attempt.running_ns and not spec.checkpoint
+        priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
+        lost = node.share_of(attempt.amounts) * ran_s if loses else 0.0
+        owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
+        candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost)
+        found.append((candidate, bool(preemptible and not young and usable.issuperset(attempt.clusters))))
     return found
 
 

@@ -26,7 +26,13 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
+from seaway.scheduling.queueing.preemption import (
+    Candidate,
+    DisplacementRules,
+    VictimSearch,
+    may_displace_any,
+    priority_below,
+)
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -291,7 +297,7 @@ class Placer:
         else:
             self._infeasible.add(task.kind)
 
-    def displace(self, tasks: Iterable[Task], candidates: Iterable[Candidate]) -> None:
+    def displace(self, tasks: Iterable[Task], candidates: Sequence[tuple[Candidate, bool]]) -> None:
         """Displace running jobs for those that did not fit, first for jobs within the guarantees of their own queues.
 
         Parameters
@@ -299,9 +305,10 @@ class Placer:
         tasks
             Jobs in the order in which they were placed.
         candidates
-            Running jobs that have run for their minimum time, and that may be displaced.
+            Running jobs, and whether each has run for its minimum time and may be displaced.
         """
-        left, running = self._may_displace(tasks), {each.key: each for each in candidates}
+        left, running = self._may_displace(tasks), {each.key: each for each, _ in candidates}
+        stay = {each.key for each, may in candidates if not may}
         without: set[Hashable] = set()
         searches = 0
         for within in (True, False):
@@ -315,10 +322,11 @@ class Placer:
                 searches += 1
                 own, job, policy = self._own(task), task.allowed, self.policies[task.queue]
                 below = partial(priority_below, node.queue, task.job.priority)
-                eligible = [each for each in running.values() if each.priority < below(each.owner.queue)]
+                may = (each for each in running.values() if each.key not in stay)
+                eligible = [each for each in may if each.priority < below(each.owner.queue)]
                 with self._held(each for key, each in self.reserved.items() if key != own):
-                    search = VictimSearch(self.snapshot, self.tree, policy, job, task.owner, requested)
-                    found = search.find(eligible)
+                    rules = DisplacementRules(self.tree, task.owner, job.priority, requested, running.values())
+                    found = VictimSearch(self.snapshot, policy, job, rules).find(eligible)
                 if found is None:
                     without.add(alike)
                     continue

@@ -113,12 +113,12 @@ class WhatIf:
         others = in_order(state.discipline, tree.copy(), [*entries, *asked])
         moving = ((left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving)
         tasks = self._tasks([*moving, *((each, ()) for each in others)])
-        may_end = candidates(copy, tree, changes, left)
-        queues = {task.queue for task in tasks} | {each.owner.queue for each in may_end}
+        running_jobs = candidates(copy, tree, changes, left)
+        queues = {task.queue for task in tasks} | {each.owner.queue for each, may in running_jobs if may}
         policies = {name: self._policy(question.policy, name, names) for name in queues}
         placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved))
         placer.place(tasks)
-        placer.displace(tasks, may_end)
+        placer.displace(tasks, running_jobs)
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
         left |= {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt in ended}
         tasks += self._tasks([(left[attempt.job_id], where(attempt.placements)) for attempt in ended])

@@ -6,6 +6,7 @@ the waiting job fits, by a decision of the engine on a copy of the fleet.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,7 +15,18 @@ from operator import attrgetter
 
 import numpy as np
 
-from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, NO_AMOUNTS, Amounts
+from seaway.domain.amounts import (
+    CPU,
+    GPU_CORES,
+    GPU_MEMORY,
+    GPUS,
+    MEMORY,
+    NO_AMOUNTS,
+    Amounts,
+    add,
+    held_amounts,
+    total_of,
+)
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Preemption, Queue, Reclaim
@@ -142,27 +154,112 @@ def priority_below(waiting: Queue, priority: int, queue: str) -> float:
     return -inf if waiting.preemption is Preemption.NEVER else priority
 
 
-def may_displace(tree: QueueTree, owner: Owner, priority: int, requested: Amounts, victim: Candidate) -> bool:
-    """Report whether the rules of the queues let a waiting job displace a running one, with the present use.
+class DisplacementRules:
+    """Rules of the queues for the victims of one waiting job, with the use that is left while jobs are removed.
 
-    Within a queue, `Queue.preemption` applies. Between queues, `Queue.reclaim` of the waiting job's queue applies to
-    the two children of their lowest common ancestor. A queue that stays within its guarantee takes from those beyond
-    theirs, see `QueueNode.protects`. With `FairShare`, a queue also takes from one whose share is larger than its own
-    will be. The larger share of the two then always falls.
+    Parameters
+    ----------
+    tree
+        The queues. `remove` and `restore` change what they hold.
+    owner, priority, requested
+        Where the waiting job counts, its priority, and the amounts that it holds at least.
+    running
+        All running jobs, also those that must not be displaced.
     """
-    queue, other = tree.node(owner.queue), tree.node(victim.owner.queue)
-    if other is queue:
-        return queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY and victim.priority < priority
-    reclaim = queue.queue.reclaim
-    if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
-        return False
-    mine, theirs = below_common_ancestor(queue, other)
-    between = other.path[: other.path.index(theirs) + 1]
-    if any(each.protects(victim.amounts) for each in between):
-        return False
-    if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
-        return mine.guarantees(requested)
-    return _weighted(mine, requested) < _weighted(theirs)
+
+    def __init__(
+        self, tree: QueueTree, owner: Owner, priority: int, requested: Amounts, running: Iterable[Candidate]
+    ) -> None:
+        self.tree = tree
+        self.owner = owner
+        self.priority = priority
+        self.requested = requested
+        self._running: defaultdict[str, dict[Key, Candidate]] = defaultdict(dict)
+        for each in running:
+            self._running[each.owner.queue][each.key] = each
+        self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
+
+    def remove(self, victim: Candidate) -> None:
+        """Withdraw a running job."""
+        self.tree.withdraw(victim.key)
+        del self._running[victim.owner.queue][victim.key]
+        self._change_lower(victim, -1)
+
+    def restore(self, victim: Candidate) -> None:
+        """Let a removed job run again."""
+        self.tree.hold(victim.key, victim.owner, victim.amounts)
+        self._running[victim.owner.queue][victim.key] = victim
+        self._change_lower(victim, 1)
+
+    def _change_lower(self, victim: Candidate, times: int) -> None:
+        for priority, lower in self._lower[victim.owner.queue].items():
+            if victim.priority < priority:
+                add(lower, victim.amounts, times)
+
+    def _held_by_lower(self, queue: str, priority: int) -> Amounts:
+        """Return what the running jobs of a queue with a lower priority hold."""
+        lower = self._lower[queue]
+        if priority not in lower:
+            running = self._running[queue].values()
+            lower[priority] = total_of(each.amounts for each in running if each.priority < priority)
+        return lower[priority]
+
+    def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:
+        """Report whether each of some removed jobs may be the last one, as `allow` does."""
+        for each in victims:
+            self.restore(each)
+            allowed = self.allow(each, requested)
+            self.remove(each)
+            if not allowed:
+                return False
+        return True
+
+    def allow(self, victim: Candidate, requested: Amounts | None = None) -> bool:
+        """Report whether the waiting job may displace a running one, with the present use.
+
+        Within a queue, `Queue.preemption` applies. Between queues, `Queue.reclaim` of the waiting job's queue applies
+        to the two children of their lowest common ancestor. A queue that stays within its guarantee takes from those
+        beyond theirs, see `QueueNode.protects`. With `FairShare`, a queue also takes from one with a larger share
+        beyond the guarantee, if its own share stays smaller than that, and the other one keeps more than its own is.
+
+        So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so queues cannot
+        displace each other in turns. Displacements within a queue lower its share. Therefore, jobs of a lower priority
+        than the waiting job or the victim do not count in the shares and guarantees of their queues.
+
+        Parameters
+        ----------
+        requested
+            Amounts that the waiting job gets, if they are known.
+        """
+        tree, requested = self.tree, self.requested if requested is None else requested
+        queue, other = tree.node(self.owner.queue), tree.node(victim.owner.queue)
+        if other is queue:
+            return queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY and victim.priority < self.priority
+        reclaim = queue.queue.reclaim
+        if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
+            return False
+        mine, theirs = below_common_ancestor(queue, other)
+        lower = self._held_by_lower(other.key, victim.priority)
+        if any(each.protects(victim.amounts, lower) for each in other.path[: other.path.index(theirs) + 1]):
+            return False
+        if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
+            return mine.guarantees(requested)
+        if _weighted(mine, requested) >= _weighted(theirs):
+            return False
+        now = _level(mine, self._held_by_lower(queue.key, self.priority))
+        return now < _level(theirs, lower, victim.amounts)
+
+
+def _level(node: QueueNode, *without: Amounts) -> float:
+    """Return the weighted share beyond the guarantee without some amounts; a negative one is not weighted.
+
+    A queue of weight 0 has the largest level from its guarantee on.
+    """
+    held = dict(node.use.held)
+    for amounts in without:
+        add(held, amounts, -1)
+    share, weight = round(node.distance_from_guarantee(held), 9), node.queue.weight
+    return share if share < 0 else share / weight if weight else inf
 
 
 def _weighted(node: QueueNode, more: Amounts = NO_AMOUNTS) -> float:
@@ -178,23 +275,19 @@ class VictimSearch:
     ----------
     snapshot
         A copy of the fleet, which has the allocations of all candidates. It is changed, and restored at the end.
-    tree
-        The queues. Their amounts are changed during the search, and restored at its end.
-    job, owner, requested
-        The waiting job, where it counts, and the amounts that it holds at least.
+    job
+        The waiting job.
+    rules
+        Rules for its victims. Their tree is changed during the search, and restored at its end.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, tree: QueueTree, profile: Profile, job: Job, owner: Owner, requested: Amounts
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, profile: Profile, job: Job, rules: DisplacementRules) -> None:
         self._snapshot = snapshot
-        self._tree = tree
         self._profile = profile
         self._job = job
-        self._owner = owner
-        self._requested = requested
+        self._rules = rules
         self._queue = JobQueue(snapshot, [job])
-        self._asked: Int64 = np.array([requested.get(name, 0) for name in _RESOURCES], np.int64)
+        self._asked: Int64 = np.array([rules.requested.get(name, 0) for name in _RESOURCES], np.int64)
         self._needed: Int64 = self._asked - _free(snapshot)
         self._plan: Plan
         self._out: dict[Key, Candidate] = {}
@@ -235,9 +328,6 @@ class VictimSearch:
         replicas = room[:, asked] * self._job.replicas // self._asked[asked]
         fitting: Int64 = replicas.min(axis=1, initial=self._job.replicas).clip(0)
         return fitting
-
-    def _may(self, candidate: Candidate) -> bool:
-        return may_displace(self._tree, self._owner, self._job.priority, self._requested, candidate)
 
     def _try_all(self, offered: Sequence[Candidate], on: _OnNodes) -> None:
         """Try sets of candidates, each in the order of their removal."""
@@ -305,7 +395,7 @@ class VictimSearch:
             group = [each for each, taken in zip(few, chosen[at], strict=True) if taken]
             if self._best and cost_of(group) >= self._best.cost:
                 return True
-            removal = _Removal(group, self._may, self._take_out)
+            removal = _Removal(group, self._rules.allow, self._take_out)
             succeeds = removal.advance(len(group)) and len(removal.taken) == len(group) and self._fits()
             if succeeds:
                 self._note(removal.taken)
@@ -316,7 +406,7 @@ class VictimSearch:
 
     def _try_group(self, group: Sequence[Candidate]) -> None:
         """Remove candidates in order until the job fits, in steps of doubling size, then put back what is needless."""
-        removal, step = _Removal(group, self._may, self._take_out), 1
+        removal, step = _Removal(group, self._rules.allow, self._take_out), 1
         fits = False
         while not fits and self._tries < MAX_TRIES and removal.advance(step):
             fits = self._fits()
@@ -332,16 +422,9 @@ class VictimSearch:
                 self._note([each for each in taken if each.key in self._out])
         self._put_back([each.key for each in removal.taken])
 
-    def _are_allowed(self, taken: Iterable[Candidate]) -> bool:
+    def _are_allowed(self, taken: Iterable[Candidate], requested: Amounts | None = None) -> bool:
         """Report whether the rules allow each removed candidate as the last one."""
-        for each in taken:
-            if each.key in self._out:
-                self._tree.hold(each.key, each.owner, each.amounts)
-                allowed = self._may(each)
-                self._tree.withdraw(each.key)
-                if not allowed:
-                    return False
-        return True
+        return self._rules.allow_all([each for each in taken if each.key in self._out], requested)
 
     def _note(self, victims: Sequence[Candidate]) -> None:
         """Record victims at whose removal the job just fitted, if they are the cheapest until now."""
@@ -353,26 +436,34 @@ class VictimSearch:
 
         One that shares an ancestor with the job stays out if its use would protect others that stay out.
         """
-        booked, own = list(allocations_of(self._plan)), set(self._tree.node(self._owner.queue).path)
+        tree, owner = self._rules.tree, self._rules.owner
+        booked, own = list(allocations_of(self._plan)), set(tree.node(owner.queue).path)
         for allocation in booked:
             allocation.restore(self._snapshot)
         for each in taken:
             if _has_room(self._snapshot, each.allocation, each.amounts):
                 self._put_back([each.key])
-                protects = not own.isdisjoint(self._tree.node(each.owner.queue).path) and not self._are_allowed(taken)
-                if protects or self._tree.hit(self._owner, self._requested, self._job.name):
+                protects = not own.isdisjoint(tree.node(each.owner.queue).path) and not self._are_allowed(taken)
+                if protects or tree.hit(owner, self._rules.requested, self._job.name):
                     self._take_out(each)
         for allocation in booked:
             allocation.release(self._snapshot)
 
     def _fits(self) -> bool:
-        """Report whether the job fits now, on nodes and devices and under all limits."""
-        if self._tree.hit(self._owner, self._requested, self._job.name):
+        """Report whether the job fits now, on nodes and devices, under all limits, and with what it gets by the rules.
+
+        Until then, only the least amounts are known that it can get.
+        """
+        rules = self._rules
+        if rules.tree.hit(rules.owner, rules.requested, self._job.name):
             return False
         self._tries += 1
         self._plan = decide(self._snapshot, self._queue, self._profile, overdue={0}, dry_run=True)
         self._forget_plan()
-        return bool(self._plan.jobs_placed[0])
+        if not self._plan.jobs_placed[0]:
+            return False
+        amounts = held_amounts(self._job.demand, self._plan.placements(), self._snapshot.device)
+        return self._are_allowed(self._out.values(), amounts)
 
     def _forget_plan(self) -> None:
         """Release what the plan allocates. The plan itself stays as it is."""
@@ -381,13 +472,13 @@ class VictimSearch:
     def _take_out(self, candidate: Candidate) -> None:
         candidate.allocation.copy().release(self._snapshot)
         self._out[candidate.key] = candidate
-        self._tree.withdraw(candidate.key)
+        self._rules.remove(candidate)
 
     def _put_back(self, keys: Iterable[Key]) -> None:
         for key in keys:
             if candidate := self._out.pop(key, None):
                 candidate.allocation.restore(self._snapshot)
-                self._tree.hold(key, candidate.owner, candidate.amounts)
+                self._rules.restore(candidate)
 
 
 class _Removal:

@@ -280,14 +280,18 @@ class QueueNode(Holder):
         """Return the dominant share of amounts beyond the guarantee."""
         if not self.guarantee:
             return self.share_of(held)
+        return max(0.0, self.distance_from_guarantee(held))
+
+    def distance_from_guarantee(self, held: Amounts) -> float:
+        """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less."""
         weighed = self._weighed(held)
-        return max(0.0, *[weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares])
+        return max([weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares])
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
         return _covers(self.guarantee, self.use.held, requested)
 
-    def protects(self, amounts: Amounts) -> bool:
+    def protects(self, amounts: Amounts, lower: Amounts = NO_AMOUNTS) -> bool:
         """Report whether the guarantee protects a running job from other queues.
 
         It protects a job that it would let in again, by the rule of `guarantees`, so that queues within their
@@ -297,9 +301,15 @@ class QueueNode(Holder):
         ----------
         amounts
             Amounts that the job holds.
+        lower
+            Amounts of jobs that the guarantee protects only after this one.
         """
         named = dict.fromkeys(amounts, 0)  # the queue already holds them
-        return _covers(self.guarantee, self.use.held, named) or self.share_beyond_guarantee() <= 0
+        held = self.use.held
+        if lower:
+            held = dict(held)
+            add(held, lower, -1)
+        return _covers(self.guarantee, held, named) or self.beyond_guarantee(held) <= 0
 
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""

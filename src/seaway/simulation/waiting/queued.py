@@ -12,14 +12,20 @@ import numpy as np
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, held_amounts, requested_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.queues import Backfill, Queue, children_of
-from seaway.scheduling.allocations import Allocation, allocations_of
+from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime, within
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.preemption import Candidate, VictimSearch, may_displace_any, priority_below
+from seaway.scheduling.queueing.preemption import (
+    Candidate,
+    DisplacementRules,
+    VictimSearch,
+    may_displace_any,
+    priority_below,
+)
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
 from seaway.simulation.waiting.world import World, always
@@ -70,7 +76,7 @@ class Queued:
         self._order = LaneOrder(self._tree, self._discipline)
         self._lanes: defaultdict[LaneName, list[tuple[SortKey, int]]] = defaultdict(list)
         self._requests: dict[int, Amounts] = {}
-        self._running: dict[int, tuple[Allocation, Amounts, int]] = {}
+        self._running: dict[int, tuple[Candidate, float, int]] = {}  # with its share of the pool and its start
         self._attempts: defaultdict[int, int] = defaultdict(int)
         self._kinds = _numbered(map(world.kind, range(len(world.queue))))
         self._alike = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(world.queue.jobs))
@@ -183,11 +189,13 @@ class Queued:
         return self._queues[self._queue(number)].backfill
 
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
-        demand = self._world.queue.jobs[number].demand
-        amounts = held_amounts(demand, plan.placements(), plan.snapshot.device)
+        job, key, owner = self._world.queue.jobs[number], self._key(number), self._owner(number)
+        amounts = held_amounts(job.demand, plan.placements(), plan.snapshot.device)
         (allocation,) = allocations_of(plan)
-        self._running[number] = allocation, amounts, now_s
-        self._tree.hold(self._key(number), self._owner(number), amounts)
+        priority = job.priority + self._queues[job.queue].points(now_s - job.arrives_s)
+        candidate = Candidate(key, owner, amounts, allocation, allocation.nodes, priority, 0.0)
+        self._running[number] = candidate, self._tree.node(job.queue).share_of(amounts), now_s
+        self._tree.hold(key, owner, amounts)
         self._fruitless.clear()
 
     def _displace(self, number: int, moment: _Moment) -> Plan | None:
@@ -210,36 +218,32 @@ class Queued:
             return []
         if not (candidates := list(self._candidates(now_s, job))):
             return []
-        search = VictimSearch(self._world.snapshot, self._tree, policy, job, owner, requested)
-        found = search.find(candidates)
+        running = (each for each, _, _ in self._running.values())
+        rules = DisplacementRules(self._tree, owner, job.priority, requested, running)
+        found = VictimSearch(self._world.snapshot, policy, job, rules).find(candidates)
         return [int(each.key[0]) for each in found.victims] if found else []
 
     def _end(self, number: int, now_s: int) -> None:
         """End a running job, which waits again with its age."""
-        _, amounts, since_s = self._running.pop(number)
+        gone, _, since_s = self._running.pop(number)
         self._tree.release(self._key(number))
         self._attempts[number] += 1
         self._stop(number)
         self.preempted += 1
-        self.preempted_gpu_s += amounts.get(GPUS, 0) / 1000 * (now_s - since_s)
+        self.preempted_gpu_s += gone.amounts.get(GPUS, 0) / 1000 * (now_s - since_s)
         self._refused.clear()
         self.join(number)
 
     def _candidates(self, now_s: int, waiting: Job) -> Iterator[Candidate]:
         """Yield the running jobs that may ever be displaced by a waiting one."""
         mine = self._queues[waiting.queue]
-        for number, (allocation, amounts, since_s) in self._running.items():
-            job = self._world.queue.jobs[number]
-            queue = self._queues[job.queue]
-            priority = job.priority + queue.points(since_s - job.arrives_s)
-            if priority >= priority_below(mine, waiting.priority, job.queue):
+        for each, share, since_s in self._running.values():
+            queue = self._queues[each.owner.queue]
+            if each.priority >= priority_below(mine, waiting.priority, queue.name):
                 continue
-            if not queue.preemptible or now_s - since_s < queue.min_runtime_s:
-                continue
-            lost = self._tree.node(job.queue).share_of(amounts) * (now_s - since_s)
-            yield Candidate(
-                self._key(number), self._owner(number), amounts, allocation, allocation.nodes, priority, lost
-            )
+            if queue.preemptible and now_s - since_s >= queue.min_runtime_s:
+                each.lost = share * (now_s - since_s)
+                yield each
 
     def share_error(self) -> float | None:
         """Return the mean distance of shares from fair shares over time, 0 to 1; None without two sharers."""

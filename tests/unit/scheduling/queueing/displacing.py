@@ -6,19 +6,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from seaway.domain.amounts import held_amounts, requested_amounts
+from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, capacity_of, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.queueing.preemption import Candidate, Displacement, VictimSearch, may_displace, priority_below
-from seaway.scheduling.queueing.tree import Owner, QueueTree
+from seaway.scheduling.queueing.preemption import (
+    Candidate,
+    Displacement,
+    DisplacementRules,
+    VictimSearch,
+    priority_below,
+)
+from seaway.scheduling.queueing.tree import NO_WEIGHTS, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 PROFILE = make_profile("bestfit")
+MODELS = {"H100": 81_920, "A100": 40_960, "L4": 24_576}
+"""Memory of GPU models, MiB."""
+
+GUARANTEED = (
+    (),
+    (GPUS,),
+    (GPU_MEMORY,),
+    (GPUS, GPU_MEMORY),
+    ("gpus/h100", "gpus/l4"),
+    (GPUS, "gpus/h100"),
+    (CPU, GPUS),
+)
+"""Resources that queues of mixed fleets guarantee."""
+
 LOWER, FAIR = Preemption.PREEMPT_LOWER_PRIORITY, Reclaim.FAIR_SHARE
 
 
@@ -55,10 +75,9 @@ class World:
     def victims(self, queue: str, like: Job) -> Displacement | None:
         """Search for the victims of a new job. The world stays as it is."""
         arrays = self.snapshot.copy().arrays
-        amounts = requested_amounts(like.demand, like.replicas)
-        search = VictimSearch(self.snapshot, self.tree, PROFILE, like, Owner(queue, "default"), amounts)
         mine = self.tree.node(queue).queue
-        found = search.find(
+        rules = self.rules(queue, like)
+        found = VictimSearch(self.snapshot, PROFILE, like, rules).find(
             [
                 each
                 for each in self.running.values()
@@ -68,6 +87,11 @@ class World:
         assert all((was == now).all() for was, now in zip(arrays.nodes, self.snapshot.arrays.nodes, strict=True))
         assert all((was == now).all() for was, now in zip(arrays.devices, self.snapshot.arrays.devices, strict=True))
         return found
+
+    def rules(self, queue: str, like: Job) -> DisplacementRules:
+        """Return the rules for the victims of a new job."""
+        amounts = requested_amounts(like.demand, like.replicas)
+        return DisplacementRules(self.tree, Owner(queue, "default"), like.priority, amounts, self.running.values())
 
     def fits_without(self, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
         """Report whether a job fits once other jobs have ended."""
@@ -103,6 +127,56 @@ def random_world(random: Random) -> tuple[World, str, Job]:
     return world, random.choice("abc"), random_job(random, priority=random.randrange(4))
 
 
+def mixed_world(random: Random) -> tuple[World, list[tuple[str, Job]]]:
+    """Return a small loaded fleet of several GPU models, and new jobs with their queues."""
+    models = random.sample([*MODELS], random.choice((2, 2, 3)))
+    per_node = random.choice((1, 2, 4, 8))
+    nodes = []
+    for model in (*models, *random.sample(models, random.randrange(2))):
+        count = random.choice((per_node, 1, 2, 4))
+        nodes.append(node(*[gpu(model=model, memory_mib=MODELS[model]) for _ in range(count)], cpu_milli=32_000))
+    parts = cluster(*nodes)
+    capacity = capacity_of(parts)
+    named = random.choice(GUARANTEED)
+    preemption = random.choice((LOWER, Preemption.NEVER))
+    tree = [
+        Queue(
+            name,
+            weight=random.choice((1, 1, 1, 2, 3, 0)),
+            guarantee={each: capacity[each] // random.choice((3, 4, 8)) for each in named if each in capacity},
+            preemption=preemption,
+            reclaim=random.choice((FAIR, FAIR, FAIR, Reclaim.GUARANTEE)),
+        )
+        for name in "abc"[: random.choice((2, 2, 3))]
+    ]
+    weights = random.choice((NO_WEIGHTS, NO_WEIGHTS, {"gpus/h100": 4.0, "gpus/l4": 0.5}))
+    world = World(Snapshot(fleet(parts)), QueueTree(tree, {"default": capacity}, gpu_weights=weights))
+    jobs = [(random.choice(tree).name, mixed_job(random, models)) for _ in range(capacity[GPUS] // 500 + 12)]
+    for at, (queue, like) in enumerate(jobs[:-12]):
+        world.run(f"job-{at:02}", queue, like, seconds=random.randrange(1, 1000))
+    return world, jobs[-12:]
+
+
+def mixed_job(random: Random, models: Sequence[str]) -> Job:
+    """Return a job with GPUs of any model or of one, by number, by a share or by memory, alone or as a gang."""
+    share = random.choice(
+        (
+            {},
+            {},
+            {"gpus": 2},
+            {"gpus": 4},
+            {"gpu_milli": 500, "gpu_memory_percent": 50},
+            {"gpu_memory_percent": 50},
+            {"gpu_milli": 200, "gpu_memory_mib": 10_000},
+            {"gpu_memory_mib": 20_000},
+        )
+    )
+    one = {"models": {random.choice(models)}} if random.random() < 0.3 else {}
+    replicas, priority = random.choice((1, 1, 1, 2)), random.randrange(3)
+    figures = {"gpus": 1, "cpu_milli": random.choice((1000, 1000, 4000, 8000)), **share}
+    return job("new", **figures, **one, replicas=replicas, gang=replicas > 1, priority=priority)
+
+
 def random_job(random: Random, **fields: int) -> Job:
     """Return a job with whole GPUs or a share of one, alone or as a gang."""
     share = random.choice(({"gpu_milli": 500, "gpu_memory_percent": 50}, {}, {}, {"gpus": 2}))
@@ -113,14 +187,11 @@ def random_job(random: Random, **fields: int) -> Job:
 
 
 def allowed(world: World, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
-    """Report whether the rules allow to displace all of some jobs, in some order."""
-    by_size = sorted(victims, key=lambda each: (each.owner.queue != queue, sum(each.amounts.values())))
-    left, gone = by_size, list[Candidate]()
-    asked = (world.tree, Owner(queue, "default"), like.priority, requested_amounts(like.demand, like.replicas))
-    while found := next((each for each in left if may_displace(*asked, each)), None):
-        world.tree.withdraw(found.key)
-        left.remove(found)
-        gone.append(found)
-    for each in gone:
-        world.tree.hold(each.key, each.owner, each.amounts)
-    return not left
+    """Report whether the rules allow to displace all of some jobs."""
+    rules = world.rules(queue, like)
+    for each in victims:
+        rules.remove(each)
+    allows = rules.allow_all(victims)
+    for each in victims:
+        rules.restore(each)
+    return allows

@@ -11,11 +11,17 @@ import pytest
 from benchmarks.queues.victims import compare
 from seaway.domain.amounts import Amounts, capacity_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Queue, Reclaim
 from seaway.scheduling.queueing.tree import NO_WEIGHTS, GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
-from tests.unit.scheduling.queueing.displacing import FAIR, LOWER, World, random_job, random_world
+from tests.unit.scheduling.queueing.displacing import FAIR, LOWER, World, mixed_world, random_job, random_world
+
+QUICK_SEEDS = (28, 106, *range(50, 90))
+"""Fleets on which queues took turns under earlier rules, and some others."""
+
+TOO_MANY = 20
+"""Multiple of the number of jobs that is too large a number of displacements."""
 
 FLEETS = 200
 """Number of fleets with an optimum; the benchmark has five times as many."""
@@ -111,12 +117,12 @@ def test_victims_by_weight() -> None:
     check(one_node(10, both), "a4 b6", "a", 1, "", "without weights, neither displaces, where Kueue compares shares")
 
 
-def two_models(guarantee: Amounts, weights: GpuWeights = NO_WEIGHTS) -> World:
+def two_models(guarantee: Amounts, weights: GpuWeights = NO_WEIGHTS, reclaim: Reclaim = FAIR) -> World:
     """Return a node of 8 H100 and one of 8 L4, and queues a and b with a guarantee each."""
     models = (("H100", 81_920), ("L4", 24_576))
     nodes = [node(*[gpu(model=model, memory_mib=size) for _ in range(8)], cpu_milli=64_000) for model, size in models]
     parts = cluster(*nodes)
-    tree = [Queue(name, guarantee=guarantee, preemption=LOWER, reclaim=FAIR) for name in "ab"]
+    tree = [Queue(name, guarantee=guarantee, preemption=LOWER, reclaim=reclaim) for name in "ab"]
     return World(Snapshot(fleet(parts)), QueueTree(tree, {"default": capacity_of(parts)}, gpu_weights=weights))
 
 
@@ -174,24 +180,65 @@ def test_victims_cost_the_least_on_small_fleets() -> None:
     assert found.equal >= 0.95 * found.compared
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_queues_do_not_take_turns(seed: int) -> None:
-    """If all jobs and all displaced jobs ask again and again, displacements end: the larger share always falls."""
-    random = Random(seed)
-    world, _, _ = random_world(random)
-    jobs = dict(world.jobs) | {f"new-{at}": (random.choice("abc"), random_job(random)) for at in range(8)}
-    waiting, displaced = [name for name in jobs if name.startswith("new")], 0
-    for _ in range(20 * len(jobs)):
-        if not waiting:
-            break
+def let_all_ask(world: World, new: Sequence[tuple[str, Job]], random: Random) -> None:
+    """Let all new jobs and all displaced jobs ask again and again, until none of them displaces another."""
+    jobs = dict(world.jobs) | {f"new-{at}": each for at, each in enumerate(new)}
+    waiting, displaced, in_vain = [name for name in jobs if name.startswith("new")], 0, 0
+    last = random.random() < 0.5  # displaced jobs ask last, or at any time
+    while in_vain < len(waiting):
         name = waiting.pop(0)
-        if world.run(name, *jobs[name]):
+        found = None if world.run(name, *jobs[name]) else world.victims(*jobs[name])
+        if name not in world.running and not found:
+            waiting.append(name)
+            in_vain += 1
             continue
-        found = world.victims(*jobs[name])
+        in_vain = 0
         for each in found.victims if found else ():
             world.end(each.key[0])
-            waiting.append(each.key[0])
+            waiting.insert(len(waiting) if last else random.randrange(len(waiting) + 1), each.key[0])
             displaced += 1
-        if found:
-            assert world.run(name, *jobs[name])
-    assert not waiting, f"queues displace each other for ever: {displaced} times"
+        assert not found or world.run(name, *jobs[name])
+        assert displaced < TOO_MANY * len(jobs), "queues displace each other for ever"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_queues_do_not_let_all_ask(seed: int) -> None:
+    """If all jobs and all displaced jobs ask again and again, displacements end: the smaller share always rises."""
+    random = Random(seed)
+    world, _, _ = random_world(random)
+    let_all_ask(world, [(random.choice("abc"), random_job(random)) for _ in range(8)], random)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*QUICK_SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(400) if seed not in QUICK_SEEDS)],
+)
+def test_queues_do_not_let_all_ask_on_mixed_fleets(seed: int) -> None:
+    """The same is valid whatever the models, their weights, the guarantees and the priorities of jobs."""
+    random = Random(seed)
+    world, new = mixed_world(random)
+    let_all_ask(world, new, random)
+
+
+def test_a_job_is_not_displaced_if_its_queue_would_then_have_less() -> None:
+    """Without guarantees, a queue with a small job does not take the place of the only large job of another one."""
+    check(one_node(9, queues(guarantees=dict.fromkeys("abc", 0))), "b=9", "a", 2, "", "b would have nothing")
+    check(one_node(9, queues(guarantees=dict.fromkeys("abc", 0))), "b=6 b=2", "a", 2, "b=2", "b keeps 6")
+    check(one_node(9, queues(guarantees=dict.fromkeys("abc", 0))), "a2 b=6 b=1", "a", 4, "", "b would have 1")
+
+
+def test_a_guarantee_protects_the_highest_priorities_first() -> None:
+    """Of a queue beyond its guarantee, jobs of higher priorities that the guarantee covers stay."""
+    check(one_node(9, queues()), "b2:1 b3 b4:-1", "a", 2, "b2:-1", "the guarantee covers none of them")
+    check(one_node(9, queues()), "b=3:1 b=6", "a", 2, "b=6", "the guarantee covers the job of the higher priority")
+
+
+def test_what_a_job_gets_must_be_within_the_guarantee() -> None:
+    """A job that may use any model takes nothing back for a place with more memory than is guaranteed to its queue."""
+    world = two_models({"gpus": 8000, "gpu_memory": 8 * 24_576}, reclaim=Reclaim.GUARANTEE)
+    for name in ("one", "other"):
+        assert world.run(name, "b", job("new", gpus=8, cpu_milli=1000))
+    assert world.victims("a", job("new", gpus=8, cpu_milli=1000, models={"H100"})) is None
+    found = world.victims("a", job("new", gpus=8, cpu_milli=1000))
+    assert found
+    assert found.victims[0].amounts["gpus/l4"] == 8000

@@ -25,8 +25,8 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.preemption import (
     Candidate,
     Displacement,
+    DisplacementRules,
     VictimSearch,
-    may_displace,
     may_displace_any,
     priority_below,
 )
@@ -260,9 +260,9 @@ class Preemptor:
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             found = Displacement((), placements) if placements else None
             if found is None and displaces:
-                search = VictimSearch(snapshot, self._state.tree, profile, job, entry.owner, entry.kind.requested)
-                candidates, rests_ns = self._candidates(entry)
-                found = search.find(candidates)
+                running = self._running_jobs()
+                candidates, rests_ns = self._candidates(entry, running)
+                found = VictimSearch(snapshot, profile, job, self._rules(entry, running)).find(candidates)
             used = self._used(entry, found, yielding) if found else []
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
@@ -289,12 +289,16 @@ class Preemptor:
                 heads.append(each)
         return heads, winners
 
+    def _rules(self, entry: Entry, running: Iterable[_Running]) -> DisplacementRules:
+        jobs = (each.candidate for each in running)
+        return DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs)
+
     def _may_displace(self, entry: Entry, other: Entry, priority: int, booking: Allocation) -> bool:
         """Report whether a job could displace another waiting job if that had its place."""
         tree, requested = self._state.tree, other.kind.requested
         tree.hold(other.next_attempt, other.owner, requested)
         held = Candidate(other.next_attempt, other.owner, requested, booking, booking.nodes, priority, 0.0)
-        may = may_displace(tree, entry.owner, entry.job.priority, entry.kind.requested, held)
+        may = self._rules(entry, self._running_jobs()).allow(held)
         tree.withdraw(other.next_attempt)
         return may
 
@@ -365,17 +369,10 @@ class Preemptor:
         for attempt in ending:
             self._state.count(attempt)
 
-    def _candidates(self, entry: Entry) -> tuple[list[Candidate], list[int]]:
-        """Return the running jobs that the rules of queues can allow to be displaced, and the time until others pass.
-
-        The latter lack only a part of their minimum run time, nanoseconds each.
-        """
-        live, found, rests_ns = self._state, list[Candidate](), list[int]()
+    def _running_jobs(self) -> list[_Running]:
+        """Return the running jobs beside the victims of claims, each computed once."""
+        live, found = self._state, list[_Running]()
         claimed = {each.key for claim in self._claims.values() for each in claim.victims}
-        now_ns = live.clock.monotonic_ns()
-        usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
-        rules: dict[str, tuple[float, bool, int]] = {}
-        mine = live.tree.node(entry.queue).queue
         basis = live.tree.version, live.fleet.snapshot
         if self._basis != basis or len(self._running) > 2 * len(live.attempts):
             self._running, self._basis = {}, basis
@@ -385,24 +382,38 @@ class Preemptor:
                 if (running := self._running_job(key, attempt)) is None:
                     continue
                 self._running[key] = running
+            found.append(running)
+        return [each for each in found if each.candidate.key not in claimed] if claimed else found
+
+    def _candidates(self, entry: Entry, jobs: Iterable[_Running]) -> tuple[list[Candidate], list[int]]:
+        """Return the running jobs that the rules of queues can allow to be displaced, and the time until others pass.
+
+        The latter lack only a part of their minimum run time, nanoseconds each.
+        """
+        live, found, rests_ns = self._state, list[Candidate](), list[int]()
+        now_ns = live.clock.monotonic_ns()
+        usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
+        rules: dict[str, tuple[float, bool, int]] = {}
+        mine = live.tree.node(entry.queue).queue
+        for running in jobs:
             candidate, name = running.candidate, running.queue
             if name not in rules:
                 queue = live.tree.node(name).queue
                 below = priority_below(mine, entry.job.priority, name)
                 rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
             below, preemptible, min_ns = rules[name]
-            ran_ns = now_ns - live.began_ns.get(key, now_ns)
+            ran_ns = now_ns - live.began_ns.get(candidate.key, now_ns)
             if (
                 candidate.priority < below
                 and (preemptible if running.preemptible is None else running.preemptible)
                 and usable.issuperset(running.clusters)
             ):
-                if ran_ns < min_ns and attempt.running_ns:
+                if ran_ns < min_ns and running.attempt.running_ns:
                     rests_ns.append(min_ns - ran_ns)
                     continue
                 candidate.lost = running.share * ran_ns / NS_PER_S
                 found.append(candidate)
-        return [each for each in found if each.key not in claimed] if claimed else found, rests_ns
+        return found, rests_ns
 
     def _running_job(self, key: Key, attempt: Attempt) -> _Running | None:
         """Return a running job as a candidate; None if it cannot be displaced."""
