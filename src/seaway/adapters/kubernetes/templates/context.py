@@ -138,13 +138,12 @@ class Context:
 
     @property
     def service(self) -> str:
-        """Name of the job's service, the same for all its attempts.
+        """Name of the job's service in this cluster, the same for all its attempts.
 
-        A job in several clusters has a service in each. If they share an API server, their names differ.
+        If the objects of several clusters share an API server, the names of their services differ.
         """
-        everywhere = len(self.deployment.placements) == self.spec.replicas and not self.options.shared
         name = service_name(self.deployment.job_id)
-        return name if everywhere else f"{name}-{self.whole}"
+        return f"{name}-{self.whole}" if self.options.shared else name
 
     def name(self, what: str, role: str = "") -> str:
         """Return the name of the object `what`."""
