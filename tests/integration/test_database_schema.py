@@ -241,6 +241,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "preemptible": None,
         "checkpoint": None,
         "expose": {"type": None, "host": ""},
+        "one_by_one": False,
         "replicas": 1,
         "gang": False,
         "between_replicas": need,

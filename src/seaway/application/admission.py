@@ -200,7 +200,7 @@ class Admission:
 
     def _beyond_limits(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
-        requested = {**requested_amounts(spec.demand, spec.replicas), JOBS: 1}
+        requested = {**requested_amounts(spec.demand, 1 if spec.starts_in_part else spec.replicas), JOBS: 1}
         models = {model_resource(model) for model in spec.demand.devices.models}
         for where, label, key, limit in _limits(spec, names):
             beyond = exceeded(requested, limit)
@@ -249,7 +249,7 @@ class Admission:
         plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
         placed, whole = int(plan.placed.sum()), bool(plan.jobs_placed[0])
         empty.release(plan.decisions, plan.slices, plan.rows_of(0))
-        if whole:
+        if whole or (placed and job.partial):
             return ""
         alone = replace(job, replicas=1, gang=False, single_cluster=False)
         one = explain(empty, alone, self._first_fit)
@@ -294,11 +294,16 @@ def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, str, str, Amount
 
 def _key(spec: JobSpec, clusters: frozenset[str]) -> Hashable:
     """Return the cache key: the properties of a job and the clusters of its pool, which determine the result."""
-    return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, clusters
+    return (*_together(spec), clusters)
 
 
 def _requirements(spec: JobSpec) -> Hashable:
-    return spec.demand, spec.replicas, spec.gang, spec.single_cluster, spec.between_replicas, spec.queue
+    return (*_together(spec), spec.queue)
+
+
+def _together(spec: JobSpec) -> tuple[Hashable, ...]:
+    together = spec.gang, spec.single_cluster, spec.between_replicas, spec.starts_in_part
+    return spec.demand, spec.replicas, *together
 
 
 def _rejected(verdict: str) -> list[RejectedError]:

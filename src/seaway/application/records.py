@@ -41,6 +41,8 @@ class JobRecord:
         Name of the token, or ``anonymous``.
     not_before_ns
         Earliest time of the next attempt after a failure.
+    completed
+        Number of replicas, from the first on, that completed in earlier attempts.
     """
 
     id: str
@@ -58,6 +60,7 @@ class JobRecord:
     started_ns: int | None = None
     ended_ns: int | None = None
     not_before_ns: int | None = None
+    completed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,13 @@ def ended(attempt: Attempt, now_ns: int) -> Change:
     return change
 
 
+def waiting_text(job: JobRecord, placed: int) -> str:
+    """Return the end of a sentence on the replicas of a job that wait for a later attempt; empty for none."""
+    rest = job.spec.replicas - job.completed - placed
+    waits = "another replica waits" if rest == 1 else f"{rest} other replicas wait"
+    return f"; {waits} until these have completed" if rest > 0 else ""
+
+
 def stopped(
     job: JobRecord, attempt: Attempt | None, state: JobState, reason: str, actor: str, now_ns: int
 ) -> tuple[JobRecord, Change]:
@@ -139,6 +146,8 @@ def respecified(
     """
     reason = f"changed by {actor}{f': {changes}' if changes else ''}"
     placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
+    if job.spec.requires_restart(spec):
+        job = replace(job, completed=0)
     if placed_otherwise:
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)
         return after, change

@@ -232,6 +232,8 @@ class Job:
         Time of submission and expected duration, seconds; the duration is None if unknown or without an end.
     data
         Location of its data. Placement prefers clusters close to it.
+    partial
+        Whether it starts as soon as one replica fits, with as many replicas as fit.
     """
 
     name: str
@@ -247,6 +249,7 @@ class Job:
     labels: Mapping[str, str] = field(default_factory=dict)
     single_cluster: bool = False
     data: DataSource = NO_DATA
+    partial: bool = False
 
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in a single cluster without being a gang."""

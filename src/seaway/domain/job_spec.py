@@ -118,6 +118,9 @@ class Expose:
 
 NOT_EXPOSED = Expose()
 
+INDEPENDENT = frozenset({"job", "kueue"})
+"""Templates whose replicas end by themselves and do not know each other."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
@@ -159,6 +162,8 @@ class JobSpec:
         How its program saves its work before it is stopped; None if it does not.
     expose
         How clients outside its cluster reach its ports.
+    one_by_one
+        Whether its replicas are independent, so that it starts with those that fit. See `starts_in_part`.
     """
 
     name: str
@@ -182,6 +187,7 @@ class JobSpec:
     preemptible: bool | None = None
     checkpoint: Checkpoint | None = None
     expose: Expose = NOT_EXPOSED
+    one_by_one: bool = False
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -224,7 +230,17 @@ class JobSpec:
             labels=self.labels,
             single_cluster=self.single_cluster,
             data=self.data,
+            partial=self.starts_in_part,
         )
+
+    @property
+    def starts_in_part(self) -> bool:
+        """True if it starts with the replicas that fit, and the others follow when these have completed.
+
+        Replicas of services, and of templates that connect replicas, start together.
+        """
+        alone = self.template in INDEPENDENT and not (self.gang or self.single_cluster or self.between_replicas.any)
+        return self.one_by_one and alone and self.replicas > 1
 
     def requires_restart(self, other: JobSpec) -> bool:
         """Report whether a running job must restart to change to another specification."""
@@ -248,7 +264,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Return the fields that running workloads depend on.
 
     These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations,
-    and whether it is preemptible.
+    whether it is preemptible, and whether its replicas start one by one.
     """
     return (
         spec.demand,

@@ -188,7 +188,7 @@ def facts(body: Body) -> Table:
             ("reason", body["reason"]),
             ("tenant", body["tenant"]),
             ("queue", f"{body['queue']}, priority {body['priority']}"),
-            ("replicas", str(body["replicas"])),
+            ("replicas", _replicas(body)),
             ("each needs", need(body)),
             ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
             ("started", day(body["started_at"]) if body["started_at"] else ""),
@@ -197,6 +197,11 @@ def facts(body: Body) -> Table:
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
         ]
     )
+
+
+def _replicas(body: Body) -> str:
+    done = body.get("completed_replicas", 0)
+    return f"{body['replicas']}, of which {done} have completed" if done else str(body["replicas"])
 
 
 REACH = {

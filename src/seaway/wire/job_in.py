@@ -227,8 +227,11 @@ class JobIn(Incoming):
     """Gateway from which you access clusters. Network bounds apply to the links from this gateway."""
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
     """Number of replicas that run in parallel."""
-    gang: bool = False
-    """True if either all replicas start together or none."""
+    gang: bool | None = None
+    """True if either all replicas start together or none. False if they start one by one: the job starts with those
+    that fit, and the others follow when these have completed; only for the templates `job` and `kueue`. Null if they
+    are placed at the same time.
+    """
     template: Name = "job"
     """Name of the workload template."""
     resources: ResourcesIn = ResourcesIn()
@@ -287,7 +290,8 @@ class JobIn(Incoming):
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
             replicas=self.replicas,
-            gang=self.gang,
+            gang=bool(self.gang),
+            one_by_one=self.gang is False,
             between_replicas=_need(self.between_replicas),
             priority=self.priority,
             tenant=self.tenant or own_tenant,

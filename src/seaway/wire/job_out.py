@@ -117,6 +117,8 @@ class JobOut(Shown):
     """Number of the latest attempt; 0 before the first."""
     failures: int
     """Number of failed attempts."""
+    completed_replicas: int = 0
+    """Number of replicas that completed in earlier attempts, if they start one by one."""
     clusters: list[str]
     """Clusters of the latest attempt."""
     nodes: list[str]
@@ -273,6 +275,7 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "version": job.version,
         "attempt": job.attempt,
         "failures": job.failures,
+        "completed_replicas": job.completed,
         "clusters": list(job.clusters),
         "nodes": list(job.nodes),
         "submitted_at": moment(job.submitted_ns),

@@ -53,7 +53,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         written["checkpoint"] = {"signal": spec.checkpoint.signal, "grace": time_text(spec.checkpoint.grace_s)}
     if spec.expected_duration_s is not None:
         written["expected_duration"] = time_text(spec.expected_duration_s)
-    return _given(written) | ({} if spec.preemptible is not False else {"preemptible": False})
+    off = {"preemptible": spec.preemptible is False, "gang": spec.one_by_one}
+    return _given(written) | {name: False for name, said in off.items() if said}
 
 
 SECRET = "run.env."

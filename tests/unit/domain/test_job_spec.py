@@ -86,6 +86,7 @@ IN_PLACE = {
     "on_violation",
     "data",
     "preemptible",
+    "one_by_one",
 }
 """Anything that changes without starting a job again."""
 
@@ -111,6 +112,7 @@ OTHERS: dict[str, Any] = {
     "preemptible": False,
     "checkpoint": Checkpoint("SIGUSR1", 60),
     "expose": Expose(ServiceType.NODE_PORT),
+    "one_by_one": True,
 }
 
 

@@ -42,6 +42,18 @@ def test_gpu_memory_may_be_a_share() -> None:
     assert spec.demand.request == ResourceRequest(gpus=1, gpu_memory_percent=50)
 
 
+@pytest.mark.parametrize(("gang", "together", "one_by_one"), [(True, True, False), (False, False, True), (None,) * 3])
+def test_replicas_start_together_one_by_one_or_at_once(
+    gang: bool | None, together: bool | None, one_by_one: bool | None
+) -> None:
+    """Only an explicit false lets replicas start one by one, and each value survives a round trip."""
+    spec = read_value(JobIn, {"name": "a", "replicas": 2} | ({} if gang is None else {"gang": gang})).spec()
+    assert (spec.gang, spec.one_by_one) == (bool(together), bool(one_by_one))
+    assert spec.starts_in_part == bool(one_by_one)
+    assert JobIn.of(spec).spec() == spec
+    assert JobIn.of(spec).gang is gang
+
+
 @pytest.mark.parametrize("kind", ServiceType)
 def test_ports_may_be_exposed_in_every_way(kind: ServiceType) -> None:
     """The type and the host name survive a round trip; without a port there is nothing to expose."""

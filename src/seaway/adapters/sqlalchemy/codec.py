@@ -114,13 +114,14 @@ def job_row(job: JobRecord) -> Row:
         names_text(job.clusters),
         names_text(job.nodes),
         job.reason,
+        job.completed,
     )
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
-    version, attempt, failures, clusters, nodes, reason, spec = more
+    version, attempt, failures, clusters, nodes, reason, completed, spec = more
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -137,6 +138,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         started_ns,
         ended_ns,
         not_before_ns,
+        completed,
     )
 
 

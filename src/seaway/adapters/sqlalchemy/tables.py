@@ -113,6 +113,7 @@ JOBS = _table(
     _text("clusters"),
     _text("nodes"),
     _text("reason"),
+    _later_count("completed"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_tenant", "tenant", "state", "id"),

@@ -25,7 +25,7 @@ from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
-from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped
+from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped, waiting_text
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
@@ -283,7 +283,7 @@ class Observer:
             version = job.version - (1 if change.update else 0)  # one update of the row, one version
             started_ns = job.started_ns or now_ns
             job = replace(
-                moved(job, JobState.RUNNING, _placement_text(attempt), now_ns, started_ns=started_ns),
+                moved(job, JobState.RUNNING, _placement_text(job, attempt), now_ns, started_ns=started_ns),
                 version=version + 1,
             )
             attempt = replace(attempt, state=AttemptState.RUNNING, running_ns=attempt.running_ns or now_ns)
@@ -370,7 +370,12 @@ class Observer:
         now_ns = self._state.clock.now_ns()
         if job.state is not JobState.RUNNING:  # it finished before it was observed as running
             job = replace(job, started_ns=job.started_ns or now_ns)
-        after = moved(job, JobState.COMPLETED, "all replicas completed", now_ns)
+        done = job.completed + len(attempt.placements)
+        if attempt.spec.starts_in_part and done < job.spec.replicas:
+            why = f"{done} of {job.spec.replicas} replicas completed; the others wait"
+            after = moved(job, JobState.QUEUED, why, now_ns, completed=done)
+        else:
+            after = moved(job, JobState.COMPLETED, "all replicas completed", now_ns)
         self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
         change = stepped(after, ACTOR)
         change.add(ended(attempt, now_ns))
@@ -493,7 +498,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def _placement_text(attempt: Attempt) -> str:
+def _placement_text(job: JobRecord, attempt: Attempt) -> str:
     nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in attempt.placements))
     more = f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else ""
-    return f"runs on {_listed(nodes[:3])}{more}"
+    return f"runs on {_listed(nodes[:3])}{more}{waiting_text(job, len(attempt.placements))}"

@@ -62,7 +62,7 @@ class Kind:
     rules, asked
         The two parts of the request of a replica.
     alone
-        Whether these jobs have a single replica. If one of them is rejected, no node has room.
+        Whether these jobs start with a single replica. If one of them is rejected, no node has room.
     requested
         Amounts that a job holds at least.
     models
@@ -76,8 +76,8 @@ class Kind:
     def __init__(self, job: Job) -> None:
         self.rules: Rules = Rules.of(rule_key(job.demand))
         self.asked: RequestedAmounts = requested_amounts(job.demand)
-        self.alone: bool = job.replicas == 1
-        self.requested: Amounts = amounts.requested_amounts(job.demand, job.replicas)
+        self.alone: bool = job.replicas == 1 or job.partial
+        self.requested: Amounts = amounts.requested_amounts(job.demand, 1 if job.partial else job.replicas)
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
@@ -89,7 +89,8 @@ class Kind:
         length
             Value that jobs of similar durations share.
         """
-        key = (queue, apart, length, job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas)
+        together = (job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial)
+        key = (queue, apart, length, job.demand, *together)
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)
@@ -174,6 +175,8 @@ def entry(
     """
     spec = record.spec
     job = spec.job(record.id, clusters)
+    if record.completed:
+        job = replace(job, replicas=job.replicas - record.completed)
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.retained(job.demand))
     ends_s = spec.max_duration_s

@@ -140,6 +140,10 @@ class DryRuns:
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
             short = "" if placements else shortage(snapshot, job, profile)
         said = summary(explanation)
+        if placements and len(placements) < job.replicas:
+            said += (
+                f"; {len(placements)} of {job.replicas} replicas start now, and the others when these have completed"
+            )
         if hit:
             said += f"; but {hit.message}"
         elif explanation.fits and not placements and not explanation.deferral_reason:
@@ -156,7 +160,8 @@ class DryRuns:
         tuple
             The placements, none if it does not fit, and the limit of its queues that has no room for it, if any.
         """
-        requested, tree = requested_amounts(job.demand, job.replicas), self._controller.live.tree
+        requested = requested_amounts(job.demand, 1 if job.partial else job.replicas)
+        tree = self._controller.live.tree
         owner = Owner(spec.queue, spec.tenant, user)
         with self._controller.lock:
             past = self._controller.live.history.runs(spec, user)
@@ -170,7 +175,7 @@ class DryRuns:
             return (), hit
         asked = without_models(narrowed, exhausted, snapshot)
         plan = decide(snapshot, JobQueue(snapshot, [asked]), profile, dry_run=True)
-        placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
+        placements = tuple(plan.placements()) if plan.jobs_placed[0] or job.partial else ()
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
         with self._controller.lock:
             hit = tree.hit(owner, held_amounts(job.demand, placements, snapshot.device)) if placements else hit

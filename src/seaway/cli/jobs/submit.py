@@ -138,7 +138,11 @@ def submit(
     ] = None,
     gang: Annotated[
         bool | None,
-        typer.Option("--gang/--no-gang", help="All replicas start together, or none.", rich_help_panel=NEEDS),
+        typer.Option(
+            "--gang/--no-gang",
+            help="All replicas start together or none; or one by one, as room is found.",
+            rich_help_panel=NEEDS,
+        ),
     ] = None,
     image: Annotated[str | None, typer.Option(help="Container image.", rich_help_panel=RUNS)] = None,
     env: Annotated[

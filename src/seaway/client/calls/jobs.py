@@ -51,7 +51,7 @@ class JobFields(TypedDict, total=False):
     priority: int
     gateway: str
     replicas: int
-    gang: bool
+    gang: bool | None
     template: str
     resources: Mapping[str, Any]
     network: Mapping[str, Any]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry
@@ -19,7 +21,7 @@ from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import blocked, moved, placed, stepped
+from seaway.application.transitions import blocked, moved, placed, stepped, waiting_text
 from seaway.domain.amounts import Amounts, held_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -31,6 +33,7 @@ from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Limits, Unwatched
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
+from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Decider
@@ -434,13 +437,24 @@ class Scheduler:
             queue = queue if plan.order is None else queue.take(plan.order)
             noted = self._score_recorder.open(snapshot, queue, allocated, profile) if placed_jobs.any() else None
         self.tally.decided += len(batch)
-        fits = placed_jobs.tolist()
+        fits = [
+            fit or (each.job.partial and part.holds_any)
+            for fit, each, part in zip(placed_jobs.tolist(), batch, allocated, strict=True)
+        ]
         sure = _certain_rejections(fits, allocated)
         head = self.reservations.head_of(
             batch[:sure], [fit or j in plan.deferred for j, fit in zip(number, fits, strict=True)]
         )
         end = self._end_of_strict_order(batch[: len(batch) if head is None else head + 1], fits)
-        places = [_placements(plan, number[at]) if at < end and fits[at] else () for at in range(len(batch))]
+        places = [
+            _numbered(_placements(plan, number[at]), each.record, allocated[at]) if at < end and fits[at] else ()
+            for at, each in enumerate(batch)
+        ]
+        for at, within in self._within_limits(batch, places):
+            rows = np.flatnonzero(allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
+            allocated[at].release(snapshot, rows)
+            unreserve(profile, snapshot, batch[at].job, places[at][within:])
+            places[at] = places[at][:within]
         amounts, hit, end = self._hold(batch, places, end)
         for at in range(len(batch) - 1, -1, -1):
             if at >= end or not fits[at]:
@@ -450,7 +464,7 @@ class Scheduler:
         for at in range(end):
             if fits[at]:
                 self.deferral.placed(batch[at])
-                decision = self._decision(batch[at], plan, number[at], allocated[at], profile, amounts[at])
+                decision = self._decision(batch[at], plan, number[at], places[at], allocated[at], profile, amounts[at])
                 decisions.append(replace(decision, notes=noted, at=at))
         unplaced = [at for at in range(end) if not fits[at]]
         self._state.waiting.put_back([*batch[end:], *(batch[at] for at in unplaced)])
@@ -538,13 +552,36 @@ class Scheduler:
         """Report whether only the filter rules of the policy decide whether a job fits."""
         return self._learnt(self._policy_of(entry.queue)).by_rules
 
+    def _within_limits(
+        self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the jobs of which only some placed replicas have room under the limits, with the number of these."""
+        snapshot, tree = self._state.fleet.snapshot, self._state.tree
+        for at, entry in enumerate(batch):
+            if not entry.job.partial or len(places[at]) < 2:
+                continue
+
+            def has_room(number: int, entry: Entry = entry, placed: Sequence[Placement] = places[at]) -> bool:
+                wanted = held_amounts(entry.job.demand, placed[:number], snapshot.device)
+                return tree.hit(entry.owner, wanted, entry.record.id) is None
+
+            within = next((each for each in range(len(places[at]), 1, -1) if has_room(each)), 1)
+            if within < len(places[at]):
+                yield at, within
+
     def _decision(  # the parts of a decision
-        self, entry: Entry, plan: Plan, at: int, booking: Allocation, profile: Profile, amounts: Amounts
+        self,
+        entry: Entry,
+        plan: Plan,
+        at: int,
+        placements: tuple[Placement, ...],
+        booking: Allocation,
+        profile: Profile,
+        amounts: Amounts,
     ) -> Decision:
         policy = profile.name
         now_ns = self._state.clock.now_ns()
         record = entry.record
-        placements = _placements(plan, at)
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
         where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
@@ -572,7 +609,7 @@ class Scheduler:
         job = moved(
             queued,
             JobState.SCHEDULED,
-            f"placed on {where} by {decider.name}{instead}",
+            f"placed on {where} by {decider.name}{instead}{waiting_text(record, len(placements))}",
             now_ns,
             attempt=number,
             clusters=clusters,
@@ -595,6 +632,15 @@ class Scheduler:
         gateways_by_cluster = {each.name: each.gateway for each in self._state.fleet.snapshot.clusters}
         ends = sorted({gateways_by_cluster[cluster] for cluster in clusters} - {""})
         return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+
+
+def _numbered(placements: tuple[Placement, ...], job: JobRecord, booking: Allocation) -> tuple[Placement, ...]:
+    """Return the placed replicas of a job that starts in part, numbered after the completed ones, as its allocation."""
+    if not job.spec.starts_in_part:
+        return placements
+    rows = np.flatnonzero(booking.decisions[:, PLAN_NODE] >= 0)
+    booking.decisions[rows, PLAN_REPLICA] = job.completed + np.arange(len(rows))
+    return tuple(replace(each, replica=job.completed + at) for at, each in enumerate(placements))
 
 
 def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
