@@ -213,7 +213,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         network=make_network(store, writer, clock, link_table, controller.steering),
         policies=policies,
         traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),
-        alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, clock),
+        alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures, clock),
         evaluations=Evaluations(store, writer, clock),
     )
 

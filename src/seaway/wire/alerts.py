@@ -18,7 +18,9 @@ class AlertOut(Shown):
     of: str
     """Affected queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
     value: float
-    """Value that exceeds its threshold: seconds, percent, a share from 0 to 1, or a count."""
+    """Value that exceeds its threshold: seconds, percent, a share from 0 to 1, or a count. For a queue below its
+    guarantee or at its limit, its longest wait.
+    """
     bound: float
     since: str
 

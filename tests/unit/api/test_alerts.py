@@ -29,3 +29,21 @@ async def test_what_is_wrong_is_asked_to_those_who_may_see_it(rig: Rig) -> None:
         (alert,) = (await client.get("/api/v1/alerts")).json()["alerts"]
     assert (alert["of"], alert["severity"], alert["bound"]) == ("theirs", "warning", 3600)
     assert alert["value"] > alert["bound"]
+
+
+async def test_a_queue_at_its_limit_is_reported(rig: Rig) -> None:
+    """The figures are those of the live queue; users of other tenants do not see the queue."""
+    async with rig.client("operator") as client:
+        set_ = await client.put("/api/v1/queues/theirs", json={"tenant": "other", "limit": {"gpus": 6}})
+        assert set_.is_success, set_.text
+    for _ in range(4):
+        await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
+    rig.step(2)
+    rig.clock.advance_s(3700)
+    for _ in range(int(3600 / EVERY_S) + 1):
+        rig.plane.alerts.look()
+        rig.clock.advance_s(EVERY_S)
+    for role, reported in (("other", ["SeawayQueueLong", "SeawayQueueAtLimit"]), ("viewer", [])):
+        async with rig.client(role) as client:
+            answer = await client.get("/api/v1/alerts")
+        assert [each["name"] for each in answer.json()["alerts"]] == reported, role

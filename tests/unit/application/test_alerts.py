@@ -18,14 +18,20 @@ from seaway.application.monitoring.alerts import (
     EVERY_S,
     FAILING_SHARE,
     FAILING_WITHIN_S,
+    FEW_STARTS,
     LINK_LOSSY,
     LOSSY_WITHIN_S,
+    PREEMPTED_WITHIN_S,
+    PREEMPTIONS_MANY,
     QUEUE_LONG,
     RULES,
     SLOW_SHARE,
     SLOW_WITHIN_S,
+    START_ESTIMATES_OFF,
+    STARTED_WITHIN_S,
     Alerts,
     NetworkFigures,
+    QueueFigures,
     Rule,
     quantile_s,
 )
@@ -57,20 +63,27 @@ class World:
     lost: set[str] = field(default_factory=set)
     network: NetworkFigures = field(default_factory=NetworkFigures)
     ready: bool = True
+    preempted: dict[tuple[str, str], int] = field(default_factory=dict)
+    queues: QueueFigures = field(default_factory=QueueFigures)
+    start_errors: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
         """Have it looked at."""
-        self.alerts = Alerts(self.figures, self.clusters, lambda: self.network, self.clock)
+        self.alerts = Alerts(self.figures, self.clusters, lambda: self.network, self.queue_figures, self.clock)
 
     def figures(self) -> Figures:
         """Count."""
         jobs = JobFigures({}, {}, self.waits, {}, {})
         store = StoreFigures(0, 0, self.took.timed(), self.failures, self.behind)
         return Figures(
-            ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, preempted={},
+            ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, preempted=self.preempted,
             failures=0, slo_violations=0, moves=0, stages={}, deployed=self.deployed, pending_commands={},
             last_seen_s={}, clusters={}, failing_tasks=self.tasks,
         )  # fmt: skip
+
+    def queue_figures(self) -> QueueFigures:
+        """Return the amounts of queues, with the errors of estimates so far."""
+        return replace(self.queues, start_errors=self.start_errors.timed())
 
     def clusters(self) -> list[ClusterView]:
         """Return clusters of one device, and one that has none."""
@@ -119,6 +132,11 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
         assert windows == {SLOW_WITHIN_S}
     elif rule is LINK_LOSSY:
         assert windows == {LOSSY_WITHIN_S}
+    elif rule is PREEMPTIONS_MANY:
+        assert windows == {PREEMPTED_WITHIN_S}
+    elif rule is START_ESTIMATES_OFF:
+        assert windows == {STARTED_WITHIN_S}
+        assert f"> {FEW_STARTS}" in shipped["expr"]
     elif windows:
         assert windows == {DEPLOYING_WITHIN_S}
         assert f"> {FAILING_SHARE} * sum" in shipped["expr"]
@@ -168,6 +186,51 @@ def test_a_queue_in_which_a_job_waits_for_more_than_an_hour_is_informed_of() -> 
     began_ns = world.clock.now_ns()
     assert world.go(300) == [(QUEUE_LONG.name, "batch", 3700.0)]
     assert world.alerts.wrong()[0].since_ns == began_ns
+
+
+def test_queues_below_their_guarantee_or_at_their_limit_are_reported_while_jobs_wait() -> None:
+    """A wait of 15 minutes counts below a guarantee, one of an hour at a limit; queues with enough are not reported."""
+    world = World(waits=dict.fromkeys(("below", "at", "enough", "free"), 1000.0) | {"quick": 900.0})
+    used = {"below": 1500, "at": 3960, "enough": 2000, "quick": 0, "free": 0}
+    world.queues = QueueFigures(used, {"below": 2000, "enough": 2000, "quick": 4000}, {"at": 4000, "enough": 4000})
+    assert world.go(900 - EVERY_S) == []
+    assert world.go(EVERY_S) == [("SeawayQueueBelowGuarantee", "below", 1000.0)]
+    assert world.go(3600) == [("SeawayQueueBelowGuarantee", "below", 1000.0)]
+    world.waits = {"at": 3601.0}
+    assert world.go(3600 - EVERY_S) == [(QUEUE_LONG.name, "at", 3601.0)]
+    assert world.go(EVERY_S) == [(QUEUE_LONG.name, "at", 3601.0), ("SeawayQueueAtLimit", "at", 3601.0)]
+    world.queues = QueueFigures({"at": 3950}, {}, {"at": 4000})
+    assert world.go(EVERY_S) == [(QUEUE_LONG.name, "at", 3601.0)]
+
+
+def test_many_preemptions_of_a_queue_within_an_hour_are_reported() -> None:
+    """Both rules count together. Those before the first evaluation, and those of more than an hour ago, do not."""
+    world = World(preempted={("batch", "priority"): 500, ("few", "reclaim"): 0})
+    world.go(EVERY_S)
+    world.preempted = {("batch", "priority"): 511, ("batch", "reclaim"): 10, ("few", "reclaim"): 20}
+    assert world.go(285) == []
+    assert world.go(30) == [("SeawayPreemptionsMany", "batch", 21)]
+    assert world.go(PREEMPTED_WITHIN_S) == []
+
+
+def test_expected_starts_that_are_far_off_are_reported() -> None:
+    """Half of more than 20 starts within six hours are off by more than an hour. Fewer starts do not count."""
+    world = World()
+    world.go(EVERY_S)
+    for _ in range(FEW_STARTS):
+        world.start_errors.note(4000)
+    assert world.go(1200) == []
+    world.start_errors.note(1)
+    assert world.go(885) == []
+    (alert,) = world.go(30)
+    assert (alert[:2], 3600 < alert[2] < 14_400) == ((START_ESTIMATES_OFF.name, ""), True)
+    for _ in range(FEW_STARTS):
+        world.start_errors.note(1)
+    assert world.go(0) == []
+    for _ in range(FEW_STARTS + 2):
+        world.start_errors.note(4000)
+    assert world.go(1200) != []
+    assert world.go(STARTED_WITHIN_S) == []
 
 
 def test_a_database_that_fails_is_informed_of_while_it_does() -> None:

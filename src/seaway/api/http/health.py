@@ -15,7 +15,7 @@ from seaway.api.http.connections import BoundedServer, Connections
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, problem
 from seaway.api.http.routes import operation, router
-from seaway.application.monitoring.alerts import DATABASE, QUEUE_LONG
+from seaway.application.monitoring.alerts import DATABASE, OF_QUEUES
 from seaway.application.records import Role
 from seaway.bootstrap.settings import ServerSettings
 from seaway.domain.errors import UnavailableError
@@ -90,7 +90,7 @@ async def list_alerts(request: Request) -> Response:
         queues = await pipeline.threads.read(pipeline.plane.store.queues) if wrong else []
         seen = {queue.name for queue in queues if who.may_see(queue.tenant)}
         wrong = [
-            each for each in wrong if each.rule not in DATABASE and (each.rule is not QUEUE_LONG or each.of in seen)
+            each for each in wrong if each.rule not in DATABASE and (each.rule not in OF_QUEUES or each.of in seen)
         ]
     return json_reply({"alerts": [alert_fields(each) for each in wrong]})
 

@@ -16,7 +16,7 @@ from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.shares import Factor, Share, Shares
 from seaway.application.histogram import Timed
-from seaway.application.monitoring.alerts import NetworkFigures, network_figures
+from seaway.application.monitoring.alerts import NetworkFigures, QueueFigures, network_figures
 from seaway.application.monitoring.counters import Figures, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
@@ -42,6 +42,7 @@ from seaway.application.views import (
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.writer import Writer
 from seaway.domain import job_spec as ids
+from seaway.domain.amounts import GPUS
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
@@ -202,6 +203,14 @@ class Overview:
         return network_figures(self.links(), self.sides(), self.interfaces())
 
     # Queues.
+
+    def queue_figures(self) -> QueueFigures:
+        """Return the figures for the alerts of queues."""
+        totals = self.queue_totals()
+        used = {each.queue: each.used.get(GPUS, 0) for each in totals}
+        guarantee = {each.queue: each.guarantee[GPUS] for each in totals if GPUS in each.guarantee}
+        limit = {each.queue: each.limit[GPUS] for each in totals if GPUS in each.limit}
+        return QueueFigures(used, guarantee, limit, self.start_errors())
 
     def tenant_totals(self) -> list[TenantTotals]:
         """Return the sums of tenants with their quotas, as `QueueViews.tenants`."""

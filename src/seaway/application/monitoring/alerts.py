@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Generic, TypeVar
 
 from seaway.application.control.stages import Deployed
-from seaway.application.histogram import BOUNDS_S, Timed
+from seaway.application.histogram import BOUNDS_S, Timed, Timing
 from seaway.application.monitoring.counters import Figures
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.ports.clock import Clock
 from seaway.application.views import ClusterState, ClusterView
 from seaway.domain.network import PPM
+
+T = TypeVar("T")
 
 NS = 1_000_000_000
 
@@ -71,6 +74,24 @@ def dead(losses: Mapping[Ends, float]) -> list[str]:
     return [target for target, loss in least.items() if loss >= 1]
 
 
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """Current figures of queues.
+
+    Attributes
+    ----------
+    used, guarantee, limit
+        GPUs by queue, thousandths. A queue without a guarantee or a limit is missing there.
+    start_errors
+        Differences between expected and real starts.
+    """
+
+    used: Mapping[str, int] = field(default_factory=dict)
+    guarantee: Mapping[str, int] = field(default_factory=dict)
+    limit: Mapping[str, int] = field(default_factory=dict)
+    start_errors: Timed = field(default_factory=lambda: Timing().timed())
+
+
 class Losses:
     """Recent loss of links."""
 
@@ -122,6 +143,40 @@ SLOW_SHARE = 0.99
 """Share of transactions that the database has to store within the threshold."""
 
 
+AT_LIMIT = 0.99
+"""Share of a queue's limit that counts as all of it."""
+
+PREEMPTED_WITHIN_S = HOUR_S
+STARTED_WITHIN_S = 6 * HOUR_S
+FEW_STARTS = 20
+"""Number of expected starts within the period above which their errors count."""
+
+POINTS = 60
+"""Number of stored values of a period that is long."""
+
+
+class History(Generic[T]):
+    """Values of a counter within a period.
+
+    Parameters
+    ----------
+    within_s
+        The period, seconds. Stored values are a part of `POINTS` of it apart.
+    """
+
+    def __init__(self, within_s: float) -> None:
+        self._within_ns = int(within_s * NS)
+        self._seen: deque[tuple[int, T]] = deque()
+
+    def first(self, now_ns: int, value: T) -> T:
+        """Add the current value, and return the first one within the period."""
+        while self._seen and self._seen[0][0] < now_ns - self._within_ns:
+            self._seen.popleft()
+        if not self._seen or now_ns - self._seen[-1][0] >= self._within_ns // POINTS:
+            self._seen.append((now_ns, value))
+        return self._seen[0][1]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Definition of an alert.
@@ -151,6 +206,10 @@ GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S)
 LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S)
 LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S)
 QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S)
+QUEUE_BELOW_GUARANTEE = Rule("SeawayQueueBelowGuarantee", "warning", 15 * MINUTE_S, 15 * MINUTE_S)
+QUEUE_AT_LIMIT = Rule("SeawayQueueAtLimit", "info", HOUR_S, HOUR_S)
+PREEMPTIONS_MANY = Rule("SeawayPreemptionsMany", "warning", 20, 5 * MINUTE_S)
+START_ESTIMATES_OFF = Rule("SeawayStartEstimatesOff", "info", HOUR_S, 15 * MINUTE_S)
 DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S)
 DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
 DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
@@ -170,9 +229,16 @@ RULES = (
     GATEWAY_UNREAD,
     LINK_LOSSY,
     QUEUE_LONG,
+    QUEUE_BELOW_GUARANTEE,
+    PREEMPTIONS_MANY,
+    QUEUE_AT_LIMIT,
+    START_ESTIMATES_OFF,
     LOW_UTILISATION,
 )
 """All rules, the most severe first."""
+
+OF_QUEUES = (QUEUE_LONG, QUEUE_BELOW_GUARANTEE, PREEMPTIONS_MANY, QUEUE_AT_LIMIT)
+"""Rules about a single queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +278,7 @@ class Alerts:
 
     Parameters
     ----------
-    figures, clusters, network
+    figures, clusters, network, queues
         Return the figures to evaluate.
     """
 
@@ -221,9 +287,13 @@ class Alerts:
         figures: Callable[[], Figures],
         clusters: Callable[[], Sequence[ClusterView]],
         network: Callable[[], NetworkFigures],
+        queues: Callable[[], QueueFigures],
         clock: Clock,
     ) -> None:
         self._figures, self._clusters, self._network, self._clock = figures, clusters, network, clock
+        self._queues = queues
+        self._preempted = History[Mapping[str, int]](PREEMPTED_WITHIN_S)
+        self._start_errors = History[Timed](STARTED_WITHIN_S)
         self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
@@ -275,7 +345,7 @@ class Alerts:
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed
         yield from self._network_alerts()
-        yield from _queue_alerts(figures)
+        yield from self._queue_alerts(figures)
         yield from _cluster_alerts(self._clusters())
 
     def _network_alerts(self) -> Iterator[tuple[Rule, str, float]]:
@@ -292,6 +362,28 @@ class Alerts:
         for (source, target), loss in self._losses.means().items():
             if loss > LINK_LOSSY.bound and target not in silent:
                 yield LINK_LOSSY, f"{source}/{target}", loss
+
+    def _queue_alerts(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
+        now_ns, seen = self._seen[-1].at_ns, self._queues()
+        for queue, waited_s in figures.jobs.longest_waits_s.items():
+            if waited_s > QUEUE_LONG.bound:
+                yield QUEUE_LONG, queue, waited_s
+            used = seen.used.get(queue, 0)
+            if waited_s > QUEUE_BELOW_GUARANTEE.bound and used < seen.guarantee.get(queue, 0):
+                yield QUEUE_BELOW_GUARANTEE, queue, waited_s
+            if waited_s > QUEUE_AT_LIMIT.bound and queue in seen.limit and used >= AT_LIMIT * seen.limit[queue]:
+                yield QUEUE_AT_LIMIT, queue, waited_s
+        preempted = Counter[str]()
+        for (queue, _), count in figures.preempted.items():
+            preempted[queue] += count
+        before = self._preempted.first(now_ns, +preempted)
+        for queue, count in preempted.items():
+            if (more := count - before.get(queue, 0)) > PREEMPTIONS_MANY.bound:
+                yield PREEMPTIONS_MANY, queue, more
+        errors = self._start_errors.first(now_ns, seen.start_errors)
+        off_s = quantile_s(errors, seen.start_errors, 0.5)
+        if off_s > START_ESTIMATES_OFF.bound and sum(seen.start_errors.counts) - sum(errors.counts) > FEW_STARTS:
+            yield START_ESTIMATES_OFF, "", off_s
 
     def _deployments(self) -> Iterator[tuple[str, int, int]]:
         """Yield each cluster with its numbers of failed and of all deployments in the recent period."""
@@ -314,12 +406,6 @@ class Alerts:
                 if not self._failed:
                     log.exception("evaluating the alerts failed")
                 self._failed = True
-
-
-def _queue_alerts(figures: Figures) -> Iterator[tuple[Rule, str, float]]:
-    for queue, waited_s in figures.jobs.longest_waits_s.items():
-        if waited_s > QUEUE_LONG.bound:
-            yield QUEUE_LONG, queue, waited_s
 
 
 def _cluster_alerts(clusters: Sequence[ClusterView]) -> Iterator[tuple[Rule, str, float]]:

@@ -183,17 +183,35 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
         case "SeawayDeploymentsFail":
             what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
             href = f"/jobs?cluster={quote(of)}"
-        case "SeawayQueueLong":
-            long = figures.duration(alert.value, locale)
-            what = words("A job has waited in queue {queue} for {long}", queue=of, long=long)
-            href = f"/queues?queue={quote(of)}"
         case "SeawayLowUtilisation":
             percent = figures.percent(alert.value, locale)
             what = words("Only {percent} of the GPU cores of {cluster} are allocated", percent=percent, cluster=of)
             href, why = _fleet_of(of), words("for more than an hour")
         case _:
-            what, href = _past_of_the_network(alert, words)
+            what, href = _past_of_queues(alert, words) or _past_of_the_network(alert, words)
     return _alert(LEVELS[alert.severity], what, href, why)
+
+
+def _past_of_queues(alert: AlertOut, words: Words) -> tuple[str, str] | None:
+    """Describe an alert of queues, and return the address of its page; None for other alerts."""
+    long, queue = figures.duration(alert.value, words.locale), alert.of
+    match alert.name:
+        case "SeawayQueueLong":
+            what = words("A job has waited in queue {queue} for {long}", queue=queue, long=long)
+        case "SeawayQueueBelowGuarantee":
+            what = words(
+                "Queue {queue} has less than its guarantee. A job has waited for {long}", queue=queue, long=long
+            )
+        case "SeawayQueueAtLimit":
+            what = words("Queue {queue} uses its limit of GPUs. A job has waited for {long}", queue=queue, long=long)
+        case "SeawayPreemptionsMany":
+            number = figures.count(alert.value, words.locale)
+            what = words("{n} jobs of queue {queue} were preempted within an hour", n=number, queue=queue)
+        case "SeawayStartEstimatesOff":
+            return words("Half of the expected starts are off by more than {long}", long=long), "/schedule"
+        case _:
+            return None
+    return what, f"/queues?queue={quote(queue)}"
 
 
 def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
