@@ -286,3 +286,33 @@ def test_pages_of_jobs_can_be_read_by_everybody(
             assert hidden_sideways(page) == []
             assert hindrances(page) == []
     demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+@pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_the_nodes_and_the_price_of_all_replicas_are_shown(
+    look: Look, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """A bound on the price and labels of clusters are fields, and an invalid price is reported at its field."""
+    english = language == "en"
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/submit")
+        page.get_by_label("Name" if english else "名称", exact=True).fill(named("gang"))
+        page.get_by_label("Replicas" if english else "副本数", exact=True).fill("12")
+        page.get_by_label("GPUs" if english else "GPU 数", exact=True).fill("1")
+        page.get_by_label("Memory of each GPU" if english else "每块 GPU 的显存").fill("100%")
+        trial = page.locator(".submit-trial")
+        total = "^All replicas: [0-9.]+ per hour in total" if english else "^所有副本: .*[0-9.]+"
+        expect(trial.get_by_role("table", name=re.compile(total))).to_be_visible()
+        keep_screen(page, f"submit-gang-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        page.get_by_role("button", name="Placement and time limits" if english else "位置与时限").click()
+        price = page.get_by_label("Maximum price of a GPU hour" if english else "每 GPU 小时最高价格")
+        price.fill("cheap")
+        expect(page.get_by_role("alert").filter(has_text="cheap")).to_be_visible()
+        price.fill("0.01")
+        expect(trial.get_by_text(re.compile("price above the maximum"))).to_be_visible()
+        price.fill("")
+        page.get_by_label("Labels of the cluster" if english else "集群标签").fill("tier=none")
+        expect(trial.get_by_text(re.compile("label of the cluster missing"))).to_be_visible()

@@ -109,6 +109,24 @@ def test_dry_run_of_a_gang_shows_each_replica_and_the_total_price(cli: Cli) -> N
     assert "3 × 50%" in cli("jobs").out
 
 
+def test_a_price_bound_and_labels_of_clusters_are_options(cli: Cli) -> None:
+    """They exclude clusters as in a job file, and a wrong value is reported with its option."""
+    assert cli("cluster", "set", "a", "--price-per-gpu-hour", "3.00", "--label", "tier=gold").code == 0
+    assert cli("cluster", "set", "b", "--price-per-gpu-hour", "1.00").code == 0
+    cli.step(1)
+    for options, cluster in (
+        (("--max-price-per-gpu-hour", "2.50"), "b"),
+        (("--cluster-label", "tier=gold"), "a"),
+    ):
+        ran = cli("submit", *SMALL, *options, "--dry-run", "-o", "json")
+        assert {each["cluster"] for each in ran.body["candidates"]} == {cluster}
+    both = cli("submit", *SMALL, "--max-price-per-gpu-hour", "2.50", "--cluster-label", "tier=gold", "--dry-run")
+    assert (both.code, "2 price above the maximum" in both.err) == (2, True)
+    refused = cli("submit", *SMALL, "--max-price-per-gpu-hour", "cheap", "--dry-run")
+    assert (refused.code, "--max-price-per-gpu-hour" in refused.err) == (2, True)
+    assert "--cluster-label: 'gold' has no '='" in cli("submit", *SMALL, "--cluster-label", "gold", "--dry-run").err
+
+
 def test_dry_run_exit_code_predicts_the_start(cli: Cli) -> None:
     """A dry run uses the real scheduler, stores nothing, and exits with 1 if the job would wait."""
     assert cli("submit", *SMALL, "--dry-run").code == 0

@@ -156,6 +156,7 @@ def _plain(value: Any, source: str, line: int) -> Any:  # noqa: ANN401  # any va
 OPTIONS = {
     "run.command": "COMMAND",
     "placement.clusters": "--cluster",
+    "placement.cluster_labels": "--cluster-label",
     "labels": "--label",
     "data.location": "--data",
     "data.size": "--data-size",

@@ -193,6 +193,18 @@ def submit(
         list[str] | None,
         typer.Option(help="Allowed cluster. Repeatable.", autocompletion=arguments.clusters, rich_help_panel=WHERE),
     ] = None,
+    cluster_label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label that its cluster must have. Repeatable.", rich_help_panel=WHERE),
+    ] = None,
+    max_price_per_gpu_hour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRICE",
+            help="Maximum price of a GPU and hour, like 2.50. Nodes of unknown price are not allowed.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
     gateway: Annotated[str | None, typer.Option(help="Gateway of the user's site.", rich_help_panel=WHERE)] = None,
     max_latency: Annotated[
         str | None, typer.Option(help="Maximum round-trip time from there, like 20ms.", rich_help_panel=WHERE)
@@ -280,6 +292,8 @@ def submit(
         "priority": priority,
         "tenant": tenant,
         "placement.clusters": cluster,
+        "placement.cluster_labels": pairs(cluster_label, "--cluster-label"),
+        "placement.max_price_per_gpu_hour": max_price_per_gpu_hour,
         "gateway": gateway,
         "network.max_latency": max_latency,
         "network.min_bandwidth": min_bandwidth,

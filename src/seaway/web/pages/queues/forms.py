@@ -90,7 +90,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
             "policy_options",
             words("Policy options"),
             options_text(queue.policy_options) if queue else "",
-            hint=words("Like level=cluster, or weights.price=3 for the policy balanced."),
+            hint=words("Like level=cluster, weights.price=3 for balanced, or mix=QUEUE for seaway and fgd."),
         ),
         Field("shadow", words("Shadow"), queue.shadow if queue else "", {"": words("none"), **by_name}),
         Field("description", words("Description"), queue.description if queue else ""),
