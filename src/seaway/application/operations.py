@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 from typing import TypeVar
 
@@ -178,7 +178,7 @@ class Operations:
             name = getattr(queue, field)
             if name or field == "policy":
                 require_policy(self._controller.scheduler, name, field)
-        require_options(queue)
+        require_options(queue, {each.name for each in self._store.queues()})
         if queue.pool not in {pool.name for pool in self._store.pools()}:
             raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
@@ -458,16 +458,24 @@ def require_policy(scheduler: Scheduler, name: str, field: str) -> Profile:
         raise RejectedError(error.message, where=field) from None
 
 
-def require_options(queue: Queue) -> None:
+def require_options(queue: Queue, queues: Collection[str]) -> None:
     """Check the options of a queue's policy.
+
+    Parameters
+    ----------
+    queues
+        Names of the other queues.
 
     Raises
     ------
     RejectedError
-        If the policy has no such option, or a value is invalid.
+        If the policy has no such option, or a value is invalid or names an unknown queue.
     """
     try:
         with_options(queue.policy, queue.policy_options, PolicyOptions())
+        mix = queue.policy_options.get("mix", queue.name)
+        if mix not in {queue.name, *queues}:
+            raise RejectedError(f"unknown queue {mix!r}", where="mix")
     except RejectedError as error:
         raise RejectedError(error.message, where=f"policy_options.{error.where}") from None
 

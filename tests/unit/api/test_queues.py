@@ -69,6 +69,14 @@ async def test_a_queue_chooses_a_policy_with_its_options(rig: Rig) -> None:
         assert (await client.get(f"/api/v1/jobs/{job['id']}")).json()["clusters"] == ["b"]
         plain = (await client.put("/api/v1/queues/cheap", json={"policy": "bestfit"})).json()
         assert plain["policy_options"] == {}
+        own = {"policy": {"name": "fgd", "options": {"mix": "cheap"}}}
+        assert (await client.put("/api/v1/queues/cheap", json=own)).json()["policy_options"] == {"mix": "cheap"}
+        rig.step(1)
+        assert rig.plane.controller.scheduler.policy_of("cheap") == 'fgd{"mix":"cheap"}'
+        assert rig.plane.controller.scheduler.readiness.wait('fgd{"mix":"cheap"}', most_s=120)
+        mixed = await rig.submit(queue="cheap")
+        rig.step(3)
+        assert (await client.get(f"/api/v1/jobs/{mixed['id']}")).json()["state"] == "running"
         twice = await client.put("/api/v1/queues/cheap", json={"policy": chosen, "policy_options": {"level": "node"}})
         assert [each["field"] for each in twice.json()["errors"]] == ["policy_options"]
 
@@ -78,7 +86,10 @@ async def test_a_queue_chooses_a_policy_with_its_options(rig: Rig) -> None:
     [
         ({"policy": "balanced", "policy_options": {"weights": {"prize": 1}}}, "policy_options.weights.prize", "aim"),
         ({"policy": {"name": "spread", "options": {"level": "rack"}}}, "policy_options.level", "must be one of"),
-        ({"policy": "fgd", "policy_options": {"level": "node"}}, "policy_options.level", "it has none"),
+        ({"policy": "fgd", "policy_options": {"level": "node"}}, "policy_options.level", "its options are: mix"),
+        ({"policy": "nearest", "policy_options": {"level": "node"}}, "policy_options.level", "it has none"),
+        ({"policy": "fgd", "policy_options": {"mix": "nowhere"}}, "policy_options.mix", "unknown queue 'nowhere'"),
+        ({"policy": "fgd", "policy_options": {"mix": 7}}, "policy_options.mix", "name of a queue"),
         ({"guarantee": {"gpu": 1}}, "guarantee.gpu", "unknown resource"),
         ({"limit": {"memory": "64"}}, "limit.memory", "memory with its unit"),
         ({"limit": {"gpus": True}}, "limit.gpus", "is not valid"),

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from seaway.domain.errors import RejectedError
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plugins import RULES_OF_FIT
-from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.policies.registry import LEAST_MIX, PolicyOptions, make_policy, policy_names, with_options
 from seaway.scheduling.registry import BUILT_IN, PluginSpec, ProfileSpec, make_plugin, plugin_names, profile_from
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 OPTIONS = PolicyOptions(seed=3, plain=True)
 
@@ -46,6 +50,30 @@ def test_invalid_plugin_is_rejected(wanted: list[PluginSpec], message: str) -> N
     """The error has one line with the plugin and the existing names."""
     with pytest.raises(RejectedError, match=message):
         profile_from(ProfileSpec("mine", tuple(wanted)), OPTIONS)
+
+
+def test_a_queue_learns_the_job_mix_from_the_jobs_of_a_queue() -> None:
+    """Where whole GPUs are expected, a small job goes to a used one; where halves are, it leaves a used one whole."""
+    whole = [job(name=f"w{at}", gpus=1, gpu_milli=1000, gpu_memory_percent=100, queue="whole") for at in range(40)]
+    halves = [job(name=f"h{at}", gpus=1, gpu_milli=500, gpu_memory_percent=50, queue="halves") for at in range(30)]
+    few = [job(name=f"f{at}", gpus=1, gpu_milli=500, gpu_memory_percent=50, queue="few") for at in range(LEAST_MIX - 1)]
+    options = PolicyOptions(mix=[*whole, *halves, *few], plain=True)
+    for name in ("fgd", "seaway"):
+        assert with_options(name, {"mix": "whole"}, options).mix == whole
+        assert with_options(name, {"mix": "few"}, options).mix == options.mix
+
+    def node_of(queue: str) -> str:
+        snapshot = Snapshot(fleet(cluster(node(gpu(uuid="u"), name="used"), node(gpu(), name="free"))))
+        first = job(name="first", gpus=1, gpu_milli=500, gpu_memory_percent=50, use_uuids={"u"})
+        policy = make_policy("fgd", with_options("fgd", {"mix": queue}, options))
+        plan = decide(
+            snapshot,
+            JobQueue(snapshot, [first, job(name="small", gpus=1, gpu_milli=300, gpu_memory_percent=30)]),
+            policy,
+        )
+        return next(each.node for each in plan.placements() if each.job == "small")
+
+    assert (node_of("whole"), node_of("halves")) == ("used", "free")
 
 
 def offer(folder: Path, name: str, **groups: str) -> None:

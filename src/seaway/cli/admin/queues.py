@@ -100,7 +100,8 @@ def set_queue(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="Option of the policy, like level=cluster, seed=7 or weights.price=3, repeatable; '' for none.",
+            help="Option of the policy, like level=cluster, seed=7, weights.price=3 or mix=QUEUE, repeatable; "
+            "'' for none.",
         ),
     ] = None,
     pool: Annotated[str | None, typer.Option(help="Pool of clusters for its jobs.")] = None,

@@ -33,6 +33,9 @@ Level = Literal["node", "cluster"]
 
 MAX_SEED = 2**31 - 1
 
+LEAST_MIX = 20
+"""Minimum number of jobs of a queue that make a job mix of their own."""
+
 NETWORK_WEIGHT = 4
 """Weight of the link in `nearest`; the free resources of a node have 1."""
 
@@ -123,10 +126,12 @@ BUILT_IN: dict[str, PolicyEntry] = {
     "seaway": PolicyEntry(
         one_level("seaway", lambda options: profile_of("seaway", options, Seaway(options.mix))),
         "Seaway's own: the node whose value to the job mix drops least",
+        ("mix",),
     ),
     "fgd": PolicyEntry(
         one_level("fgd", lambda options: profile_of("fgd", options, Fgd(options.mix))),
         "fragmentation gradient descent: the node where unusable GPU for the job mix grows least",
+        ("mix",),
     ),
     "bestfit": PolicyEntry(
         two_levels("bestfit", BestFit, ClusterRule.FULLEST), "the feasible node with least left", ("level",)
@@ -185,6 +190,8 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
 def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) -> PolicyOptions:
     """Return options of a policy with those that a queue sets.
 
+    `mix` of a queue is the name of a queue, and selects its jobs of the mix in `options`; all if they are too few.
+
     Raises
     ------
     RejectedError
@@ -201,6 +208,11 @@ def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) ->
             raise RejectedError(f"is {value!r}, but must be a whole number from 0 to {MAX_SEED}", where=option)
         if option == "weights":
             _require_weights(value)
+        if option == "mix" and not (isinstance(value, str) and value):
+            raise RejectedError(f"is {value!r}, but must be the name of a queue", where=option)
+    if "mix" in given:
+        own = [job for job in options.mix if job.queue == given["mix"]]
+        given = {**given, "mix": own if len(own) >= LEAST_MIX else options.mix}
     return replace(options, **given)
 
 
