@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import asin, cos, isfinite, radians, sin, sqrt
 
 from seaway.domain.device import Device
@@ -85,8 +87,8 @@ class Facts:
     hardware
         Special hardware, such as ``nvlink`` or ``rdma``; an empty set is known to have none.
     prices
-        Price of a GPU for an hour, in millionths of the currency's unit, by a part of the model's name in any case;
-        the longest match applies, and `ALL_MODELS` to all other models.
+        Price of a GPU for an hour, in millionths of the currency's unit, by a part of the model's name in any case.
+        Numbers in it are whole. The longest match applies, and `ALL_MODELS` to all other models.
     spot_prices
         The same for spot nodes. A spot node without a spot price has the normal price.
     labels
@@ -147,8 +149,11 @@ NO_FACTS = Facts()
 """The value for clusters of which nothing is known."""
 
 
+@lru_cache(maxsize=4096)
 def _matches(name: str, model: str) -> bool:
-    return name == ALL_MODELS or name.casefold() in model.casefold()
+    """Report whether a name is a part of a model's name, with whole numbers: ``A10`` is not a part of ``A100``."""
+    before, after = ("(?<![0-9])" if name[:1].isdigit() else ""), ("(?![0-9])" if name[-1:].isdigit() else "")
+    return name == ALL_MODELS or re.search(f"{before}{re.escape(name)}{after}", model, re.IGNORECASE) is not None
 
 
 def _price_of(prices: Mapping[str, int], model: str) -> int | None:

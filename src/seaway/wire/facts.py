@@ -95,8 +95,8 @@ class FactsIn(Incoming):
     hardware: OneOrMore | None = None
     """Special hardware, for jobs that request it; an empty list states that the cluster has none."""
     price_per_gpu_hour: Prices = no_pairs()
-    """Price of a GPU per hour by a part of its model's name, such as `A100`. The longest match applies, and `*` to all
-    other models."""
+    """Price of a GPU per hour by a part of its model's name with whole numbers, such as `A100`. The longest match
+    applies, and `*` to all other models."""
     spot_price_per_gpu_hour: Prices = no_pairs()
     """The same for spot nodes. A spot node without a spot price has the normal price."""
     labels: Labels = no_pairs()

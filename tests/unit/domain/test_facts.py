@@ -34,6 +34,23 @@ def test_the_most_specific_price_applies() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "model", "applies"),
+    [
+        ("A10", "NVIDIA A10", True),
+        ("A10", "NVIDIA A100-SXM4-80GB", False),
+        ("V100", "V100M32", True),
+        ("L4", "NVIDIA L40S", False),
+        ("00", "NVIDIA A100", False),
+        ("a100-sxm4", "NVIDIA A100-SXM4-80GB", True),
+        ("RTX_A6000", "NVIDIA_RTX_A6000_48GB", True),
+    ],
+)
+def test_a_price_names_whole_numbers_of_a_model(name: str, model: str, *, applies: bool) -> None:
+    """The price of an A10 is not that of an A100 without a price of its own."""
+    assert Facts(prices={name: 2}).microprice(model) == (2 if applies else None)
+
+
+@pytest.mark.parametrize(
     "label",
     [
         {"karpenter.sh/capacity-type": "spot"},
