@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,30 @@ from seaway.domain.errors import RejectedError, SeawayError
 
 if TYPE_CHECKING:
     from seaway.client.sync import Client
+
+
+TRACE = "Trace"
+"""Section of the options of a trace."""
+
+TraceJobs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CSV",
+        help="Jobs, CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
+        "gpu_spec, replicas, gang, priority, times, user_gateway and bounds on the network. "
+        "Without gpu_memory_mib, cores stand for memory too.",
+        rich_help_panel=TRACE,
+    ),
+]
+
+TraceLog = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="LOG",
+        help="Log in the Standard Workload Format: a job of size s is a gang of s replicas with one GPU each.",
+        rich_help_panel=TRACE,
+    ),
+]
 
 
 def split_place(place: str) -> tuple[str, str]:

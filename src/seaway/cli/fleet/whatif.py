@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,8 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from seaway.client.sync import Client
@@ -26,7 +27,7 @@ MOST = 20
 MOST_SHIFTS = 5
 """Maximum number of jobs that start earlier, and of those that start later, except in wide output."""
 
-SHARING, REPLAY = "Queues and quotas", "Replay of a trace"
+SHARING = "Queues and quotas"
 
 REPLAY_S = 3600.0
 """Timeout of a question with a replay, seconds."""
@@ -108,29 +109,14 @@ def whatif(
             rich_help_panel=SHARING,
         ),
     ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="Replay these jobs on a copy of the empty fleet; columns as in [bold]seaway replay --jobs[/bold].",
-            rich_help_panel=REPLAY,
-        ),
-    ] = None,
-    swf: Annotated[
-        Path | None,
-        typer.Option(
-            "--swf",
-            metavar="LOG",
-            help="Replay this log in the Standard Workload Format: a job of size s is a gang of s GPUs.",
-            rich_help_panel=REPLAY,
-        ),
-    ] = None,
+    trace: arguments.TraceJobs = None,
+    swf: arguments.TraceLog = None,
     last: Annotated[
         str,
         typer.Option(
             metavar="TIME",
             help="Replay the jobs that were submitted in this time, like 7d, as long as they really took.",
-            rich_help_panel=REPLAY,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = "",
     window: Annotated[
@@ -140,7 +126,8 @@ def whatif(
 ) -> None:
     """Show the effect of a change on a copy of the current fleet and its queues. Nothing changes.
 
-    All options apply together. Waits are those until the expected starts. Requires the operator role.
+    All options apply together. A trace is replayed on a copy of the empty fleet. Waits are those until the expected
+    starts. Requires the operator role.
 
     [bold]Examples[/bold]
 

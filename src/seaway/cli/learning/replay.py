@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from seaway.cli import arguments
 from seaway.domain import queues as domain
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Queue
@@ -30,7 +31,7 @@ MAX_VALUES = 200_000
 BOUND = "gpu_allocated_bound_pct_at_100"
 """Name of the bound in JSON."""
 
-TRACE, POLICIES, QUEUES, OUTPUT = "Trace", "Policies", "Queue of jobs that end", "Output"
+POLICIES, QUEUES, OUTPUT = "Policies", "Queue of jobs that end", "Output"
 
 
 class Output(StrEnum):
@@ -63,36 +64,18 @@ def replay(
             metavar="CSV",
             help="Nodes, CSV: sn or node, cpu_milli, memory_mib, gpu; where known model, gpu_memory_mib, "
             "cluster, gateway. Default gateway of cluster k: gw-k.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
-    jobs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="Jobs, CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli; where known gpu_memory_mib, "
-            "gpu_spec, replicas, gang, priority, times, user_gateway and bounds on the network. "
-            "Without gpu_memory_mib, cores stand for memory too.",
-            rich_help_panel=TRACE,
-        ),
-    ] = None,
-    swf: Annotated[
-        Path | None,
-        typer.Option(
-            "--swf",
-            metavar="LOG",
-            help="Log in the Standard Workload Format, in place of nodes and jobs: a job of size s is a gang of s "
-            "replicas on nodes with one GPU each. Implies [bold]--departures[/bold].",
-            rich_help_panel=TRACE,
-        ),
-    ] = None,
+    jobs: arguments.TraceJobs = None,
+    swf: arguments.TraceLog = None,
     processors: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
             help="Number of processors of the log. Default: its header, MaxProcs or MaxNodes.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
     policy: Annotated[
@@ -111,7 +94,7 @@ def replay(
             metavar="CSV",
             help="Links between gateways, CSV: source, target, latency_us, jitter_us, loss, bandwidth_mbps; "
             "both ways, unless the way back has its own row.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
     job_order: Annotated[
@@ -119,7 +102,7 @@ def replay(
         typer.Option(
             metavar="CSV",
             help="Order of arrivals, by name; a repeated name is another copy of that job.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
     node_order: Annotated[
@@ -127,7 +110,7 @@ def replay(
         typer.Option(
             metavar="CSV",
             help="Order of nodes, by sn or node; ties go to the first.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
     arrived: Annotated[
@@ -138,7 +121,7 @@ def replay(
                 "Stop when the requested GPU cores exceed those of the fleet by this factor; 1.3 in "
                 "published runs. Default: all jobs arrive."
             ),
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = None,
     departures: Annotated[
@@ -149,7 +132,7 @@ def replay(
                 "Jobs arrive at arrives_s (or creation_time), wait until they fit, and end after "
                 "expected_duration_s (or at deletion_time). Utilization is then a mean over time."
             ),
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = False,
     order: Annotated[
@@ -183,7 +166,7 @@ def replay(
             metavar="N",
             help="How often a deferred job is offered in total, without [bold]--departures[/bold]: on "
             "arrival, and again after the last arrival. With 1, as in published runs, no job waits.",
-            rich_help_panel=TRACE,
+            rich_help_panel=arguments.TRACE,
         ),
     ] = 1,
     mix: Annotated[
@@ -252,7 +235,9 @@ def replay(
 ) -> None:
     """Replay a trace with one or more policies, and compare their use of the fleet.
 
-    Jobs arrive one after the other. A job that does not fit is lost, unless [bold]--departures[/bold] lets jobs wait.
+    A log of [bold]--swf[/bold] replaces nodes and jobs: its nodes have one GPU each, and it implies
+    [bold]--departures[/bold]. Otherwise, jobs arrive one after the other. A job that does not fit is lost, unless
+    [bold]--departures[/bold] lets jobs wait.
     With [bold]--offers 2[/bold] a policy can defer a job once, until all have arrived. A job counts as
     [italic]refused[/italic] if no node could hold it at that moment, and as [italic]failed[/italic] if a node could but
     the policy did not place it.
