@@ -49,7 +49,9 @@ LISTS = (
     ("queues",),
     ("queues", "show", "default"),
     ("pools",),
+    ("pool", "show", "default"),
     ("tenants",),
+    ("tenant", "show", "default"),
     ("token", "list"),
     ("audit",),
     ("policies", "--remote"),
@@ -218,6 +220,19 @@ def test_cordon_and_drain(cli: Cli, job: str) -> None:
     assert cli("cordon", "nowhere").code == 1
 
 
+def test_a_node_and_a_device_are_described_by_name(cli: Cli, job: str) -> None:
+    """A name matches exactly, with its cluster or without; an unknown node is reported."""
+    cluster, node = (cli("show", job, "-o", "json").body[kind][0] for kind in ("clusters", "nodes"))
+    for name in (node, f"{cluster}/{node}"):
+        described = cli("describe", "node", name, "-o", "json").body["nodes"]
+        assert f"{cluster}/{node}" in [f"{each['cluster']}/{each['name']}" for each in described]
+        assert {each["name"] for each in described} == {node}
+    ran = cli("describe", "node", node[:-1])
+    assert (ran.code, "not found" in ran.err) == (1, True)
+    device = cli("fleet", "devices", "-o", "json").body["devices"][0]["uuid"]
+    assert [each["uuid"] for each in cli("get", "device", device, "-o", "json").body["devices"]] == [device]
+
+
 def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     """Only the given fields change; the deletion of an object in use names its users."""
     assert cli("pools", "set", "one", "--cluster", "a").out == "pool one: a\n"
@@ -226,6 +241,9 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     queue = next(each for each in cli("queues", "-o", "json").body["queues"] if each["name"] == "batch")
     assert (queue["pool"], queue["policy"], queue["shadow"], queue["open"]) == ("one", "seaway", "bestfit", False)
     assert cli("pools", "delete", "one").code == 2
+    facts = [line.split() for line in cli("describe", "pool", "one").out.splitlines()]
+    assert facts == [["pool", "one"], ["clusters", "a"], ["queues", "batch"]]
+    assert cli("get", "pool", "two").code == 1
     assert cli("queues", "set", "batch", "--policy", "nope").code == 2
     weights = ("--policy", "balanced", "--policy-option", "weights.price=3", "--policy-option", "weights.free=2")
     assert "policy balanced (weights.free=2, weights.price=3)" in cli("queues", "set", "batch", *weights).out
@@ -244,6 +262,12 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert cli("tenants", "set", "vision", "--user-limit", "gpus=8", "--weight", "2").code == 0
     (row,) = [line.split() for line in cli("tenants").out.splitlines() if "vision" in line]
     assert row == ["vision", "default", "0", "–", "32", "0/100", "0/500", "2", "they", "see"]
+    shown = cli("get", "tenant", "vision").out
+    for said in ("they see", "0/100 running, 0/500 waiting", "limit of each user", "8 gpus"):
+        assert said in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith("gpus")] == [["gpus", "–", "–", "–", "32"]]
+    assert cli("tenant", "show", "vision", "-o", "json").body["quotas"]["default"]["max_waiting"] == 500
+    assert cli("get", "tenant", "unknown").code == 1
     refused = cli("tenants", "set", "vision", "--pool", "gold", "--limit", "gpus=1")
     assert "error: quotas.gold: unknown pool; available: default" in refused.err
     refused = cli("tenants", "set", "vision", "--guarantee", "gpus=64")
@@ -259,6 +283,9 @@ def test_token_is_created_used_and_revoked(cli: Cli, monkeypatch: pytest.MonkeyP
     """Standard output has only the new token, which works until it is revoked."""
     secret = cli("token", "create", "ada", "--tenant", "other", "--expires-in", "30d").out.strip()
     token = next(each["id"] for each in cli("token", "list", "-o", "json").body["tokens"] if each["name"] == "ada")
+    assert "user" in cli("get", "token", token).out
+    assert cli("token", "show", token, "-o", "json").body["tenant"] == "other"
+    assert "token 'unknown' not found" in cli("token", "show", "unknown").err
     monkeypatch.setenv("SEAWAY_TOKEN", secret)
     assert cli("queues", "-o", "name").out.split() == ["default", "theirs"]
     assert cli("audit").code == 3

@@ -202,6 +202,7 @@ MEANT = {
     "sshare": "share",
     "nodes": "fleet nodes",
     "node": "fleet nodes",
+    "device": "fleet devices",
     "devices": "fleet devices",
     "gpus": "fleet devices",
     "slices": "fleet slices",
@@ -216,6 +217,10 @@ MEANT = {
     "version": "--version",
 }
 """Commands of other tools, and ours for them."""
+
+
+BEFORE_NAME: Mapping[str, list[str]] = {"nodes": [], "devices": ["--device"], "slices": ["--device"]}
+"""Words between a kind and a name in our commands, if they are not `show`."""
 
 
 class Top(Group):
@@ -246,7 +251,7 @@ class Top(Group):
             if kind in ("job", "jobs"):
                 args = ["show" if one else "jobs", *rest]
             elif any(each.name == known[0] and each.is_kind for each in self.entries):
-                args = [*known, *(["show"] if one and len(known) == 1 else []), *rest]
+                args = [*known, *(BEFORE_NAME.get(known[-1], ["show"]) if one else []), *rest]
         return super().resolve_command(ctx, args)
 
     def suggestion(self, name: str, path: str) -> str:

@@ -183,6 +183,35 @@ def tenant_rows(tenants: Sequence[Body], totals: Iterable[Body]) -> list[Body]:
     ]
 
 
+def tenant_detail(tenant: Body, totals: Sequence[Body]) -> Iterator[RenderableType]:
+    """Yield the parts of a tenant: its facts, and a table of each pool in which it has a quota or jobs.
+
+    Parameters
+    ----------
+    totals
+        Sums of the tenant, by pool.
+    """
+    weight = str(tenant.get("weight", 1))
+    yield details((("tenant", tenant["name"]), ("description", tenant["description"]), ("weight", weight)))
+    for each in totals:
+        quota = tenant.get("quotas", {}).get(each["pool"], {})
+        running = _of(each, "running", each["limit"].get("jobs"))
+        waiting = _of(each, "waiting", quota.get("max_waiting"))
+        users = ", ".join(f"{amount} {name}" for name, amount in quota.get("user_limit", {}).items())
+        user_waiting = quota.get("user_max_waiting")
+        yield ""
+        yield details(
+            (
+                ("pool", each["pool"]),
+                ("jobs", f"{running} running, {waiting} waiting"),
+                ("limit of each user", users),
+                ("waiting jobs of each user", "" if user_waiting is None else f"at most {user_waiting}"),
+            )
+        )
+        if amounts := list(amount_rows({"borrowed": None, **each})):
+            yield Rows(AMOUNTS, amounts)
+
+
 TENANTS = (
     Column("TENANT", lambda each: each["name"]),
     Column("POOL", lambda each: each["totals"]["pool"], drop=3),

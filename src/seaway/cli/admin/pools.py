@@ -12,6 +12,8 @@ from seaway.cli.remote import connect
 
 app = typer.Typer(rich_markup_mode="rich")
 
+Name = Annotated[str, typer.Argument(help="Name of the pool.")]
+
 
 @app.callback(invoke_without_command=True)
 def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
@@ -38,10 +40,29 @@ def pools(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
 
 
+@app.command("show")
+def show_pool(context: typer.Context, name: Name, output: OutputOption = Output.TABLE) -> None:
+    """Show a pool: its clusters, and the queues that use it."""
+    from seaway.client.calls.queues import queues
+    from seaway.client.calls.tenancy import pool
+    from seaway.terminal.tables import details
+
+    with connect(context) as client:
+        body = client.body(pool(name))
+        used = [each["name"] for each in client.body(queues())["queues"] if each["pool"] == name]
+    facts = (
+        ("pool", body["name"]),
+        ("description", body["description"]),
+        ("clusters", ", ".join(body["clusters"]) or "all"),
+        ("queues", ", ".join(used) or "none"),
+    )
+    show(output, {**body, "queues": used}, lambda _: details(facts), lambda: [name])
+
+
 @app.command("set")
 def set_pool(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the pool.")],
+    name: Name,
     cluster: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,7 +83,7 @@ def set_pool(
 
 
 @app.command()
-def delete(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the pool.")]) -> None:
+def delete(context: typer.Context, name: Name) -> None:
     """Remove a pool that no queue uses."""
     from seaway.client.calls.tenancy import delete_pool
 

@@ -14,6 +14,8 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from seaway.client.call import Call
 
 app = typer.Typer(rich_markup_mode="rich")
@@ -49,6 +51,28 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
         totals = client.body(queue_usage()).get("tenants", []) if plain else []
     rows = tenant_rows(body["tenants"], totals)
     show(output, body, lambda wide: Rows(TENANTS, rows, wide=wide), lambda: (each["name"] for each in body["tenants"]))
+
+
+@app.command("show")
+def show_tenant(context: typer.Context, name: Name, output: OutputOption = Output.TABLE) -> None:
+    """Show a tenant: its weight, and in each pool the amounts that its jobs hold with its quota.
+
+    JSON and YAML add `totals` to the fields of the tenant.
+    """
+    from seaway.client.calls.queues import queue_usage
+    from seaway.client.calls.tenancy import tenant
+    from seaway.terminal.queues import tenant_detail
+
+    with connect(context) as client:
+        body = client.body(tenant(name))
+        totals = [each for each in client.body(queue_usage()).get("tenants", []) if each["tenant"] == name]
+
+    def picture(_: bool) -> RenderableType:
+        from rich.console import Group
+
+        return Group(*tenant_detail(body, totals))
+
+    show(output, {**body, "totals": totals}, picture, lambda: [name])
 
 
 @app.command("set")

@@ -10,6 +10,7 @@ import typer
 from seaway.cli.errors import note
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
 from seaway.cli.remote import Body, connect, each_of, whole
+from seaway.domain.errors import UnknownError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -103,6 +104,33 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
         Column("BY", lambda each: each["created_by"], drop=2),
     )
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["id"] for each in rows))
+
+
+@app.command("show")
+def show_token(
+    context: typer.Context,
+    token: Annotated[str, typer.Argument(help="ID of the token, from `seaway token list`.", metavar="ID")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a token: role, tenant and lifetime. Its secret is not stored."""
+    from seaway.client.calls.service import tokens as call
+    from seaway.terminal.tables import details
+    from seaway.terminal.words import day
+
+    with connect(context) as client:
+        body = next((each for each in client.body(call())["tokens"] if each["id"] == token), None)
+    if body is None:
+        raise UnknownError(f"token {token!r} not found")
+    facts = (
+        ("id", body["id"]),
+        ("name", body["name"]),
+        ("role", body["role"]),
+        ("tenant", body["tenant"]),
+        ("gateway", body.get("gateway") or ""),
+        ("holds", _holds(body)),
+        ("made", f"{day(body['created_at'])} by {body['created_by']}"),
+    )
+    show(output, body, lambda _: details(facts), lambda: [token])
 
 
 @app.command("delete")

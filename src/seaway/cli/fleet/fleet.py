@@ -9,6 +9,7 @@ import typer
 from seaway.cli import arguments
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect, whole
+from seaway.domain.errors import UnknownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,9 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 @app.command()
 def nodes(
     context: typer.Context,
+    node: Annotated[
+        str, typer.Argument(metavar="[NODE]", help="Name of a node, or CLUSTER/NODE.", autocompletion=arguments.places)
+    ] = "",
     cluster: Cluster = "",
     name: Name = "",
     model: Model = "",
@@ -64,9 +68,16 @@ def nodes(
     from seaway.client.calls.fleet import nodes as call
 
     mib, milli = _free(free_memory, free_cores)
+    if node:
+        place, _, name = node.rpartition("/")
+        cluster = place or cluster
     wanted = call(cluster=cluster, name=name, model=model, ready=ready, free_memory_mib=mib, free_core_milli=milli)
     with connect(context) as client:
         body = whole(client, wanted)
+    if node:
+        body["nodes"] = [each for each in body["nodes"] if each["name"] == name]
+        if not body["nodes"]:
+            raise UnknownError(f"node {node!r} not found")
     names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
     show(output, body, lambda wide: _nodes(body, wide=wide), lambda: names)
 
