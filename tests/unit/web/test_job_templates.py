@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seaway.web.fragment import written
@@ -10,6 +12,7 @@ from seaway.web.words import Words, words_of
 from seaway.wire.explanations import DryRunOut, ExplanationOut, ReasonOut
 from seaway.wire.job_out import (
     AttemptOut,
+    EndpointOut,
     JobOut,
     ObservedContainer,
     ObservedReplica,
@@ -55,6 +58,21 @@ def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -
     assert (some.count("–"), "main" in some) == (3, True)
     none = places(placed(2), {}, Words())
     assert (none.count("–"), "n0" in none, "n1" in none) == (6, True, True)
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "anywhere"), ("zh", "集群外部")])
+def test_addresses_say_who_reaches_them(language: str, said: str) -> None:
+    """A URL for clients outside is a link; an address that does not exist yet has its reason; changes are listed."""
+    url, why = "https://chat.example.com", "no Gateway has accepted it yet"
+    endpoints = [
+        EndpointOut(cluster="a", port=80, address=url, reach="outside", note=""),
+        EndpointOut(cluster="a", port=80, address="", reach="none", note=why),
+    ]
+    job, drift = JobOut.model_construct(replicas=1), [("a", "services/sw was deleted")]
+    parts: dict[str, Any] = {"earlier": [], "endpoints": endpoints, "drift": drift, "seen": {}, "first": 0, "most": 50}
+    shown = written("job_places", words_of(language), job=job, latest=placed(1), **parts)
+    assert f'href="{url}"' in shown
+    assert all(each in shown for each in (said, why, "services/sw was deleted"))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class JobForm:
         self.fields: dict[str, Field] = {}
         self._controls: dict[str, ValidationElement[Any]] = {}
         self._there: dict[str, str] = {}  # current text of each control
-        self._switches: dict[str, tuple[ui.switch, object]] = {}
+        self._switches: dict[tuple[str, object], ui.switch] = {}  # by path, and value when it is on
         self._more: dict[str, ui.expansion] = {}
         with ui.element("div").classes("job-form") as self.section:
             for title, fields, folded in _parts(words, choices):
@@ -127,7 +127,7 @@ class JobForm:
                     _choose(control, text)
                 else:
                     control.set_value(text)
-        for path, (switch, on) in self._switches.items():
+        for (path, on), switch in self._switches.items():
             switch.set_value(value_at(document, path) == on)
 
     def mark(self, errors: Sequence[RejectedError]) -> None:
@@ -147,7 +147,7 @@ class JobForm:
 
     def enable(self, on: bool) -> None:
         """Enable or disable input."""
-        for control in (*self._controls.values(), *(switch for switch, _ in self._switches.values())):
+        for control in (*self._controls.values(), *self._switches.values()):
             control.set_enabled(on)  # type: ignore[attr-defined]  # all controls have it
 
     def _group(self, title: str, fields: Sequence[Field]) -> None:
@@ -192,7 +192,7 @@ class JobForm:
         switch = (
             ui.switch(field.label, on_change=lambda event: changed(event.value)).props("dense").classes("form-wide")
         )
-        self._switches[field.path] = (switch, field.on)
+        self._switches[field.path, field.on] = switch
 
 
 def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> ui.select:
@@ -272,6 +272,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
             Field("gang", words("All replicas start together, or none"), on=True),
+            Field("gang", words("Replicas start one by one, as room is found"), on=False),
         ),
         False,
     )
