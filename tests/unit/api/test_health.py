@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from seaway.api.http.server import tuned_gc
+from seaway.api.http.server import MAX_SURVIVORS, tuned_gc
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.api.rig import JOB, Rig
 
@@ -42,11 +43,29 @@ async def test_what_is_stored_comes_first(rig: Rig) -> None:
         assert (await client.get("/readyz")).status_code == 200
 
 
-def test_the_garbage_collector_visits_an_old_object_once() -> None:
-    """Pauses of a server do not grow with the jobs in memory: a full collection excludes what it kept."""
+def test_the_garbage_collector_excludes_survivors_once_they_are_many() -> None:
+    """Pauses of a server do not grow with the jobs in memory."""
     with tuned_gc():
-        jobs = [[number] for number in range(10)]
+        jobs = [[number] for number in range(MAX_SURVIVORS + 1)]
         assert id(jobs) in map(id, gc.get_objects())
         gc.collect()
         assert id(jobs) not in map(id, gc.get_objects())
     assert id(jobs) in map(id, gc.get_objects())
+
+
+def test_garbage_among_few_survivors_is_collected() -> None:
+    """Cycles of requests that were in progress during a collection are freed at a later one."""
+
+    class Request:
+        """Part of a cycle."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    with tuned_gc():
+        request = Request()
+        gc.collect()
+        held = weakref.ref(request)
+        del request
+        gc.collect()
+        assert held() is None

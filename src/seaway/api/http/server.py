@@ -23,6 +23,9 @@ GRACE_S = 10
 GC_THRESHOLDS = (10_000, 5, 2)
 """Thresholds of the garbage collector. A run delays all responses, so each visits few objects."""
 
+MAX_SURVIVORS = 100_000
+"""Number of objects that may survive and still be visited again. It bounds a pause to about 50 ms."""
+
 FULL_GC_INTERVAL_S = 3600
 """Time between garbage collections of all objects, seconds. Such a run delays all responses."""
 
@@ -82,14 +85,15 @@ class Server(BoundedServer):
 
 @contextmanager
 def tuned_gc() -> Iterator[None]:
-    """Keep pauses for garbage collection short: exclude the existing objects, and those that survive all generations.
+    """Keep pauses for garbage collection short: exclude the existing objects, and later survivors once they are many.
 
     A server holds many jobs for days. A collector that visits all of them delays every response for a second. Thus
-    garbage cycles among old objects stay until `gc.unfreeze` and `gc.collect`.
+    garbage cycles among excluded objects stay until `gc.unfreeze` and `gc.collect`. Most are of requests that were in
+    progress when objects were excluded, so this is rare.
     """
 
     def exclude(phase: str, info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"] == 2:
+        if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(generation=2)) > MAX_SURVIVORS:
             gc.freeze()
 
     often = gc.get_threshold()
