@@ -51,7 +51,7 @@ class History:
         self._decayed_s = -math.inf
         self._durations = PastDurations()
         self._learned: dict[Key, tuple[PastRuns, int | None]] = {}  # past runs, and expected seconds at the start
-        self._without_past: WeakKeyDictionary[PastRuns, WeakSet[Entry]] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[PastRuns, WeakSet[Entry]] = WeakKeyDictionary()
 
     def since_ns(self) -> int | None:
         """Return the time since which ended attempts count in shares; None if none do."""
@@ -93,9 +93,9 @@ class History:
         return self._durations.of(spec.tenant, user, spec.name)
 
     def waits(self, entry: Entry) -> None:
-        """Record a waiting job, of which `learn` returns those that had no past runs until then."""
-        if entry.past and not entry.past.runs_s:
-            self._without_past.setdefault(entry.past, WeakSet()).add(entry)
+        """Record a waiting job, which `learn` returns if it becomes of another kind."""
+        if entry.past:
+            self._waiting.setdefault(entry.past, WeakSet()).add(entry)
 
     def started(self, attempt: Attempt, user: str) -> None:
         """Record what an attempt is expected to take."""
@@ -110,7 +110,7 @@ class History:
     def learn(self, job: JobRecord, attempt: Attempt) -> Iterable[Entry]:
         """Learn from the run of a job that completed, and count the error of its own learned duration.
 
-        Return waiting jobs whose duration is known now for the first time.
+        Return waiting jobs whose duration is of another class now.
         """
         if not self._learns or job.ended_ns is None or attempt.running_ns is None:
             return ()
@@ -119,8 +119,7 @@ class History:
         if expected_s is not None:
             self.duration_error.note(abs(ran_s - expected_s))
         past = self._durations.of(job.spec.tenant, job.submitted_by, job.spec.name)
-        past.add(ran_s)
-        return list(self._without_past.pop(past, ()))
+        return list(self._waiting.pop(past, ())) if past.add(ran_s) else ()
 
     def ended(self, key: Key) -> None:
         """Forget an attempt that ended."""

@@ -26,7 +26,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.past_durations import PastRuns
+from seaway.scheduling.queueing.past_durations import PastRuns, length_of
 from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueNode, QueueTree, below_common_ancestor
 
 SCAN_FACTOR = 8
@@ -81,7 +81,7 @@ class Kind:
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
-    def of(cls, queue: str, apart: Hashable, length: Hashable, job: Job) -> Kind:
+    def of(cls, queue: str, apart: Hashable, length: int, job: Job) -> Kind:
         """Return the kind of all jobs in one queue with the same request and equal `apart` and `length`.
 
         Parameters
@@ -179,9 +179,8 @@ def entry(
         job = replace(job, replicas=job.replicas - record.completed)
     if refusals.devices or refusals.places:
         job = replace(job, demand=refusals.retained(job.demand))
-    ends_s = spec.max_duration_s
-    length = -1 if ends_s is None else ends_s.bit_length()  # short jobs may fit before a reservation begins
-    kind = Kind.of(spec.queue, apart, past if past and past.runs_s else length, job)
+    length = past.length if past else length_of(spec.max_duration_s)  # short jobs may fit before a reservation begins
+    kind = Kind.of(spec.queue, apart, length, job)
     return Entry(record, job, kind, discipline.job_key(job, record.submitted_ns, queue), past)
 
 

@@ -23,18 +23,42 @@ RUNS = 2
 MAX_NAMES = 100_000
 """Maximum number of tenants, users and job names. Those whose jobs were not seen for the longest time are dropped."""
 
+UNKNOWN = -1
+"""Class of unknown durations."""
+
+FAR = 2
+"""Number of classes by which the expected duration of a job name differs before waiting jobs change their class."""
+
 _NUMBERS = re.compile(r"(?:-\d+)+$")
+
+
+def length_of(seconds: int | None) -> int:
+    """Return the class of similar durations: a class for each power of 2 seconds, and `UNKNOWN` for None."""
+    return UNKNOWN if seconds is None else seconds.bit_length()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class PastRuns:
-    """Last completed runs of one tenant, user and job name, seconds."""
+    """Last completed runs of one tenant, user and job name, seconds.
+
+    Attributes
+    ----------
+    length
+        Class of similar durations, as `length_of`. It follows the expected duration only from `FAR` classes away, so
+        that waiting jobs rarely change their class.
+    """
 
     runs_s: tuple[int, ...] = ()
+    length: int = UNKNOWN
 
-    def add(self, seconds: float) -> None:
-        """Add the latest run."""
+    def add(self, seconds: float) -> bool:
+        """Add the latest run; report whether the class of the expected duration changed."""
         self.runs_s = (*self.runs_s, max(1, math.ceil(seconds)))[-RUNS:]
+        length = length_of(self.expected_s)
+        if self.length != UNKNOWN and abs(length - self.length) < FAR:
+            return False
+        self.length = length
+        return True
 
     @property
     def expected_s(self) -> int | None:

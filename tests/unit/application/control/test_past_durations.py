@@ -8,6 +8,7 @@ import pytest
 
 from seaway.application.records import Attempt
 from seaway.domain.job_state import AttemptState
+from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from seaway.wire.explanations import reason_fields
 from tests.unit.application.scene import START_S, Scene, scene, spec
@@ -87,6 +88,28 @@ def test_jobs_that_wait_already_learn_from_the_first_run() -> None:
     assert made.state(waits) == "queued"
     made.plane.run(30)
     assert made.state(waits) == "running"
+
+
+def test_names_with_similar_past_runs_are_of_one_kind() -> None:
+    """Thousands of names are not as many kinds, each of which would be tried separately."""
+    made = with_past(gpus=1)
+    for name, run_s in (("eval", 40), ("test", 60), ("train", 600)):
+        made.submit(name=name, expected_duration_s=run_s)
+        made.plane.run(run_s + 10)
+    made.submit(name="blocker", expected_duration_s=100)
+    waiting = made.plane.controller.live.waiting
+    kinds = []
+    for name in ("eval", "test", "train"):
+        entry = waiting.get(made.submit(name=name))
+        assert entry
+        kinds.append(entry.kind)
+    assert kinds[0] is kinds[1] is not kinds[2]
+
+
+def test_a_name_changes_its_kind_only_for_a_far_duration() -> None:
+    """The class of a name follows its expected duration only from two powers of two away."""
+    runs = PastRuns()
+    assert [runs.add(run_s) for run_s in (300, 550, 300, 40, 40, 3000)] == [True, False, False, False, True, True]
 
 
 def test_a_wrong_estimate_ends_no_job() -> None:
