@@ -172,13 +172,14 @@ def test_a_job_that_never_fits_is_counted_and_blocks_no_one_forever(backfill: st
 
 
 def test_free_amounts_over_time_find_the_first_hole() -> None:
-    """A job starts at the first time from which its amounts stay free until it ends."""
+    """A job starts at the first time from which its amounts stay free until it ends, and may run until they do not."""
     free = FreeOverTime(np.array([4, 8]), 0)
     free.add(10, 20, np.array([-3, 0]))
     assert free.earliest_start(np.array([2, 8]), 10, 0) == 0
     assert free.earliest_start(np.array([2, 8]), 11, 0) == 30
     assert free.earliest_start(np.array([1, 8]), NEVER_S, 5) == 5
     assert free.earliest_start(np.array([5, 0]), 1, 0) == -1
+    assert [free.longest(np.array(need), 0) for need in ([2, 8], [1, 8], [5, 0])] == [10, NEVER_S, 0]
     free.add(30, NEVER_S, np.array([-4, 0]))
     assert free.earliest_start(np.array([2, 0]), 11, 0) == -1
     free.forget_before(12)
@@ -195,3 +196,4 @@ def test_free_amounts_over_time_with_ends_from_the_beginning() -> None:
         for lasts_s in (1, 10, 30):
             starts_s = {each.earliest_start(np.array(need), lasts_s, 0) for each in (made, added)}
             assert len(starts_s) == 1
+            assert (made.longest(np.array(need), 0) >= lasts_s) == (starts_s == {0})

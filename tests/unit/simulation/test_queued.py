@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.domain.job import Job
+from seaway.domain.amounts import held_amounts
+from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome, Sharing
 from seaway.simulation.timeline import Discipline, replay_with_departures
-from seaway.simulation.waiting.queued import fair_amounts
+from seaway.simulation.waiting.plan_amounts import PlanAmounts
+from seaway.simulation.waiting.shares import fair_amounts
 from seaway.testing.plugins import fleet, gpu, job, node
 from tests.unit.simulation.test_backfill import Task, jobs_of, logs, replayed
 
@@ -54,6 +59,20 @@ def test_one_queue_without_limits_changes_no_start(
     outcome = replay(jobs_of(log), processors, queue)
     assert outcome.starts_s is not None
     assert outcome.starts_s.tolist() == replayed(log, processors, order, backfill)
+
+
+@given(st.integers(0, 3), st.integers(1, 1000), st.integers(0, 40_000), st.integers(1, 4))
+def test_amounts_of_plans_are_those_of_their_placements(
+    gpus: int, gpu_milli: int, gpu_memory_mib: int, replicas: int
+) -> None:
+    """The amounts from the columns of a plan are those that the control loop stores with a placement."""
+    models = [gpu(model="A100", memory_mib=40_000), gpu(model="L4", memory_mib=24_000)]
+    request = ResourceRequest(1000, 0, gpus, gpu_memory_mib if gpus else 0, 0, gpu_milli if gpus else 0)
+    snapshot = Snapshot(fleet(node(*models[:1] * 4), node(*models[1:] * 4)))
+    asked = Job("job", Demand(request), replicas)
+    plan = decide(snapshot, JobQueue(snapshot, [asked]), make_policy("bestfit"))
+    held = held_amounts(asked.demand, plan.placements(), snapshot.device)
+    assert PlanAmounts(snapshot).of(plan, request) == held
 
 
 def test_tenants_share_a_fair_queue() -> None:

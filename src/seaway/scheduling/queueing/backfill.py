@@ -96,6 +96,14 @@ def _earliest_start(times_s: Int64, free: Int64, count: int, need: Int64, lasts_
 
 
 @compiled
+def _longest(times_s: Int64, free: Int64, count: int, need: Int64, now_s: int) -> int:
+    for at in range(count):
+        if (at + 1 == count or times_s[at + 1] > now_s) and not within(need, free[at]):
+            return max(0, times_s[at] - now_s)
+    return NEVER_S
+
+
+@compiled
 def _add(times_s: Int64, free: Int64, count: int, start_s: int, end_s: int, amounts: Int64) -> int:
     """Add amounts between two times; return the new number of periods, at most two more."""
     for edge_s in (start_s, end_s):
@@ -150,6 +158,16 @@ class FreeOverTime:
             Duration of the job, seconds; `NEVER_S` without an end.
         """
         return _earliest_start(self._times_s, self._free, self._count, need, lasts_s, after_s)
+
+    def longest(self, need: Int64, now_s: int) -> int:
+        """Return the longest duration of a job that delays no planned job if it starts now, seconds; `NEVER_S` for any.
+
+        Parameters
+        ----------
+        need
+            Amounts of the job, shape (R,).
+        """
+        return _longest(self._times_s, self._free, self._count, need, now_s)
 
     def add(self, start_s: int, lasts_s: int, amounts: Int64) -> None:
         """Add amounts, negative for those that a job uses, from a time on and for a duration."""

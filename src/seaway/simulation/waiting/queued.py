@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import defaultdict
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from functools import cache
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
-from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, held_amounts, requested_amounts, total_of
+from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, requested_amounts, total_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Backfill, Queue, children_of
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.plan import Plan
@@ -28,6 +30,8 @@ from seaway.scheduling.queueing.preemption import (
 )
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
+from seaway.simulation.waiting.plan_amounts import PlanAmounts
+from seaway.simulation.waiting.shares import ShareErrors
 from seaway.simulation.waiting.world import World, always
 
 MAX_TESTED = 500
@@ -40,14 +44,39 @@ NS_PER_S = 1_000_000_000
 
 _WITHOUT_PLANS = frozenset({Backfill.NONE, Backfill.GREEDY})
 
-Sharer = TypeVar("Sharer")
+_Waiting: TypeAlias = tuple[SortKey, int]
+"""Sort key and number of a waiting job."""
+
+
+class _Line:
+    """Waiting jobs of a lane in order, all and by group."""
+
+    __slots__ = ("groups", "jobs")
+
+    def __init__(self) -> None:
+        self.jobs: list[_Waiting] = []
+        self.groups: dict[int, list[_Waiting]] = {}
+
+    def put(self, job: _Waiting, group: int) -> None:
+        """Add a job."""
+        insort(self.jobs, job)
+        insort(self.groups.setdefault(group, []), job)
+
+    def remove(self, job: _Waiting, group: int) -> None:
+        """Remove a job."""
+        of_group = self.groups[group]
+        for line in (self.jobs, of_group):
+            del line[bisect_left(line, job)]
+        if not of_group:
+            del self.groups[group]
 
 
 class Queued:
     """Waiting jobs in the order of the default queue discipline.
 
     Reservations of `Backfill.EASY` and `Backfill.CONSERVATIVE` count amounts of the whole fleet. A displaced job starts
-    again from its beginning.
+    again from its beginning. Jobs without a chance, by the free amounts and the rules of queues, are not tried, unless
+    they get a reservation or keep others from starting.
 
     Parameters
     ----------
@@ -74,18 +103,25 @@ class Queued:
         self._tree = tree
         self._discipline = FairShare()
         self._order = LaneOrder(self._tree, self._discipline)
-        self._lanes: defaultdict[LaneName, list[tuple[SortKey, int]]] = defaultdict(list)
-        self._requests: dict[int, Amounts] = {}
+        self._lines: defaultdict[str, dict[str, _Line]] = defaultdict(dict)  # by queue and tenant
         self._running: dict[int, tuple[Candidate, float, int]] = {}  # with its share of the pool and its start
         self._attempts: defaultdict[int, int] = defaultdict(int)
-        self._kinds = _numbered(map(world.kind, range(len(world.queue))))
-        self._alike = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(world.queue.jobs))
+        jobs = world.queue.jobs
+        self._kinds = _numbered(map(world.kind, range(len(jobs))))
+        self._groups = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(jobs))
+        self._kind_of = dict(zip(self._groups, self._kinds, strict=True))  # by group
+        first = np.unique(np.array(self._kinds, np.int64), return_index=True)[1]
+        self._needs_of = world.needs[first]  # by kind
+        self._requests = [requested_amounts(jobs[at].demand, jobs[at].replicas) for at in first]
+        self._lasts_s: list[int] = world.lasts_s.tolist()
         self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
-        self._fruitless: set[int] = set()  # kinds that neither fit nor have victims, until a job starts or ends
+        self._fruitless: set[int] = set()  # groups that neither fit nor have victims, until a job starts or ends
+        self._displacing = {queue.name for queue in queues if _may_ever_displace(self._tree.node(queue.name))}
+        self._amounts = PlanAmounts(world.snapshot)
         resource = GPUS if capacity.get(GPUS) else CPU
-        times_s = [job.arrives_s for job in world.queue.jobs]
+        times_s = [job.arrives_s for job in jobs]
         step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
-        self._errors = _ShareErrors(self._tree, queues, resource, step_s)
+        self._errors = ShareErrors(self._tree, queues, resource, step_s)
         self.preempted = 0
         self.preempted_gpu_s = 0.0
 
@@ -100,57 +136,143 @@ class Queued:
 
     def join(self, number: int) -> None:
         """Add a job."""
-        job, lane = self._world.queue.jobs[number], self._lane(number)
+        job = self._world.queue.jobs[number]
         key = self._discipline.job_key(job, job.arrives_s * NS_PER_S, self._queues[job.queue])
-        insort(self._lanes[lane], ((*key[:2], number), number))
-        self._errors.wait(lane, self._requested(number))
+        line = self._lines[job.queue].setdefault(self._lane(number)[1], _Line())
+        line.put(((*key[:2], number), number), self._groups[number])
+        self._errors.wait((job.queue, job.tenant), self._requested(number))
 
     def schedule(self, now_s: int) -> None:
         """Start the jobs that may start now, in order."""
         moment = _Moment(self._world, now_s)
-        next_at = {lane: 0 for lane, line in self._lanes.items() if line}
-        for lane in next_at if len(next_at) > 1 else ():
-            self._put(lane, 0)
-        while next_at:
-            first = self._order.first() if len(next_at) > 1 else next(iter(next_at))
-            assert first is not None
-            line, at, backfill = self._lanes[first], next_at[first], self._queues[first[0]].backfill
-            entry = line[at]
-            if self._starts(entry[1], moment):
-                del line[bisect_left(line, entry)]  # a displaced job may have joined before it
-                self._errors.wait(first, self._requested(entry[1]), -1)
-            elif backfill is Backfill.NONE:
-                for other in [each for each in next_at if each[0] == first[0]]:
-                    self._order.drop(other)
-                    del next_at[other]
-                continue
-            else:
-                at += 1
-            if moment.reserves_no_more(backfill, first[0]):
-                while at < len(line) and self._alike[line[at][1]] in self._fruitless:
-                    at += 1
-            next_at[first] = at
-            if at >= min(len(line), MAX_TESTED):
-                self._order.drop(first)
-                del next_at[first]
-            elif len(next_at) > 1:
-                self._put(first, at)
+        self._find_live(moment)
+        if moment.live:
+            self._try_all(moment)
         self._errors.record(now_s)
 
-    def _put(self, lane: LaneName, at: int) -> None:
-        key, number = self._lanes[lane][at]
-        self._order.put(lane, FirstJob(key, self._requested(number)))
+    def _find_live(self, moment: _Moment) -> None:
+        """Find the waiting jobs that have a chance now: by the free amounts, or with victims."""
+
+        @cache
+        def displaces(queue: str, kind: int) -> bool:
+            return may_displace_any(self._tree.node(queue), self._requests[kind])
+
+        fitting = set(np.flatnonzero((self._needs_of <= self._world.free()).all(axis=1)).tolist())
+        moment.fitting, moment.live = fitting - self._refused.keys(), set()
+        for queue, lines in self._lines.items():
+            displacing = queue in self._displacing
+            for line in lines.values() if moment.fitting or displacing else ():
+                for group in line.groups:
+                    kind = self._kind_of[group]
+                    if kind in moment.fitting or (
+                        displacing and group not in self._fruitless and displaces(queue, kind)
+                    ):
+                        moment.live.add(group)
+
+    def _try_all(self, moment: _Moment) -> None:
+        """Try jobs in order, until none has a chance. Each lane is in the order with its next job to try."""
+        for queue in self._lines:
+            self._put_all(queue, moment)
+        while moment.next and moment.live:
+            lane = self._order.first() if len(moment.next) > 1 else next(iter(moment.next))
+            assert lane is not None
+            job, queue, displaced = moment.next[lane], lane[0], len(moment.displaced)
+            moment.passed[lane] = job
+            moment.tried[lane] += 1
+            started = self._starts(job[1], moment)
+            if started:
+                self._leave(lane, job)
+                self._find_live(moment)
+            elif self._queues[queue].backfill is Backfill.NONE:
+                moment.closed.add(queue)
+            if len(moment.displaced) > displaced:
+                for each in self._lines:
+                    self._put_all(each, moment)
+            elif started or moment.heads.get(queue) == lane:
+                self._put_all(queue, moment)
+            self._put(lane, moment)
+        for lane in list(moment.next):
+            self._drop(lane, moment)
+
+    def _put_all(self, queue: str, moment: _Moment) -> None:
+        """Put all lanes of a queue in the order."""
+        self._find_head(queue, moment)
+        for tenant in self._lines[queue]:
+            self._put((queue, tenant), moment)
+
+    def _put(self, lane: LaneName, moment: _Moment) -> None:
+        """Put a lane in the order with its next job to try; drop it if there is none."""
+        job = self._following(lane, moment)
+        if job is None:
+            self._drop(lane, moment)
+        elif moment.next.get(lane) is not job:
+            moment.next[lane] = job
+            self._order.put(lane, self._first_job(job))
+
+    def _drop(self, lane: LaneName, moment: _Moment) -> None:
+        if moment.next.pop(lane, None):
+            self._order.drop(lane)
+
+    def _find_head(self, queue: str, moment: _Moment) -> None:
+        """Find the lane with the next job of a queue that gets a reservation, or before which no other may start."""
+        moment.heads.pop(queue, None)
+        backfill = self._queues[queue].backfill
+        if backfill is not Backfill.NONE and moment.reserves_no_more(backfill, queue):
+            return
+        firsts: dict[LaneName, _Waiting] = {}
+        for tenant, line in self._lines[queue].items():
+            lane = queue, tenant
+            if first := next(moment.after(line.jobs, moment.passed.get(lane)), None):
+                firsts[lane] = first
+        if len(firsts) == 1:
+            moment.heads[queue] = next(iter(firsts))
+        elif firsts:
+            moment.heads[queue] = min(
+                firsts, key=lambda lane: self._order.tenant_key(lane, self._first_job(firsts[lane]))
+            )
+
+    def _following(self, lane: LaneName, moment: _Moment) -> _Waiting | None:
+        """Return the next job of a lane to try; None without one.
+
+        Jobs without a chance only count for a reservation, or where no other job may start before them.
+        """
+        queue, line, after = lane[0], self._lines[lane[0]].get(lane[1]), moment.passed.get(lane)
+        if line is None or queue in moment.closed or moment.tried[lane] >= MAX_TESTED:
+            return None
+        backfill = self._queues[queue].backfill
+        if backfill is Backfill.CONSERVATIVE or moment.heads.get(queue) == lane:
+            return next(moment.after(line.jobs, after), None)
+        found: list[_Waiting] = []
+        for group in (line.groups.keys() & moment.live) - self._fruitless if backfill is not Backfill.NONE else ():
+            kind, jobs = self._kind_of[group], moment.after(line.groups[group], after)
+            if kind in moment.fitting and kind not in self._refused:
+                room_s = moment.room_s(self._needs_of[kind])
+                first = next((job for job in jobs if self._lasts_s[job[1]] <= room_s), None)
+            else:
+                first = next(jobs, None) if queue in self._displacing else None
+            if first:
+                found.append(first)
+        return min(found, default=None)
+
+    def _leave(self, lane: LaneName, job: _Waiting) -> None:
+        """Remove a job that started from its line."""
+        line, number = self._lines[lane[0]][lane[1]], job[1]
+        line.remove(job, self._groups[number])
+        if not line.jobs:
+            del self._lines[lane[0]][lane[1]]
+        owner = self._owner(number)
+        self._errors.wait((owner.queue, owner.tenant), self._requested(number), -1)
+
+    def _first_job(self, job: _Waiting) -> FirstJob:
+        return FirstJob(job[0], self._requested(job[1]))
 
     def _requested(self, number: int) -> Amounts:
-        kind = self._kinds[number]
-        if (known := self._requests.get(kind)) is None:
-            job = self._world.queue.jobs[number]
-            known = self._requests[kind] = requested_amounts(job.demand, job.replicas)
-        return known
+        return self._requests[self._kinds[number]]
 
     def _lane(self, number: int) -> LaneName:
+        """Return the line that a job waits in: that of its tenant only where tenants share the queue."""
         job = self._world.queue.jobs[number]
-        return job.queue, job.tenant
+        return job.queue, job.tenant if self._queues[job.queue].order is Order.FAIR else ""
 
     def _owner(self, number: int) -> Owner:
         job = self._world.queue.jobs[number]
@@ -161,7 +283,7 @@ class Queued:
 
     def _starts(self, number: int, moment: _Moment) -> bool:
         """Start a job if it fits, its limits have room, and it delays no reservation."""
-        need, lasts_s = self._world.needs[number], int(self._world.lasts_s[number])
+        need, lasts_s = self._world.needs[number], self._lasts_s[number]
         kind = self._kinds[number]
         limited = self._tree.hit(self._owner(number), self._requested(number)) is not None
         plan = None
@@ -190,7 +312,7 @@ class Queued:
 
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
         job, key, owner = self._world.queue.jobs[number], self._key(number), self._owner(number)
-        amounts = held_amounts(job.demand, plan.placements(), plan.snapshot.device)
+        amounts = self._amounts.of(plan, job.demand.request)
         (allocation,) = allocations_of(plan)
         priority = job.priority + self._queues[job.queue].points(now_s - job.arrives_s)
         candidate = Candidate(key, owner, amounts, allocation, allocation.nodes, priority, 0.0)
@@ -200,14 +322,14 @@ class Queued:
 
     def _displace(self, number: int, moment: _Moment) -> Plan | None:
         """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
-        victims = [] if self._alike[number] in self._fruitless else self._victims(number, moment.now_s)
+        victims = [] if self._groups[number] in self._fruitless else self._victims(number, moment.now_s)
         if not victims:
-            self._fruitless.add(self._alike[number])
+            self._fruitless.add(self._groups[number])
             return None
         if not moment.may_replace(number, {each: self._running[each][2] for each in victims}):
             return None
         for each in victims:
-            self._end(each, moment.now_s)
+            self._end(each, moment)
         return self._world.start(number, always)
 
     def _victims(self, number: int, now_s: int) -> list[int]:
@@ -223,15 +345,16 @@ class Queued:
         found = VictimSearch(self._world.snapshot, policy, job, rules).find(candidates)
         return [int(each.key[0]) for each in found.victims] if found else []
 
-    def _end(self, number: int, now_s: int) -> None:
+    def _end(self, number: int, moment: _Moment) -> None:
         """End a running job, which waits again with its age."""
         gone, _, since_s = self._running.pop(number)
         self._tree.release(self._key(number))
         self._attempts[number] += 1
         self._stop(number)
         self.preempted += 1
-        self.preempted_gpu_s += gone.amounts.get(GPUS, 0) / 1000 * (now_s - since_s)
+        self.preempted_gpu_s += gone.amounts.get(GPUS, 0) / 1000 * (moment.now_s - since_s)
         self._refused.clear()
+        moment.displaced.add(number)
         self.join(number)
 
     def _candidates(self, now_s: int, waiting: Job) -> Iterator[Candidate]:
@@ -250,7 +373,7 @@ class Queued:
         return self._errors.mean()
 
     def __iter__(self) -> Iterator[int]:
-        return (number for line in self._lanes.values() for _, number in line)
+        return (number for lines in self._lines.values() for line in lines.values() for _, number in line.jobs)
 
 
 def _numbered(values: Iterable[Hashable]) -> list[int]:
@@ -259,20 +382,59 @@ def _numbered(values: Iterable[Hashable]) -> list[int]:
     return [known.setdefault(each, len(known)) for each in values]
 
 
+def _may_ever_displace(node: QueueNode) -> bool:
+    """Report whether jobs of a queue could displace others at some time."""
+    rules = node.queue
+    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
+        return True
+    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantee for each in node.path)
+
+
 class _Moment:
-    """Reservations of jobs that do not start at a moment."""
+    """State of the tries at a moment: reservations of jobs that do not start, and the next job of each lane.
+
+    Attributes
+    ----------
+    fitting
+        Kinds whose amounts are free.
+    live
+        Groups of jobs that have a chance to start.
+    next, passed, tried
+        Next job to try, last tried job, and number of tried jobs of each lane.
+    displaced
+        Jobs that ended for others. They are not tried again at once.
+    heads
+        Lane of each queue whose next job counts even without a chance.
+    closed
+        Queues without backfill whose first job does not start.
+    """
 
     def __init__(self, world: World, now_s: int) -> None:
         self._world = world
         self._free: FreeOverTime | None = None
         self._reserved: set[str] = set()
         self.now_s = now_s
+        self.fitting: set[int] = set()
+        self.live: set[int] = set()
+        self.next: dict[LaneName, _Waiting] = {}
+        self.passed: dict[LaneName, _Waiting] = {}
+        self.tried: Counter[LaneName] = Counter()
+        self.displaced: set[int] = set()
+        self.closed: set[str] = set()
+        self.heads: dict[str, LaneName] = {}
+
+    def after(self, line: Sequence[_Waiting], job: _Waiting | None) -> Iterator[_Waiting]:
+        """Yield the jobs of a line after one of it, or all, without those that were displaced now."""
+        at = bisect_right(line, job) if job else 0
+        return (each for each in islice(line, at, None) if each[1] not in self.displaced)
+
+    def room_s(self, need: Int64) -> int:
+        """Return how long a job that starts now may run without delay of a reservation, seconds."""
+        return NEVER_S if self._free is None else self._free.longest(need, self.now_s)
 
     def may_start(self, need: Int64, lasts_s: int) -> bool:
         """Report whether a job would delay no reservation."""
-        if self._free is None or not lasts_s:
-            return True
-        return self._free.earliest_start(need, lasts_s, self.now_s) == self.now_s
+        return lasts_s <= self.room_s(need)
 
     def may_replace(self, number: int, victims: Mapping[int, int]) -> bool:
         """Report whether a job would delay no reservation once others have ended; if so, count their ends.
@@ -321,101 +483,3 @@ class _Moment:
     def _next_end_s(self) -> int:
         """Return the time from which the amounts of a job that does not fit now may change."""
         return max(self.now_s, self._world.ends[0][0]) if self._world.ends else self.now_s + 1
-
-
-# Share errors.
-
-
-class _ShareErrors:
-    """Mean distance of the shares of tenants in their queues from weighted max-min shares.
-
-    The distance at a moment is the sum of all amounts beyond fair shares, divided by the sum of the fair shares.
-    """
-
-    def __init__(self, tree: QueueTree, queues: Sequence[Queue], resource: str, step_s: int) -> None:
-        self._tree = tree
-        self._children = children_of(queues)
-        self._waiting: defaultdict[LaneName, int] = defaultdict(int)
-        self._resource = resource
-        self._step_s = step_s
-        self._last: tuple[int, float] | None = None
-        self._total = self._span_s = 0.0
-
-    def wait(self, lane: LaneName, requested: Amounts, times: int = 1) -> None:
-        """Count a job that waits (`times` is 1), or no longer does (-1)."""
-        self._waiting[lane] += times * requested.get(self._resource, 0)
-
-    def record(self, now_s: int) -> None:
-        """Count the distance since the last call, and compute the present one."""
-        if self._last is not None:
-            if now_s < self._last[0] + self._step_s:
-                return
-            self._total += self._last[1] * (now_s - self._last[0])
-            self._span_s += now_s - self._last[0]
-        self._last = now_s, self._distance()
-
-    def mean(self) -> float | None:
-        """Return the mean distance over time."""
-        return self._total / self._span_s if self._span_s else None
-
-    def _distance(self) -> float:
-        held, demands = defaultdict[LaneName, int](int), dict[LaneName, int]()
-        for queue, tenant, amounts in self._tree.uses():
-            held[queue, tenant] = amounts.get(self._resource, 0)
-        for lane in held.keys() | self._waiting.keys():
-            demands[lane] = held[lane] + self._waiting.get(lane, 0)
-        fair = fair_amounts(self._tree, self._children, demands, self._resource)
-        total = sum(fair.values())
-        return sum(max(0.0, held[lane] - fair[lane]) for lane in demands) / total if total else 0.0
-
-
-def fair_amounts(
-    tree: QueueTree, children: Mapping[str, Sequence[Queue]], demands: Mapping[LaneName, int], resource: str
-) -> dict[LaneName, float]:
-    """Return the weighted max-min share of a resource of each lane.
-
-    Guarantees go first, then the rest is divided by weight among those that demand more, down to tenants in queues.
-    """
-    by_queue: defaultdict[str, dict[LaneName, int]] = defaultdict(dict)
-    for lane, amount in demands.items():
-        by_queue[lane[0]][lane] = amount
-
-    def demand_of(name: str) -> float:
-        node = tree.node(name)
-        own = sum(by_queue[name].values()) + sum(demand_of(each.name) for each in children.get(name, ()))
-        return min(own, node.limit.get(resource, own))
-
-    fair: dict[LaneName, float] = {}
-
-    def divide(name: str, amount: float) -> None:
-        if name and (lanes := by_queue.get(name)):
-            weights = {lane: float(tree.tenant(*lane).weight) for lane in lanes}
-            fair.update(_filled(amount, lanes, weights, {}))
-        parts: dict[QueueNode, float] = {tree.node(each.name): demand_of(each.name) for each in children.get(name, ())}
-        weights_of = {node: float(node.queue.weight) for node in parts}
-        guarantees = {node: float(node.guarantee.get(resource, 0)) for node in parts}
-        for node, part in _filled(amount, parts, weights_of, guarantees).items():
-            divide(node.queue.name, part)
-
-    roots = children.get("", ())
-    capacity = max((tree.node(each.name).capacity.get(resource, 0) for each in roots), default=0)
-    divide("", capacity)
-    return fair
-
-
-def _filled(
-    amount: float, demands: Mapping[Sharer, float], weights: Mapping[Sharer, float], first: Mapping[Sharer, float]
-) -> dict[Sharer, float]:
-    """Divide an amount: first up to a guarantee, then by weight up to the demands."""
-    got = {each: min(first.get(each, 0.0), demand) for each, demand in demands.items()}
-    left = amount - sum(got.values())
-    open_ = {each for each, demand in demands.items() if demand > got[each] and weights[each] > 0}
-    while left > 1e-9 and open_:
-        total = sum(weights[each] for each in open_)
-        level = min((demands[each] - got[each]) / weights[each] for each in open_)
-        step = min(level, left / total)
-        for each in open_:
-            got[each] += step * weights[each]
-        left -= step * total
-        open_ = {each for each in open_ if demands[each] - got[each] > 1e-9}
-    return got
