@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -60,7 +61,7 @@ def loop(seed: int) -> Result:
     plane.settle()
     running = plane.submit(*[FULL] * (CLUSTERS * NODES))
     plane.run(20, 5)
-    plane.submit(*_unlike(seed))
+    plane.submit(*unlike(seed))
     gc.collect()
     gc.disable()  # a server disables it during the start, and collects rarely afterwards
     try:
@@ -93,8 +94,14 @@ def _row(what: str, controller: Controller, *, once: bool = False) -> dict[str, 
     }
 
 
-def many_nodes() -> Fleet:
-    """Return a fleet of 10,000 GPUs in five clusters."""
+def many_nodes(models: Sequence[tuple[str, int]] = (("A100", MEMORY_MIB),)) -> Fleet:
+    """Return a fleet of 10,000 GPUs in five clusters.
+
+    Parameters
+    ----------
+    models
+        Name and memory of the GPUs of each node, in turn.
+    """
     return Fleet(
         tuple(
             Cluster(
@@ -104,7 +111,7 @@ def many_nodes() -> Fleet:
                         f"node-{n}",
                         cpu_milli=96_000,
                         memory_mib=786_432,
-                        devices=tuple(Device(f"{c}/{n}/{d}", d, "A100", MEMORY_MIB) for d in range(GPUS)),
+                        devices=tuple(Device(f"{c}/{n}/{d}", d, *models[n % len(models)]) for d in range(GPUS)),
                     )
                     for n in range(NODES)
                 ),
@@ -114,7 +121,7 @@ def many_nodes() -> Fleet:
     )
 
 
-def _unlike(seed: int) -> list[JobSpec]:
+def unlike(seed: int) -> list[JobSpec]:
     """Generate distinct jobs in the proportions of the openb trace."""
     draw = Random(seed)
     jobs = []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
-from benchmarks.loop import Passing, many_nodes
+from benchmarks.loop import Passing, many_nodes, unlike
 from benchmarks.queues.preemption import preemption
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
+from seaway.api.http.server import tuned_gc
 from seaway.application.changes import Change
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
@@ -21,6 +23,9 @@ WIDTH = 10
 
 GPUS = 10_000
 WAITING = 100_000
+AT_ONCE = 1000
+"""Number of jobs that clients submit between two rounds."""
+
 PLACED = 4096
 """Number of jobs of which the rate is measured."""
 
@@ -39,7 +44,10 @@ def queue_rounds(seed: int) -> Result:
     rows = [
         {"when": "one flat queue", "jobs_per_s": round(flat)},
         {"when": f"{len(leaves):,} queues in three levels", "jobs_per_s": round(many)},
-        *_full(tree, leaves),
+        *_full(tree, [JobSpec("one", ONE_GPU, queue=leaves[at % len(leaves)]) for at in range(WAITING)], "equal"),
+        *_full(
+            tree, [replace(each, queue=leaves[at % len(leaves)]) for at, each in enumerate(unlike(seed))], "distinct"
+        ),
     ]
     decisions, slow = preemption(seed)
     longest_ms = max(row["longest_round_ms"] for row in rows if "longest_round_ms" in row)
@@ -85,27 +93,42 @@ def _rate(queues: list[Queue], leaves: list[str]) -> float:
     return PLACED / (time.process_time() - began_s)
 
 
-def _full(queues: list[Queue], leaves: list[str]) -> list[dict[str, Any]]:
-    """Measure rounds on a full fleet."""
+def _full(queues: list[Queue], leaves: list[str], waiting: list[JobSpec], which: str) -> list[dict[str, Any]]:
+    """Measure rounds on a full fleet, with the garbage collector as in a server."""
     plane = _plane(queues)
+    waiting = [replace(each, queue=leaves[at % len(leaves)]) for at, each in enumerate(waiting)]
     whole = Demand(ResourceRequest(32_000, 256_000, 8, 0, 100, 1000))
-    running = plane.submit(*[JobSpec("whole", whole, queue=leaves[at % len(leaves)]) for at in range(GPUS // 8)])
+    running = plane.submit(*[JobSpec("whole", whole, queue=waiting[at].queue) for at in range(GPUS // 8)])
     plane.run(20, 5)
-    _submit(plane, WAITING, leaves)
-    plane.controller.step()  # adds all jobs to the state at once
-    rows = [_row(plane, "all are tried")]
-    for job_id in running[:3]:
-        plane.jobs.cancel(job_id, "benchmark")
-        plane.clock.advance_s(5)
-        rows.append(_row(plane, "a running job ends"))
+    with tuned_gc():
+        taken_ms = []
+        for first in range(0, len(waiting), AT_ONCE):
+            plane.submit(*waiting[first : first + AT_ONCE])
+            taken_ms.append(_round(plane)[1])
+        rows = [_row(f"{len(waiting):,} {which} jobs come, {AT_ONCE:,} in each round", taken_ms)]
+        rows.append(_row("all are tried", _rounds(plane)))
+        for job_id in running[:3]:
+            plane.jobs.cancel(job_id, "benchmark")
+            plane.clock.advance_s(5)
+            rows.append(_row("a running job ends", _rounds(plane)))
     return rows
 
 
-def _row(plane: SmallControlPlane, when: str) -> dict[str, Any]:
-    """Run rounds until there are no more changes."""
+def _round(plane: SmallControlPlane) -> tuple[bool, float]:
+    """Run a round; report whether anything happened, and its CPU time in milliseconds."""
+    began_s = time.process_time()
+    happened = plane.controller.step()
+    return happened, 1000 * (time.process_time() - began_s)
+
+
+def _rounds(plane: SmallControlPlane) -> list[float]:
+    """Run rounds until there are no more changes; return the CPU time of each, milliseconds."""
     taken_ms, happened = [], True
     while happened:
-        began_s = time.process_time()
-        happened = plane.controller.step()
-        taken_ms.append(1000 * (time.process_time() - began_s))
+        happened, took_ms = _round(plane)
+        taken_ms.append(took_ms)
+    return taken_ms
+
+
+def _row(when: str, taken_ms: list[float]) -> dict[str, Any]:
     return {"when": when, "rounds": len(taken_ms), "longest_round_ms": round(max(taken_ms), 1)}

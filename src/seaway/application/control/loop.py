@@ -65,6 +65,9 @@ MAX_REST_S = 0.5
 BATCHES = 8
 """Number of batches that one cycle decides. Other threads can acquire the lock between two batches."""
 
+LONGEST_NS = 150_000_000
+"""Nanoseconds of a cycle after which no further batch begins. The next cycle continues with the other jobs."""
+
 
 class Controller:
     """The control loop, which moves jobs through their states.
@@ -289,7 +292,7 @@ class Controller:
         self.steering.steer(choices)
 
     def _schedule(self) -> bool:
-        happened = False
+        happened, until_ns = False, self._clock.monotonic_ns() + LONGEST_NS
         self.scheduler.begin()
         if self.scheduler.needs_plan():
             self.scheduler.use_plan(self.forecast.plan())
@@ -312,6 +315,8 @@ class Controller:
                 self._store_all(changes)
                 happened = True
             elif idle:
+                break
+            if self._clock.monotonic_ns() >= until_ns:
                 break
         with self.lock:
             claims = self.scheduler.preemptor.claims()

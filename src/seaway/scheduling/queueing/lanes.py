@@ -90,6 +90,7 @@ class LaneOrder:
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
         self._queues_of: defaultdict[str, set[str]] = defaultdict(set)  # by tenant
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
+        self._firsts: dict[str, LaneName] = {}  # next lane below each queue
         self._version = (-1, -1)
 
     def __contains__(self, lane: LaneName) -> bool:
@@ -123,28 +124,28 @@ class LaneOrder:
         return self._discipline.tenant_key(self.tree.node(lane[0]), tenant, first.key, first.requested)
 
     def _first_in(self, name: str) -> LaneName | None:
-        """Return the next lane below a queue."""
-        while group := self._groups.get(name):
-            found = group.first()
-            if not isinstance(found, str):
-                return found
-            name = found
-        return None
+        """Return the next lane below a queue, whose children are up to date."""
+        group = self._groups.get(name)
+        found = group.first() if group else None
+        return self._firsts[found] if isinstance(found, str) else found
 
     def _follow(self) -> None:
         """Renew the keys of changed lanes and of the queues above them, and all keys after a change of the tree."""
-        changed = self.tree.changed
-        version = self.tree.version, self.tree.past_version
+        tree = self.tree
+        version = tree.version, tree.past_version
         if self._version != version:
             self._version = version
             self._groups.clear()
-            changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
-        nodes: set[QueueNode] = set()
-        while changed:
-            queue, tenant = changed.pop()
-            for each in [queue] if queue else self._queues_of.get(tenant, ()):
+            self._firsts.clear()
+            tree.changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
+        if not tree.changed:
+            return
+        changed, tree.changed = tree.changed, set()  # a set that was large stays slow to take from
+        nodes: dict[QueueNode, None] = {}
+        for queue, tenant in changed:
+            for each in (queue,) if queue else self._queues_of.get(tenant, ()):
                 self._renew((each, tenant))
-                nodes.update(self.tree.node(each).path)
+                nodes.update(dict.fromkeys(tree.node(each).path))
         for node in sorted(nodes, key=_depth, reverse=True):
             self._renew_child(node)
 
@@ -156,12 +157,13 @@ class LaneOrder:
 
     def _renew_child(self, node: QueueNode) -> None:
         """Renew the key of a queue in the group of its parent."""
-        name = node.queue.name
-        above = self._groups[node.parent.queue.name if node.parent else ROOT]
+        name = node.key
+        above = self._groups[node.parent.key if node.parent else ROOT]
         lane = self._first_in(name)
         if lane is None:
             above.drop(name)
             return
+        self._firsts[name] = lane
         requested = self._lanes[lane[0]][lane[1]].requested
         above.put(name, (THEN_CHILDREN, self._discipline.queue_key(node, requested)))
 

@@ -151,8 +151,13 @@ class LimitHit:
 
 def _covers(guarantee: Amounts, held: Amounts, requested: Amounts) -> bool:
     """Report whether a guarantee has room for a job. Resources that it does not name do not matter."""
-    named = [name for name in requested if name in guarantee]
-    return bool(named) and all(held.get(name, 0) + requested[name] <= guarantee[name] for name in named)
+    named = False
+    for name, most in guarantee.items():
+        if name in requested:
+            named = True
+            if held.get(name, 0) + requested[name] > most:
+                return False
+    return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +200,8 @@ class QueueNode(Holder):
 
     Attributes
     ----------
+    parent
+        The queue that it is part of; None for a root.
     path
         The queue itself and its ancestors, up to the root.
     use
@@ -209,13 +216,14 @@ class QueueNode(Holder):
         Mean amounts that jobs of the queue and its descendants held in the past.
     """
 
-    __slots__ = ("_gpu_weights", "_shares", "capacity", "guarantee", "past", "path", "queue", "tenants")
+    __slots__ = ("_gpu_weights", "_shares", "capacity", "guarantee", "parent", "past", "path", "queue", "tenants")
 
     def __init__(
         self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: GpuWeights
     ) -> None:
         super().__init__(queue.name, f"queue {queue.name!r}", _effective_limit(queue, guarantee), queue=queue.name)
         self.queue = queue
+        self.parent = above
         self.path: tuple[QueueNode, ...] = (self, *(above.path if above else ()))
         self.tenants: dict[str, Use] = {}
         self.guarantee = guarantee
@@ -230,11 +238,6 @@ class QueueNode(Holder):
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
         counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
         self._shares = [(name, weighed.get(name, 0) or 1, named.get(name, implied)) for name in counted]
-
-    @property
-    def parent(self) -> QueueNode | None:
-        """The queue that it is part of; None for a root."""
-        return self.path[1] if len(self.path) > 1 else None
 
     def share_of(self, held: Amounts) -> float:
         """Return the dominant share of amounts: the largest share of the pool's capacity over all resources.
@@ -482,7 +485,8 @@ class QueueTree:
 
     def node(self, name: str) -> QueueNode:
         """Return a queue. A queue that does not exist is a root without guarantee and limit."""
-        self._build()
+        if self._built != self.version:
+            self._build()
         node = self._nodes.get(name)
         if node is None:
             queue = self._queues.get(name) or Queue(name)
@@ -743,8 +747,8 @@ class QueueTree:
         if use is None:
             use = node.tenants[tenant] = Use()
         counted = self._counting(others) if others else ()
-        lanes = {self._held[other][0][:2] for other in others}
-        use.change(amounts, times, 0 if (queue, tenant) in lanes else times)
+        counts = not any(self._held[other][0][:2] == (queue, tenant) for other in others)
+        use.change(amounts, times, times if counts else 0)
         if not use.attempts:
             del node.tenants[tenant]
         holders = self._holders_of(owner)
@@ -808,9 +812,10 @@ class QueueTree:
     def _hit_of_lenders(self, owner: Owner, amounts: Amounts) -> LimitHit | None:
         """Return the resource of which the pool has too little beside what queues keep for their own jobs."""
         holders = self._holders_of(owner)
-        pool, capacity = holders.pool, self.node(owner.queue).capacity
+        pool = holders.pool
         if pool is None:
             return None
+        capacity = self.node(owner.queue).capacity
         for resource, requested in amounts.items():
             inside = sum(each.reserved[resource] - each.unused[resource] for each in holders.lenders)
             reserved, held = pool.reserved[resource] + inside, pool.use.amount(resource)

@@ -14,7 +14,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.cluster_threads import Threads
-from seaway.application.control.loop import PART, Controller, FairLock
+from seaway.application.control.loop import LONGEST_NS, PART, Controller, FairLock
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.state import ControlState
 from seaway.application.jobs import Jobs
@@ -196,6 +196,18 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
         placed.append(made.plane.controller.scheduler.tally.placed.total())
     assert placed[0] == 8
     assert placed[-1] == 30
+
+
+def test_a_round_that_takes_long_continues_in_the_next() -> None:
+    """No further batch begins after some time, so that clusters are observed in between. The order stays."""
+    made = scene(batch_size=1)
+    job_ids = made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(9)])
+    made.plane.writer.listen(lambda _: made.clock.advance(LONGEST_NS // 2))
+    placed = []
+    while len(placed) < 3:
+        made.plane.controller.step()
+        placed.append([job_id for job_id in job_ids if made.job(job_id).attempt])
+    assert placed == [job_ids[:2], job_ids[:4], job_ids[:6]]
 
 
 class _Watched(FairLock):

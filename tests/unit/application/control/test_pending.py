@@ -72,6 +72,26 @@ def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
     assert tried(waiting)[:2] == [small.record.id, like.record.id]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_infeasible_jobs_are_skipped_together_without_a_change_of_the_order(seed: int) -> None:
+    """Where order does not matter, infeasible jobs of a lane are skipped at once. The others stay in order."""
+    random = Random(seed)
+    jobs = [
+        entered(at, cpu_milli=1000 + at, priority=random.randrange(3), tenant=random.choice("ab")) for at in range(40)
+    ]
+    large = {each.record.id for each in jobs if random.random() < 0.7}
+
+    def infeasible(each: Entry) -> bool:
+        return each.record.id in large
+
+    one_by_one, together = (
+        waiting_of(*jobs).take(40, alike, infeasible, lambda _: at_once)  # noqa: B023  # called at once
+        for at_once in (False, True)
+    )
+    assert one_by_one == together
+    assert {each.record.id for each in together} == {each.record.id for each in jobs} - large
+
+
 def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
     """Jobs are taken together only while they are in the same group."""
     jobs = [entered(at, cpu_milli=2000 if at == 2 else 1000) for at in range(4)]

@@ -250,13 +250,21 @@ class Reservations:
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
         return (
-            self._state.settings.reservations
-            and entry.queue not in self._made
+            self.makes_more(entry.queue)
             and not self.of_claim(entry.record.id)
-            and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
             and self._may_reserve(entry)
-            and self._looked_at < MAX_LOOKED_AT
             and not self._is_behind_others(entry)
+        )
+
+    def makes_more(self, queue: str) -> bool:
+        """Report whether a job of a queue can still get a reservation in this cycle."""
+        node = self._state.tree.node(queue).queue
+        return (
+            self._state.settings.reservations
+            and queue not in self._made
+            and self._looked_at < MAX_LOOKED_AT
+            and node.backfill is not Backfill.GREEDY
+            and self._compared[node.pool] < MAX_COMPARED
         )
 
     def _is_behind_others(self, entry: Entry) -> bool:

@@ -43,7 +43,7 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import LimitHit
+from seaway.scheduling.queueing.tree import LimitHit, QueueTree
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +106,16 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class _OfQueues:
+    """Policies of all queues, and queues with conservative backfill, as of a version of the tree."""
+
+    tree: QueueTree
+    version: int
+    policies: frozenset[str] = frozenset()
+    planned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Learnt:
     """Profile of a policy, its latest training mix, and the number of renewals at that time.
 
@@ -140,6 +150,7 @@ class Scheduler:
         self._state = live
         self.readiness = CompileReadiness()
         self._warmed = (0, 0)
+        self._queues = _OfQueues(live.tree, -1)
         self._make = make
         self.make_fallback: FallbackFactory = make_fallback
         self._profiles: dict[str, _Learnt] = {}
@@ -220,7 +231,7 @@ class Scheduler:
 
     def needs_plan(self) -> bool:
         """Report whether jobs wait whose start depends on the planned starts of earlier ones."""
-        return any(map(self.is_planned, self._state.queues))
+        return any(map(self.is_planned, self._of_queues().planned))
 
     def is_planned(self, queue: str) -> bool:
         """Report whether jobs of a queue start in the order of a plan, because an earlier one does not fit."""
@@ -230,8 +241,18 @@ class Scheduler:
         """Use a plan, and retry the jobs that it concerns if it is a new one."""
         if planned is not self._planned:
             self._planned = planned
-            for queue in filter(self.is_planned, self._state.queues):
+            for queue in filter(self.is_planned, self._of_queues().planned):
                 self._state.waiting.try_queue(queue)
+
+    def _of_queues(self) -> _OfQueues:
+        """Return what matters of all queues. There can be thousands."""
+        known, tree = self._queues, self._state.tree
+        if known.tree is not tree or known.version != tree.version:
+            queues = self._state.queues.values()
+            policies = frozenset(name for each in queues for name in (each.policy_spec, each.shadow))
+            planned = tuple(each.name for each in queues if each.backfill is Backfill.CONSERVATIVE)
+            known = self._queues = _OfQueues(tree, tree.version, policies, planned)
+        return known
 
     def delays_others(self, entry: Entry) -> bool:
         """Report whether the start of a job could delay the planned start of an earlier job of its queue."""
@@ -269,7 +290,8 @@ class Scheduler:
         if self.deferral.due(waiting.entries()):
             waiting.try_all()
         while tried < settings.max_tried_per_cycle and len(decisions) < settings.batch_size:
-            batch = waiting.take(settings.batch_size - len(decisions), self._alike, self._is_infeasible)
+            most = settings.batch_size - len(decisions)
+            batch = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order)
             tried += len(batch)
             known = self._known(batch)
             decisions += self._decide(known) if known else []
@@ -301,9 +323,8 @@ class Scheduler:
 
     def _warm_up(self) -> None:
         """Compile the policies of all queues; retry jobs whose policy became ready."""
-        for queue in self._state.queues.values():
-            self.readiness.want(queue.policy_spec)
-            self.readiness.want(queue.shadow)
+        for policy in self._of_queues().policies:
+            self.readiness.want(policy)
         news = (self.readiness.count, self._renewed)
         if self._warmed != news:
             self._warmed = news
@@ -541,6 +562,10 @@ class Scheduler:
             and not self.reservations.awaits(entry)
             and self._by_rules(entry)
         )
+
+    def _skips_in_any_order(self, entry: Entry) -> bool:
+        """Report whether no job of a queue is tried only for a reservation, for which their order would count."""
+        return not self.reservations.makes_more(entry.queue)
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""
