@@ -44,10 +44,8 @@ def queue_rounds(seed: int) -> Result:
     rows = [
         {"when": "one flat queue", "jobs_per_s": round(flat)},
         {"when": f"{len(leaves):,} queues in three levels", "jobs_per_s": round(many)},
-        *_full(tree, [JobSpec("one", ONE_GPU, queue=leaves[at % len(leaves)]) for at in range(WAITING)], "equal"),
-        *_full(
-            tree, [replace(each, queue=leaves[at % len(leaves)]) for at, each in enumerate(unlike(seed))], "distinct"
-        ),
+        *_full(tree, leaves, [JobSpec("one", ONE_GPU)] * WAITING, "equal"),
+        *_full(tree, leaves, unlike(seed), "distinct"),
     ]
     decisions, slow = preemption(seed)
     longest_ms = max(row["longest_round_ms"] for row in rows if "longest_round_ms" in row)

@@ -99,7 +99,7 @@ def _earliest_start(times_s: Int64, free: Int64, count: int, need: Int64, lasts_
 def _longest(times_s: Int64, free: Int64, count: int, need: Int64, now_s: int) -> int:
     for at in range(count):
         if (at + 1 == count or times_s[at + 1] > now_s) and not within(need, free[at]):
-            return max(0, times_s[at] - now_s)
+            return int(max(0, times_s[at] - now_s))
     return NEVER_S
 
 

@@ -14,6 +14,7 @@ from math import inf
 from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seaway.domain.amounts import (
     CPU,
@@ -33,12 +34,15 @@ from seaway.domain.queues import Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
+    DEMAND_GPUS,
+    DEMAND_MASK,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY_FREE,
     DEVICE_MIG,
     DEVICE_OPEN,
     DEVICE_SLOTS_FREE,
+    JOB_DEMAND,
     NODE_CLUSTER,
     NODE_CPU_FREE,
     NODE_DEVICE_END,
@@ -289,6 +293,7 @@ class VictimSearch:
         self._queue = JobQueue(snapshot, [job])
         self._asked: Int64 = np.array([rules.requested.get(name, 0) for name in _RESOURCES], np.int64)
         self._needed: Int64 = self._asked - _free(snapshot)
+        self._allowed = _allowed_nodes(snapshot, self._queue)
         self._plan: Plan
         self._out: dict[Key, Candidate] = {}
         self._best: Displacement | None = None
@@ -306,6 +311,10 @@ class VictimSearch:
             Running jobs with priorities below that of `priority_below`.
         """
         on = _OnNodes(candidates)
+        rules = self._rules
+        if not self._allowed.all() and not rules.tree.hit(rules.owner, rules.requested, self._job.name):
+            candidates = on.candidates_on(self._allowed)  # others only matter under a limit
+            on = _OnNodes(candidates)
         if not candidates or self._room(on, on.amounts).sum() < self._job.replicas:
             return None
         try:
@@ -326,7 +335,7 @@ class VictimSearch:
         np.add.at(room, on.nodes, freed[on.which])
         asked = self._asked > 0
         replicas = room[:, asked] * self._job.replicas // self._asked[asked]
-        fitting: Int64 = replicas.min(axis=1, initial=self._job.replicas).clip(0)
+        fitting: Int64 = replicas.min(axis=1, initial=self._job.replicas).clip(0) * self._allowed
         return fitting
 
     def _try_all(self, offered: Sequence[Candidate], on: _OnNodes) -> None:
@@ -359,7 +368,9 @@ class VictimSearch:
         before = np.repeat(first, np.diff(first, append=len(nodes)))
         freed = amounts - amounts[before] + on.amounts[which[before]]
         enough = np.flatnonzero(
-            (freed >= self._needed[nodes]).all(axis=1) & self._snapshot.arrays.nodes[NODE_OPEN, nodes]
+            (freed >= self._needed[nodes]).all(axis=1)
+            & self._snapshot.arrays.nodes[NODE_OPEN, nodes]
+            & self._allowed[nodes]
         )
         found, position = np.unique(nodes[enough], return_index=True)
         at = enough[position]
@@ -375,6 +386,7 @@ class VictimSearch:
         room = self._room(on, on.amounts // on.counts[:, None])
         lost = np.bincount(on.nodes, on.lost[on.which], len(room))
         nodes = np.unique(on.nodes)
+        nodes = nodes[self._allowed[nodes]]
         order = nodes[np.argsort(lost[nodes] / room[nodes].clip(0.01), kind="stable")]
         enough = np.searchsorted(room[order].cumsum(), MANY_TIMES * self._job.replicas)
         return [int(each) for each in order[: max(enough, MAX_NODES)]]
@@ -526,6 +538,18 @@ def _free(snapshot: Snapshot) -> Int64:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
+def _allowed_nodes(snapshot: Snapshot, queue: JobQueue) -> NDArray[np.bool_]:
+    """Report for each node whether the job of a queue may use it and a device of it, shape (N,)."""
+    nodes, demands = snapshot.arrays.nodes, snapshot.demands.arrays
+    amounts = demands.amounts[queue.rows[0, JOB_DEMAND]]
+    mask, first, end = amounts[DEMAND_MASK], nodes[NODE_DEVICE_FIRST], nodes[NODE_DEVICE_END]
+    allowed: NDArray[np.bool_] = demands.node_ok[mask] == 1
+    if amounts[DEMAND_GPUS]:
+        before = np.append(0, demands.device_ok[mask].cumsum(dtype=np.int64))
+        allowed &= before[end] > before[first]
+    return allowed
+
+
 def _amounts(found: Sequence[Candidate]) -> Int64:
     """Return the amounts of candidates, shape (X, 4)."""
     rows = chain.from_iterable([each.row for each in found])
@@ -554,6 +578,10 @@ class _OnNodes:
     def candidates(self, n: int) -> list[Candidate]:
         """Return the candidates on a node, the cheapest first."""
         return sorted((self._candidates[at] for at in self.which[self.nodes == n]), key=_BY_COST)
+
+    def candidates_on(self, allowed: NDArray[np.bool_]) -> list[Candidate]:
+        """Return the candidates with a node for which `allowed`, shape (N,), is true."""
+        return [self._candidates[at] for at in np.unique(self.which[allowed[self.nodes]])]
 
     def cheapest(self, most: int) -> list[Candidate]:
         """Return the cheapest candidates."""

@@ -203,7 +203,7 @@ def test_a_round_that_takes_long_continues_in_the_next() -> None:
     made = scene(batch_size=1)
     job_ids = made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(9)])
     made.plane.writer.listen(lambda _: made.clock.advance(LONGEST_NS // 2))
-    placed = []
+    placed: list[list[str]] = []
     while len(placed) < 3:
         made.plane.controller.step()
         placed.append([job_id for job_id in job_ids if made.job(job_id).attempt])

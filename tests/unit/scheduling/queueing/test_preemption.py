@@ -156,6 +156,21 @@ def test_a_guarantee_of_gpus_protects_no_jobs_without_gpus() -> None:
     assert {each.key[0] for each in found.victims} < {"other", "more"}
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_victims_are_where_the_job_may_run(replicas: int) -> None:
+    """Of many jobs, only those on the GPU model of the waiting job end for it, although others would cost less."""
+    models = ["L4"] * 40 + ["A100"] * 3
+    snapshot = Snapshot(fleet(*[node(gpu(model=model)) for model in models]))
+    tree = QueueTree([Queue("q", preemption=LOWER)], {"default": {"gpus": 1000 * len(models)}})
+    world = World(snapshot, tree)
+    for at, model in enumerate(models):
+        assert world.run(f"{model}-{at}", "q", job(gpus=1, models=[model]), seconds=10 if model == "L4" else 1000 + at)
+    urgent = job(gpus=1, replicas=replicas, gang=True, models=["A100"], priority=5)
+    found = world.victims("q", urgent)
+    assert found
+    assert sorted(each.key[0] for each in found.victims) == ["A100-40", "A100-41"][:replicas]
+
+
 def test_of_equal_victims_the_youngest_goes() -> None:
     """Of a queue, the last job that started goes first; of jobs that lose as much, the one of the lowest priority."""
     world = one_node(9, queues())
