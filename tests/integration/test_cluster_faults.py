@@ -33,7 +33,7 @@ from seaway.application.transitions import accepted
 from seaway.application.views import ClusterState
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
-from seaway.domain.job import Demand, NodeRules, ResourceRequest
+from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec, Run
 from seaway.domain.job_state import JobState
 from tests.conformance.test_kubernetes_backends import gpu_node
@@ -296,8 +296,9 @@ class World:
         """Submit a job; return its id."""
         request = figures.pop("request", ResourceRequest(500, 256, 1, 20_000, 0, 300))
         nodes = NodeRules(clusters=frozenset(figures.pop("clusters", ())))
-        run = Run(image, ports=figures.pop("ports", ()))
-        spec = JobSpec("work", Demand(request, nodes=nodes), run=run, **figures)
+        run = Run(image, figures.pop("command", ()), ports=figures.pop("ports", ()))
+        demand = Demand(request, figures.pop("devices", DeviceRules()), nodes)
+        spec = JobSpec("work", demand, run=run, **figures)
         now_ns = time.time_ns()
         job_id = self.ids.generate(now_ns)
         self.plane.writer.commit(

@@ -5,23 +5,29 @@ The control plane runs with all its threads on API servers in memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seaway.application.views import DeviceView
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import DeviceSlice
+from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.controllers import hami
 from tests.integration.test_cluster_faults import World
 
 pytestmark = pytest.mark.slow
 
 Json = dict[str, Any]
+ANY_DEVICE = DeviceRules()
 
 
 @pytest.fixture
@@ -68,10 +74,10 @@ def limits(made: World, job_id: str) -> Json:
     return {name: amount for name, amount in found.items() if "/" in name}
 
 
-def refused(made: World, request: ResourceRequest) -> str:
+def refused(made: World, request: ResourceRequest, rules: DeviceRules = ANY_DEVICE) -> str:
     """Return the reason why a job is not admitted."""
     with pytest.raises(RejectedError) as caught:
-        made.plane.admission.admit(JobSpec("work", Demand(request)))
+        made.plane.admission.admit(JobSpec("work", Demand(request, rules)))
     return caught.value.message
 
 
@@ -112,3 +118,93 @@ def test_mig_profile_is_requested_by_name(made: World) -> None:
     made.wait(
         lambda: "it would fit with mig 1g.10gb instead" in made.plane.overview.reason(made.job(waiting)).message, "why"
     )
+
+
+def linked_node(server: ApiServer) -> None:
+    """Add a node of four GPUs that HAMi registers, of which the first and third and the others are linked."""
+    body = gpu_node("linked", 4)
+    uuids = [f"GPU-linked-{at}" for at in range(4)]
+    scores = [
+        {
+            "uuid": one,
+            "score": {other: 420 if (at + to) % 2 == 0 else 20 for to, other in enumerate(uuids) if to != at},
+        }
+        for at, one in enumerate(uuids)
+    ]
+    body["metadata"]["annotations"]["hami.io/node-nvidia-score"] = json.dumps(scores)
+    server.put(body)
+
+
+def allocated(pod: Json) -> set[str]:
+    """Return the devices that HAMi gave a pod."""
+    return {uuid for uuid, _, _ in hami.read_devices(pod["metadata"]["annotations"][hami.ALLOCATED])}
+
+
+PAIRS = [{"GPU-linked-0", "GPU-linked-2"}, {"GPU-linked-1", "GPU-linked-3"}]
+
+
+def test_gpus_of_a_replica_are_in_one_nvlink_island(made: World) -> None:
+    """Seaway and HAMi choose linked GPUs, for several replicas of one workload too."""
+    linked_node(made.members["alpha"])
+    seen(made, "linked")
+    close = DeviceRules(topology=GpuTopology.SAME_ISLAND)
+    request = ResourceRequest(500, 256, 2, 20_000, 0, 400)
+    single = made.submit(request=request, devices=close)
+    where, slices = placed(made, single)
+    assert (where, {each.uuid for each in slices}) == ("linked", PAIRS[0])
+    [(_, pod)] = made.pods(single)
+    assert pod["metadata"]["annotations"]["hami.io/gpu-scheduler-policy"] == "topology-aware"
+    assert allocated(pod) in PAIRS
+    both = made.submit(request=replace(request, gpu_milli=700), devices=close, replicas=2, gang=True)
+    made.wait(lambda: made.state(both) is JobState.QUEUED, "that it waits")
+    made.finish(single)
+    made.wait(lambda: made.state(both) is JobState.RUNNING, "both replicas")
+    placements = made.store.attempts(both)[-1].placements
+    assert sorted(sorted(each.uuid for each in place.slices) for place in placements) == sorted(map(sorted, PAIRS))
+    assert sorted(sorted(allocated(pod)) for _, pod in made.pods(both)) == sorted(map(sorted, PAIRS))
+
+
+def test_one_workload_of_several_replicas_keeps_their_islands(made: World) -> None:
+    """The pods of a torchrun job share a template, and HAMi gives each of them linked GPUs."""
+    linked_node(made.members["alpha"])
+    seen(made, "linked")
+    request, close = ResourceRequest(500, 256, 2, 20_000, 0, 700), DeviceRules(topology=GpuTopology.BEST_EFFORT)
+    job_id = made.submit(
+        request=request, devices=close, replicas=2, gang=True, template="torchrun", command=("python", "train.py")
+    )
+    made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the job")
+    assert sorted(sorted(allocated(pod)) for _, pod in made.pods(job_id)) == sorted(map(sorted, PAIRS))
+
+
+def test_jobs_without_an_island_are_refused_or_take_the_closest(made: World) -> None:
+    """Three linked GPUs do not exist: same-island is refused with the nearest that fits, which then runs."""
+    linked_node(made.members["alpha"])
+    seen(made, "linked")
+    request = ResourceRequest(500, 256, 3, 20_000, 0, 300)
+    said = refused(made, request, DeviceRules(topology=GpuTopology.SAME_ISLAND))
+    assert "GPUs not in one NVLink island; it would fit with gpus 2 instead of 3 (alpha/linked)" in said
+    job_id = made.submit(request=request, devices=DeviceRules(topology=GpuTopology.BEST_EFFORT))
+    assert len(placed(made, job_id)[1]) == 3
+
+
+def test_islands_of_a_node_label_are_shown_and_used(made: World) -> None:
+    """An administrator labels the node, and the fleet and the decisions follow."""
+    alpha = made.members["alpha"]
+    body = gpu_node("labelled", 4)
+    alpha.put(body)
+    seen(made, "labelled")
+    request = ResourceRequest(500, 256, 2, 20_000, 0, 300)
+    close = DeviceRules(topology=GpuTopology.SAME_ISLAND)
+    assert "GPUs not in one NVLink island" in refused(made, request, close)
+    body["metadata"]["labels"]["topology.seaway.io/nvlink"] = "0.3_1-2"
+    alpha.put(body)
+    made.wait(
+        lambda: [each.island for each in devices(made, "labelled")] == [0, 1, 1, 0], "the islands in the fleet's view"
+    )
+    job_id = made.submit(request=request, devices=close)
+    assert {each.uuid for each in placed(made, job_id)[1]} == {"GPU-labelled-0", "GPU-labelled-3"}
+
+
+def devices(made: World, node: str) -> list[DeviceView]:
+    """Return the devices of a node as users see them."""
+    return [device for each in made.plane.overview.nodes("alpha") if each.name == node for device in each.devices]

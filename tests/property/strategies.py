@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
-from seaway.domain.job import NO_DATA, DataSource, Job
+from seaway.domain.job import NO_DATA, DataSource, GpuTopology, Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint, Toleration
 from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
@@ -21,6 +21,9 @@ RESERVED = Taint("reserved")
 DEVICES: tuple[Callable[[], Device], ...] = (
     gpu,
     gpu,
+    lambda: gpu(island=0),
+    lambda: gpu(island=0, pcie_switch=1),
+    lambda: gpu(island=1, pcie_switch=1, numa=1),
     lambda: gpu(model=L4, memory_mib=23_034, numa=1),
     lambda: gpu(model=L4, memory_mib=23_034, share_limit=2),
     lambda: gpu(model=L4, memory_mib=23_033, share_limit=2, even_shares=True),
@@ -111,6 +114,9 @@ RULES: tuple[dict[str, object], ...] = (
     {"avoid_types": ["L4"]},
     {"exclusive": True},
     {"same_numa": True},
+    {"topology": GpuTopology.SAME_ISLAND},
+    {"topology": GpuTopology.BEST_EFFORT},
+    {"topology": GpuTopology.BEST_EFFORT},
     {"node_labels": {"zone": "a"}},
     {"regions": {"north"}},
     {"tolerations": [Toleration()]},

@@ -78,6 +78,8 @@ class DeviceView:
         Reason why the device, its node or its cluster accepts no new work; empty if it does.
     used
         Latest measured use; None if unknown or too old.
+    numa, island, pcie_switch
+        Numbers of the NUMA node, the NVLink island and the PCIe switch on the node; -1 for none known.
     """
 
     cluster: str
@@ -94,6 +96,9 @@ class DeviceView:
     core_milli: Amount
     slices: tuple[SliceView, ...] = ()
     used: Used | None = None
+    numa: int = 0
+    island: int = -1
+    pcie_switch: int = -1
 
 
 class Holding(NamedTuple):

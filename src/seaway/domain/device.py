@@ -101,6 +101,10 @@ class Device:
         Maximum number of containers with a slice.
     numa
         NUMA node.
+    island
+        Number of the group of devices of the node that NVLink connects; -1 if none is known.
+    pcie_switch
+        Number of the PCIe switch, or of the group of switches below one root; -1 if unknown.
     healthy
         False if the vGPU layer does not report it as healthy.
     cordoned
@@ -141,6 +145,8 @@ class Device:
     memory_step_mib: int = 1
     even_shares: bool = False
     reason: str = ""
+    island: int = -1
+    pcie_switch: int = -1
 
     def __post_init__(self) -> None:
         """Reject invalid values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from seaway.domain.device import MIG_SIZES, WHOLE_DEVICE_MILLI, DeviceMode, mig_figures
 from seaway.domain.errors import RejectedError
@@ -81,6 +82,18 @@ class ResourceRequest:
         )
 
 
+class GpuTopology(Enum):
+    """Connection between the devices of a replica."""
+
+    ANY = ""
+    BEST_EFFORT = "best-effort"
+    """In one NVLink island if possible, else below one PCIe switch, else on one NUMA node, else anywhere."""
+    SAME_ISLAND = "same-island"
+    """All devices must be in one NVLink island."""
+    SAME_SWITCH = "same-switch"
+    """All devices must be below one PCIe switch. Users cannot set it: it is a step of `BEST_EFFORT`."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceRules:
     """Allowed devices of a replica.
@@ -102,6 +115,8 @@ class DeviceRules:
         Whether all devices must be on one NUMA node.
     exclusive
         Whether the devices must be idle (HAMi's mutex policy).
+    topology
+        Connection between the devices of a replica.
     """
 
     models: frozenset[str] = frozenset()
@@ -113,6 +128,7 @@ class DeviceRules:
     modes: frozenset[DeviceMode] = frozenset()
     same_numa: bool = False
     exclusive: bool = False
+    topology: GpuTopology = GpuTopology.ANY
 
 
 @dataclass(frozen=True, slots=True)

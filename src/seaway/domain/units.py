@@ -285,6 +285,7 @@ FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "gpu_memory_percent": ("gpu_memory", lambda percent: f"{percent}%"),
     "gpu_milli": ("gpu_cores", share_text),
     "mig": ("mig", str),
+    "gpu_topology": ("gpu_topology", str),
     "cpu_milli": ("cpu", cpu_text),
     "memory_mib": ("memory", memory_text),
     "max_latency_ns": ("max_latency", short_time_text),

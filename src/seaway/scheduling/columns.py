@@ -73,7 +73,11 @@ DEVICE_CORE_STEPS: Final = 15
 """Number of steps of the cores of an unscaled device; `EVEN_SHARES` if slices are even shares."""
 DEVICE_MEMORY_STEP: Final = 16
 """Step of memory, MiB; `EVEN_SHARES` if slices are even shares."""
-DEVICE_ROWS: Final = 17
+DEVICE_ISLAND: Final = 17
+"""Number of the NVLink island on the node; -1 for none."""
+DEVICE_SWITCH: Final = 18
+"""Number of the PCIe switch on the node; -1 if unknown."""
+DEVICE_ROWS: Final = 19
 
 EVEN_SHARES: Final = 0
 """Marker instead of steps: a slice is one or several of `DEVICE_SLOTS` even shares of the device."""
@@ -144,7 +148,8 @@ DEMAND_GPU_MEMORY: Final = 3
 DEMAND_GPU_PERCENT: Final = 4
 DEMAND_GPU_CORE: Final = 5
 DEMAND_EXCLUSIVE: Final = 6
-DEMAND_SAME_NUMA: Final = 7
+DEMAND_GROUP: Final = 7
+"""Row of the devices whose number must be the same for all devices of a replica, such as `DEVICE_NUMA`; 0 for none."""
 DEMAND_MASK: Final = 8
 """Row of the masks of allowed nodes and devices."""
 DEMAND_NETWORK: Final = 9
@@ -156,7 +161,12 @@ DEMAND_NEAR: Final = 12
 """Row with the proximity of clusters to the user; -1 if the job has network bounds, or no user gateway."""
 DEMAND_MIG: Final = 13
 """`MIG_CODE` of the requested MIG profile; 0 for any device. `DEMAND_GPU_PERCENT` then is only nominal."""
-DEMAND_ROWS: Final = 14
+DEMAND_STRICTER: Final = 14
+"""Row, plus 1, of the same demand in one NVLink island, which is tried first; 0 for none. The next two rows are tried
+after it: below one PCIe switch, and on one NUMA node.
+"""
+STRICTER_ROWS: Final = 3
+DEMAND_ROWS: Final = DEMAND_STRICTER + STRICTER_ROWS
 
 # Jobs in a queue, shape (J, JOB_ROWS).
 JOB_DEMAND: Final = 0

@@ -17,7 +17,7 @@ from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
 from seaway.scheduling.kernels.compile import mixed
-from seaway.scheduling.plain import scaled
+from seaway.scheduling.plain import best_connected, scaled
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.remedies import Change, changes, combined_changes
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -285,6 +285,15 @@ class _Trial:
         return tuple(found)
 
     def _best(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
+        """Yield the best feasible nodes, by the connection of devices if the job prefers one, then by score."""
+        connected = best_connected(cycle)
+        others = cycle.feasible & ~connected
+        found = list(self._best_scores(replace(cycle, feasible=connected), most))
+        yield from found
+        if others.any() and len(found) < most:
+            yield from self._best_scores(replace(cycle, feasible=others), most - len(found))
+
+    def _best_scores(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
         """Yield the best feasible nodes by score, best first."""
         feasible = np.flatnonzero(cycle.feasible)
         if not feasible.size:

@@ -10,6 +10,7 @@ from seaway.domain.placement import Placement
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
     CLUSTERS_ALLOWED,
+    DEMAND_STRICTER,
     JOB_DEMAND,
     JOB_GANG,
     JOB_SEQUENCE,
@@ -17,6 +18,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     PLAN_NODE,
     PLAN_SLICE_FIRST,
+    STRICTER_ROWS,
 )
 from seaway.scheduling.framework import (
     Cycle,
@@ -207,10 +209,26 @@ def choose(profile: Profile, cycle: Cycle) -> int:
         fits = cycle.feasible.any()
     if not fits:
         return -1
+    cycle.feasible = best_connected(cycle)
     for prepared in profile.at(PreScore):  # type: ignore[type-abstract]
         if not _passes(cycle, prepared.pre_score(cycle)):
             return -1
     return int(best_of(total_score(profile, cycle), cycle.feasible))
+
+
+def best_connected(cycle: Cycle) -> Mask:
+    """Return the feasible nodes on which the devices can be connected best, if the job prefers this, else all of them.
+
+    These are the nodes that fit the first stricter row of the demand that fits any.
+    """
+    snapshot = cycle.snapshot
+    amounts = snapshot.demands.arrays.amounts[cycle.demand_index]
+    for stricter in amounts[DEMAND_STRICTER : DEMAND_STRICTER + STRICTER_ROWS].tolist():
+        if stricter:
+            found = cycle.feasible & fit_cache_of(snapshot).nodes(snapshot, stricter - 1)
+            if found.any():
+                return found
+    return cycle.feasible
 
 
 def run_filters(profile: Profile, cycle: Cycle) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from seaway.domain.device import Device, mig_figures
-from seaway.domain.job import Demand
+from seaway.domain.job import Demand, GpuTopology
 from seaway.domain.network import Link
 
 BOUNDS = (
@@ -103,6 +103,9 @@ def changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device] = (
         yield _smaller(demand, field)
     if demand.request.mig:
         yield _other_profile(demand, devices)
+    if demand.devices.topology is GpuTopology.SAME_ISLAND:
+        names = (GpuTopology.SAME_ISLAND.value, GpuTopology.BEST_EFFORT.value)
+        yield Change("gpu_topology", 0, (1,), _any_topology, names)
     starting = [link for link in links if link.source == demand.gateway and link.reachable]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
@@ -208,6 +211,11 @@ def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change
         return replace(before, network=replace(before.network, **{field: value}))
 
     return Change(field, getattr(demand.network, field), values, changed)
+
+
+def _any_topology(before: Demand, _: int) -> Demand:
+    """Return a demand that only prefers devices in one NVLink island."""
+    return replace(before, devices=replace(before.devices, topology=GpuTopology.BEST_EFFORT))
 
 
 def _any_price(before: Demand, _: int) -> Demand:

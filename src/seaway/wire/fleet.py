@@ -162,6 +162,12 @@ class DeviceOut(Shown):
     slices: list[AllocatedSlice]
     used: UsedOut | None = None
     """Measured use; null without recent measurements."""
+    numa: int = 0
+    """NUMA node; 0 if the cluster does not report it."""
+    island: int | None = None
+    """Number of the group of GPUs of the node that NVLink connects; null if none is known."""
+    pcie_switch: int | None = None
+    """Number of the PCIe switch on the node; null if unknown."""
 
 
 class FoundOut(Shown):
@@ -409,6 +415,9 @@ def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
         "core_milli": amount_fields(view.core_milli),
         "slices": [slice_fields(each, view, seen_by) for each in view.slices],
         "used": None if view.used is None else used_fields(view.used),
+        "numa": view.numa,
+        "island": None if view.island < 0 else view.island,
+        "pcie_switch": None if view.pcie_switch < 0 else view.pcie_switch,
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import ceil
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
@@ -174,8 +174,10 @@ FACT_FIELDS = (
 CLUSTER_FIELDS = ("name", "gateway", *FACT_FIELDS, "nodes")
 NODE_FIELDS = (
     *("name", "count", "cpu", "memory", "gpus", "model", "gpu_memory"),
-    *("share_limit", "mig", "labels", "taints"),
+    *("share_limit", "mig", "topology", "labels", "taints"),
 )
+GROUPS = {"nvlink": "island", "pcie_switch": "pcie_switch", "numa": "numa"}
+"""Fields of `topology`, and of a device."""
 LINK_FIELDS = ("between", "from", "to", "latency", "jitter", "loss", "bandwidth")
 LINK_FIGURES = (("latency", duration_ns), ("jitter", duration_ns), ("loss", share_ppm), ("bandwidth", rate_mbps))
 MIG_FIELDS = ("name", "memory", "slices", "size", "starts")
@@ -291,12 +293,15 @@ def _nodes(group: Entry, cluster: str) -> Iterator[Node]:
     cpu, memory = fields["cpu"].amount(cpu_milli), fields["memory"].amount(memory_mib)
     gpus = fields["gpus"].whole(0, MAX_GPUS) if "gpus" in fields else 0
     device = _device(group, fields) if gpus else None
+    connected = _topology(fields["topology"], gpus) if "topology" in fields else {}
     labels = {key: value.text() for key, value in fields["labels"].pairs()} if "labels" in fields else {}
     taints = tuple(_taint(each) for each in fields["taints"].items()) if "taints" in fields else ()
     for number in range(count):
         name = pattern.replace("{}", str(number))
         own = tuple(
-            replace(device, uuid=f"GPU-{cluster}-{name}-{index}", index=index) for index in range(gpus) if device
+            replace(device, uuid=f"GPU-{cluster}-{name}-{index}", index=index, **connected.get(index, {}))
+            for index in range(gpus)
+            if device
         )
         yield Node(name, cpu, memory, own, labels, taints)
 
@@ -312,6 +317,18 @@ def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
     if "share_limit" in fields:
         device = replace(device, share_limit=fields["share_limit"].whole(1))
     return replace(device, mode=DeviceMode.MIG, mig_profiles=profiles) if profiles else device
+
+
+def _topology(entry: Entry, gpus: int) -> dict[int, dict[str, Any]]:
+    """Read the groups of connected devices. Return the fields of each device by index."""
+    found: dict[int, dict[str, Any]] = {}
+    for name, groups in entry.fields(tuple(GROUPS), ()).items():
+        for number, group in enumerate(groups.items()):
+            for each in group.items():
+                index = each.whole(0, gpus - 1)
+                if found.setdefault(index, {}).setdefault(GROUPS[name], number) != number:
+                    raise each.error(f"GPU {index} is in two groups")
+    return found
 
 
 def _mig(entry: Entry, gpu_memory_mib: int) -> MigProfile:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopology, NodeRules, ResourceRequest
 from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
@@ -90,6 +90,8 @@ class ResourcesIn(Incoming):
     """True if all devices must be on one NUMA node."""
     exclusive: bool = False
     """True if the devices must be idle."""
+    gpu_topology: Literal["same-island", "best-effort"] | None = None
+    """Connection between the devices of a replica: all in one NVLink island, or as close as possible. Default: any."""
 
 
 class NetworkIn(Incoming):
@@ -365,6 +367,10 @@ _AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores", "mig"}
 def _device_rules(given: ResourcesIn) -> DeviceRules:
     if given.model_fields_set <= _AMOUNTS:
         return ANY_DEVICE
+    if given.gpu_topology and given.gpus < 2:
+        raise RejectedError("connects the GPUs of a replica: set gpus to 2 or more", where="resources.gpu_topology")
+    if given.gpu_topology and given.same_numa:
+        raise RejectedError("is given with same_numa, which already connects the GPUs", where="resources.gpu_topology")
     rules = DeviceRules(
         models=frozenset(given.gpu_model),
         use_types=tuple(given.gpu_use_types),
@@ -375,6 +381,7 @@ def _device_rules(given: ResourcesIn) -> DeviceRules:
         modes=frozenset(map(DeviceMode, given.gpu_mode)),
         same_numa=given.same_numa,
         exclusive=given.exclusive,
+        topology=GpuTopology(given.gpu_topology or ""),
     )
     return ANY_DEVICE if rules == ANY_DEVICE else rules
 

@@ -127,6 +127,7 @@ def _device_rules(rules: DeviceRules) -> dict[str, Any]:
             "gpu_mode": sorted(mode.value for mode in rules.modes),
             "same_numa": rules.same_numa,
             "exclusive": rules.exclusive,
+            "gpu_topology": rules.topology.value,
         }
     )
 

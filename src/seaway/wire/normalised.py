@@ -35,6 +35,8 @@ class DeviceRulesOut(Shown):
     modes: list[str]
     same_numa: bool
     exclusive: bool
+    topology: str = ""
+    """Connection between the devices: same-island or best-effort; empty for any."""
 
 
 class TolerationOut(Shown):
@@ -108,6 +110,7 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
             "modes": sorted(mode.value for mode in devices.modes),
             "same_numa": devices.same_numa,
             "exclusive": devices.exclusive,
+            "topology": devices.topology.value,
         },
         "nodes": {
             "node_labels": dict(nodes.node_labels),

@@ -6,7 +6,7 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job import NodeRules
+from seaway.domain.job import GpuTopology, NodeRules
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Toleration
 from seaway.domain.queues import Queue
@@ -263,3 +263,14 @@ def test_mig_profile_is_allocated_by_name_and_the_nearest_is_named() -> None:
     assert [each.mig_profile for each in placement.slices] == ["3g.20gb"]
     said = refused(made, mig="3g.40gb")["resources"]
     assert "it would fit with mig 7g.40gb instead of 3g.40gb (alpha/node-0)" in said
+
+
+def test_gpus_of_one_island_are_allocated_together() -> None:
+    """A job gets linked GPUs of a simulated node; without enough of them it is refused with the nearest that fits."""
+    made = scene(fleet(cluster(node(gpu(island=0), gpu(island=1), gpu(island=1)), name="alpha")))
+    job_id = made.submit(gpus=2, topology=GpuTopology.SAME_ISLAND)
+    [placement] = made.plane.store.attempts(job_id)[-1].placements
+    assert {each.uuid[-1] for each in placement.slices} == {"1", "2"}
+    said = refused(made, gpus=3, topology=GpuTopology.SAME_ISLAND)["resources"]
+    assert "it would fit with gpus 2 instead of 3" in said
+    assert not refused(made, gpus=3, topology=GpuTopology.BEST_EFFORT)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.device import Device, DeviceMode
-from seaway.domain.job import Job
+from seaway.domain.job import GpuTopology, Job
 from seaway.testing.plugins import gpu, job, node
 from tests.unit.scheduling.requesting import place, refusals, slices, snapshot_of
 
@@ -283,3 +283,57 @@ def test_node_reason_is_that_of_most_devices() -> None:
     sick, small, good = gpu(healthy=False), gpu(memory_mib=100), gpu()
     snapshot = snapshot_of(node(sick, small, small, good), node(good, small, sick, good))
     assert refusals(snapshot, asked) == [MEMORY, "GPU not healthy or cordoned"]
+
+
+def test_same_island_rejects_devices_without_common_nvlinks() -> None:
+    """All devices have to be in one NVLink island; devices without an island are in none."""
+    pairs = node(gpu(island=0), gpu(island=1), gpu(island=0), gpu(island=1))
+    snapshot = snapshot_of(node(gpu(), gpu()), node(gpu(island=0), gpu(island=1)), pairs)
+    asked = job(gpus=2, topology=GpuTopology.SAME_ISLAND)
+    assert refusals(snapshot, asked) == ["GPUs not in one NVLink island"] * 2 + [FITS]
+    assert refusals(snapshot, job(gpus=3, topology=GpuTopology.SAME_ISLAND))[2] == "GPUs not in one NVLink island"
+    assert refusals(snapshot, job(gpus=2, topology=GpuTopology.BEST_EFFORT)) == [FITS] * 3
+
+
+def test_same_island_allocates_devices_of_one_island() -> None:
+    """The job gets devices of the lowest island that has enough free ones."""
+    snapshot = snapshot_of(node(*(gpu(uuid=f"{at}", island=at % 2) for at in range(4))))
+    place(snapshot, job(gpus=1, use_uuids={"0"}))
+    assert {each.uuid for each in slices(snapshot, job(gpus=2, topology=GpuTopology.SAME_ISLAND))} == {"1", "3"}
+
+
+@pytest.mark.parametrize(
+    ("connected", "given"),
+    [
+        ([{"island": 0, "pcie_switch": 0}, {"numa": 1}, {"island": 0}, {"pcie_switch": 0}], {"0", "2"}),
+        ([{"pcie_switch": 0}, {"numa": 1}, {"numa": 1}, {"pcie_switch": 0}], {"0", "3"}),
+        ([{"numa": 2}, {"numa": 1}, {"numa": 3}, {"numa": 1}], {"1", "3"}),
+        ([{"numa": 2}, {"numa": 1}, {"numa": 3}, {"numa": 4}], {"0", "1"}),
+    ],
+)
+def test_best_effort_takes_the_closest_devices_of_a_node(connected: list[dict[str, int]], given: set[str]) -> None:
+    """Devices of one island come first, then below one PCIe switch, then on one NUMA node, then any."""
+    snapshot = snapshot_of(node(*(gpu(uuid=f"{at}", **each) for at, each in enumerate(connected))))
+    assert {each.uuid for each in slices(snapshot, job(gpus=2, topology=GpuTopology.BEST_EFFORT))} == given
+
+
+def test_best_effort_prefers_nodes_with_closer_devices() -> None:
+    """The connection counts before the scores of the policy, which decides among equal nodes."""
+    parts = [node(gpu(), gpu(), cpu_milli=1_000), node(gpu(island=0), gpu(island=0)), node(gpu(numa=1), gpu(numa=1))]
+    snapshot = snapshot_of(*parts)
+    asked = job(gpus=2, topology=GpuTopology.BEST_EFFORT)
+    assert [place(snapshot, asked)[0].node for _ in range(3)] == ["node-1", "node-0", "node-2"]
+
+
+def test_rows_of_best_effort_survive_the_removal_of_other_demands() -> None:
+    """The stricter demands that it tries first stay with it, and are removed with it."""
+    snapshot = snapshot_of(node(gpu(), gpu(island=0), gpu(island=0)))
+    asked = job(gpus=2, topology=GpuTopology.BEST_EFFORT)
+    line = snapshot.demands.index(asked.demand)
+    snapshot.demands.index(job(gpus=1).demand)
+    snapshot.demands.retain([line])
+    assert len(snapshot.demands) == 4
+    snapshot.demands.index(job(gpus=3).demand)
+    assert {each.uuid for each in slices(snapshot, asked)} == {each.uuid for each in snapshot.devices[1:]}
+    snapshot.demands.retain([])
+    assert len(snapshot.demands) == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.device import Device
-from seaway.domain.job import Demand, Job
+from seaway.domain.job import Demand, GpuTopology, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
 from seaway.domain.placement import Remedy
@@ -405,3 +405,17 @@ def test_profile_without_room_is_skipped_for_the_next_nearest() -> None:
     place(snapshot, job(gpus=1, mig="2g.10gb"))
     [remedy] = explain(snapshot, job(gpus=1, mig="4g.20gb"), PROFILE).remedies
     assert remedy.required == "3g.20gb"
+
+
+def test_remedy_for_missing_links_is_another_topology() -> None:
+    """A job for one island fits with fewer GPUs, or if it only prefers them to be connected."""
+    snapshot = snapshot_of(node(gpu(island=0), gpu(island=0), gpu()))
+    reported = explain(snapshot, job(gpus=3, topology=GpuTopology.SAME_ISLAND), PROFILE)
+    assert [(each.field, each.required) for each in reported.remedies] == [("gpus", 2), ("gpu_topology", "best-effort")]
+
+
+def test_candidates_with_closer_devices_come_first() -> None:
+    """Nodes without connected devices follow, by score, as they would be chosen."""
+    parts = (node(gpu(), gpu(numa=1), cpu_milli=1_000), node(gpu(numa=1), gpu()), node(gpu(island=0), gpu(island=0)))
+    reported = explain(snapshot_of(*parts), job(gpus=2, topology=GpuTopology.BEST_EFFORT), PROFILE)
+    assert [each.node for each in reported.candidates] == ["node-2", "node-0", "node-1"]

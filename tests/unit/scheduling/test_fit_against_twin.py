@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
-from seaway.domain.job import Job
+from seaway.domain.job import GpuTopology, Job
 from seaway.domain.network import Link
 from seaway.domain.node import Node, Taint, TaintEffect, Toleration
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
@@ -23,7 +23,7 @@ from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import A100_40GB_PROFILES, cluster, fleet, gpu, job, mig_gpu, node
 from tests.unit.scheduling.requesting import place, refusals
-from tests.unit.scheduling.twin import Twin, card_takes, holds_two
+from tests.unit.scheduling.twin import GROUPS, Twin, card_takes, holds_two
 
 ODD_PROFILES = (
     MigProfile("2g.x", 300, 400, 2, 3, (0, 1, 5)),
@@ -55,6 +55,8 @@ def devices(draw: st.DrawFn) -> Device:
     """Draw a device with few distinct values, so that requests often just fit or just fail."""
     figures = {
         "numa": draw(st.integers(0, 1)),
+        "island": draw(st.integers(-1, 1)),
+        "pcie_switch": draw(st.integers(-1, 1)),
         "healthy": not draw(SELDOM),
         "cordoned": draw(SELDOM),
         "model": draw(st.sampled_from(MODELS)),
@@ -126,6 +128,8 @@ def jobs(draw: st.DrawFn) -> Job:
             "same_numa": draw(OFTEN),
             "exclusive": draw(OFTEN),
         }
+    if asked.get("gpus") and not asked["same_numa"]:
+        asked["topology"] = draw(st.sampled_from([GpuTopology.ANY, *GpuTopology]))
     if asked.get("gpus") and draw(OFTEN):
         name = draw(st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb", "1g.x", "3g.x", "2g.20gb"]))
         asked |= {"mig": name, "gpu_memory_mib": 0, "gpu_memory_percent": 0, "gpu_milli": 0}
@@ -200,6 +204,9 @@ def test_replicas_get_the_slices_of_the_reference(whole: Fleet, running: list[Jo
             assert len(given) == each.demand.request.gpus
             assert len(set(cut)) == len(cut)
             assert not each.demand.devices.same_numa or len({device.numa for device in given}) <= 1
+            if group := GROUPS.get(each.demand.devices.topology):
+                assert len({group(device) for device in given}) <= 1
+                assert -1 not in {group(device) for device in given}
 
 
 @pytest.mark.parametrize(

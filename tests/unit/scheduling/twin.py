@@ -6,13 +6,13 @@ Numbers of rules are those of HAMi v2.10's order of evaluation.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode
-from seaway.domain.job import Demand, DeviceRules, Job
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, Job
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
 
@@ -169,6 +169,18 @@ def room_on(cards: list[Card], demand: Demand) -> int:
     return total
 
 
+def numa(device: Device) -> int:
+    """Return the NUMA node of a device."""
+    return device.numa
+
+
+GROUPS: dict[GpuTopology, Callable[[Device], int]] = {
+    GpuTopology.SAME_ISLAND: lambda device: device.island,
+    GpuTopology.SAME_SWITCH: lambda device: device.pcie_switch,
+}
+"""Groups of devices, of which a replica must use one."""
+
+
 class Twin:
     """A fleet with placements."""
 
@@ -250,12 +262,13 @@ class Twin:
         return enough and (node.pods is None or pods < node.pods)
 
     def devices_fit(self, cluster: Cluster, node: Node, demand: Demand) -> bool:
-        """Report whether a node's devices have room, on one NUMA node if required (5)."""
+        """Report whether a node's devices have room, on one NUMA node or in one island if required (5)."""
         cards, gpus = self.cards[cluster.name, node.name], demand.request.gpus
-        if not gpus or not demand.devices.same_numa:
+        group = GROUPS.get(demand.devices.topology, numa if demand.devices.same_numa else None)
+        if not gpus or group is None:
             return room_on(cards, demand) >= gpus
-        numas = {card.device.numa for card in cards}
-        return any(room_on([c for c in cards if c.device.numa == numa], demand) >= gpus for numa in numas)
+        numbers = {group(card.device) for card in cards} - {-1}
+        return any(room_on([c for c in cards if group(c.device) == each], demand) >= gpus for each in numbers)
 
 
 def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:

@@ -95,6 +95,13 @@ def test_the_example_is_read_as_it_says() -> None:
         ("gateway: gw-1\n", "price_per_gpu_hour: .nan\n", ":3: .nan is not a number"),
         ("gateway: gw-1\n", "hardware: nvlink\n", ":3:.*hardware: must be a list"),
         ("gpus: 2", "gpus: 2\n        mig: [8g.1gb]", ":10:.*'8g.1gb' is not a MIG profile"),
+        (
+            "gpus: 2",
+            "gpus: 2\n        topology: {nvlink: [[0, 2]]}",
+            ":10:.*nvlink.*a whole number from 0 to 1",
+        ),
+        ("gpus: 2", "gpus: 2\n        topology: {nvlink: [[0], [0]]}", ":10:.*GPU 0 is in two groups"),
+        ("gpus: 2", "gpus: 2\n        topology: {nvswitch: [[0]]}", ":10:.*nvswitch"),
         ("gpus: 2", "gpus: 2\n        taints: [mine]", ":10:.*'mine' is not a taint"),
         ("gpus: 2", "gpus: 2\n        labels: {fast: true}", ":10:.*labels.fast: True is not a text"),
         ("nodes: [{", "nodes: [[{", "is not YAML"),
@@ -134,3 +141,12 @@ def test_whatever_is_written_is_read_or_rejected(
     path.write_bytes((GOOD[:at] + text + GOOD[at + cut :]).encode("utf-8", "surrogatepass"))
     with suppress(RejectedError):
         assert read_fleet_yaml(path).clusters
+
+
+def test_connections_of_devices_are_lists_of_groups(tmp_path: Path) -> None:
+    """Each group has the indexes of its devices; the others are in no group, or on NUMA node 0."""
+    path = tmp_path / "fleet.yaml"
+    connected = "topology: {nvlink: [[1], [0]], pcie_switch: [[0, 1]], numa: [[0], [1]]}"
+    path.write_text(GOOD.replace("gpus: 2", f"gpus: 2\n        {connected}"))
+    for node in read_fleet_yaml(path).clusters[0].nodes:
+        assert [(each.island, each.pcie_switch, each.numa) for each in node.devices] == [(1, 0, 0), (0, 0, 1)]

@@ -130,6 +130,9 @@ _DEVICE = {
     "core_milli": _amount(1_000, 300),
     "slices": [_HELD],
     "used": {"memory_bytes": 21_474_836_480, "core_milli": 270, "age_s": 12.5},
+    "numa": 0,
+    "island": 0,
+    "pcie_switch": None,
 }
 _FIGURES = {
     "nodes": 3,

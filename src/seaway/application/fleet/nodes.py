@@ -147,6 +147,7 @@ def _device(
         Amount(device.core_milli, sum(each.core_milli for each in slices)),
         tuple(slices),
         usage.device(device.uuid) if usage else None,
+        *(device.numa, device.island, device.pcie_switch),
     )
 
 

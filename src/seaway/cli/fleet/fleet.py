@@ -262,6 +262,9 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
         Column("SLICES", lambda each: f"{len(each['slices'])}/{each['share_limit']}", right=True, drop=1),
         Column("MODE", lambda each: each["mode"], drop=4),
         Column("HEALTHY", lambda each: Text("yes", "green") if each["healthy"] else Text("no", "red"), drop=2),
+        Column("NVLINK", lambda each: _group(each.get("island")), wide=True, right=True, drop=7),
+        Column("PCIE", lambda each: _group(each.get("pcie_switch")), wide=True, right=True, drop=7),
+        Column("NUMA", lambda each: _group(each.get("numa")), wide=True, right=True, drop=7),
         Column("UUID", lambda each: each["uuid"], wide=True, drop=5),
         Column(
             "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
@@ -270,6 +273,13 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
     return _with_reasons(
         columns, body["devices"], lambda each: f"{each['cluster']}/{each['node']} #{each['index']}", wide=wide
     )
+
+
+def _group(number: int | None) -> str:
+    """Return the number of a group of devices. Old servers do not report it."""
+    from seaway.terminal.words import NONE
+
+    return NONE if number is None else str(number)
 
 
 def _used_columns() -> tuple[Column, ...]:

@@ -131,6 +131,14 @@ def submit(
     gpu_model: Annotated[
         list[str] | None, typer.Option(help="Accepted GPU model. Repeatable.", rich_help_panel=NEEDS)
     ] = None,
+    gpu_topology: Annotated[
+        str | None,
+        typer.Option(
+            metavar="same-island|best-effort",
+            help="Connection between the GPUs of a replica: one NVLink island, or as close as possible.",
+            rich_help_panel=NEEDS,
+        ),
+    ] = None,
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
     replicas: Annotated[
@@ -273,6 +281,7 @@ def submit(
         "resources.gpu_cores": gpu_cores,
         "resources.mig": mig,
         "resources.gpu_model": gpu_model,
+        "resources.gpu_topology": gpu_topology,
         "resources.cpu": cpu,
         "resources.memory": memory,
         "replicas": replicas,

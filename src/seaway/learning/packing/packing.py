@@ -25,8 +25,8 @@ from seaway.scheduling.columns import (
     DEMAND_GATEWAY,
     DEMAND_GPU_CORE,
     DEMAND_GPUS,
+    DEMAND_GROUP,
     DEMAND_MEMORY,
-    DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_MEMORY,
     DEVICE_MIG,
@@ -335,7 +335,7 @@ class Needs:
         They need not where devices are cut into MIG instances, nor where a job wants a device that is idle when it
         comes, or devices of one NUMA node.
         """
-        rules = self._amounts[self.kinds][:, [DEMAND_EXCLUSIVE, DEMAND_SAME_NUMA]]
+        rules = self._amounts[self.kinds][:, [DEMAND_EXCLUSIVE, DEMAND_GROUP]]
         used = sorted({d for _, d in self.slots})
         return not rules.any() and bool((self._fleet.devices[DEVICE_MIG, used] < 0).all())
 

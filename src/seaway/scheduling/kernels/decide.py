@@ -13,9 +13,10 @@ from seaway.scheduling.columns import (
     DEMAND_BANDWIDTH,
     DEMAND_GATEWAY,
     DEMAND_GPUS,
+    DEMAND_GROUP,
     DEMAND_NETWORK,
+    DEMAND_STRICTER,
     DEVICE_MIG,
-    DEVICE_NUMA,
     JOB_DEMAND,
     JOB_GANG,
     JOB_REPLICAS,
@@ -35,10 +36,18 @@ from seaway.scheduling.columns import (
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_DEVICE,
+    STRICTER_ROWS,
 )
 from seaway.scheduling.kernels.allocate import allocate_node, log_change, release_range, reserve_bandwidth, take_slice
 from seaway.scheduling.kernels.compile import compiled, mixed, specialises
-from seaway.scheduling.kernels.fit import all_or_none, device_fits, numa_node, serves_alone, slices_on_node
+from seaway.scheduling.kernels.fit import (
+    all_or_none,
+    device_fits,
+    device_group,
+    serves_alone,
+    slices_on_node,
+    strictest_demand,
+)
 from seaway.scheduling.kernels.network import has_bandwidth
 from seaway.scheduling.kernels.policy_stubs import device_key, search
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -82,8 +91,11 @@ def take_devices(
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     end = first + gpus
-    numa = numa_node(fleet, demands, k, n)
-    alone = gpus > 1 and slices_on_node(fleet, demands, k, n, numa, gpus, False) < gpus
+    if demands.amounts[k, DEMAND_STRICTER] != 0:
+        k = strictest_demand(fleet, demands, k, n)
+    group = device_group(fleet, demands, k, n)
+    row = demands.amounts[k, DEMAND_GROUP]
+    alone = gpus > 1 and slices_on_node(fleet, demands, k, n, group, gpus, False) < gpus
     best = -1
     for at in range(first, end):
         if best >= 0 and fleet.devices[DEVICE_MIG, best] >= 0 and device_fits(fleet, demands, k, best):
@@ -91,7 +103,7 @@ def take_devices(
             continue
         best, best_key = -1, 0
         for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-            if (numa >= 0 and fleet.devices[DEVICE_NUMA, d] != numa) or not device_fits(fleet, demands, k, d):
+            if (group >= 0 and fleet.devices[row, d] != group) or not device_fits(fleet, demands, k, d):
                 continue
             if all_or_none(fleet, demands, k, d):
                 if at > first or not serves_alone(fleet, demands, k, d):
@@ -203,13 +215,24 @@ def decide_queue(
 
 
 @compiled
+def choose_for(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> int:
+    """Return the best node for demand `k`, among those that fit its first stricter row that fits any; -1 for none."""
+    find_usable_clusters(fleet, demands, k)
+    usable = fleet.clusters_open[CLUSTERS_USABLE]
+    if demands.amounts[k, DEMAND_STRICTER] != 0:
+        for at in range(DEMAND_STRICTER, DEMAND_STRICTER + STRICTER_ROWS):
+            n = search(params, fleet, demands, demands.amounts[k, at] - 1, random_bits, usable)
+            if n >= 0:
+                return int(n)
+    return int(search(params, fleet, demands, k, random_bits, usable))
+
+
+@compiled
 def place_replica(
     params: Any, fleet: FleetArrays, demands: DemandArrays, random_bits: int, line: Int64, slices: Int32
 ) -> int:
     """Decide one replica, whose plan row was started. Return the end of its slices."""
-    k = line[PLAN_DEMAND]
-    find_usable_clusters(fleet, demands, k)
-    n = search(params, fleet, demands, k, random_bits, fleet.clusters_open[CLUSTERS_USABLE])
+    n = choose_for(params, fleet, demands, line[PLAN_DEMAND], random_bits)
     if n < 0:
         return line[PLAN_SLICE_END]
     return allocate_replica(params, fleet, demands, n, random_bits, line, slices)

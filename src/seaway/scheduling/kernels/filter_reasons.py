@@ -12,9 +12,9 @@ from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
 from seaway.scheduling.columns import (
     DEMAND_EXCLUSIVE,
     DEMAND_GPUS,
+    DEMAND_GROUP,
     DEMAND_MASK,
     DEMAND_MIG,
-    DEMAND_SAME_NUMA,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_MEMORY,
@@ -22,6 +22,7 @@ from seaway.scheduling.columns import (
     DEVICE_MIG,
     DEVICE_MIG_TOGETHER,
     DEVICE_MIG_USED,
+    DEVICE_NUMA,
     DEVICE_OPEN,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
@@ -33,13 +34,13 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.fit import (
-    NO_NUMA,
+    NO_GROUP,
     WHOLE_MILLI,
     core_needed,
+    device_group,
     fits_twice,
     memory_needed,
     mig_slot,
-    numa_node,
     slices_on_node,
 )
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -58,7 +59,8 @@ CORES_EXHAUSTED = 11
 MIG_PLACEMENT = 12
 NUMA = 13
 PROFILE = 14
-CODES = 15
+ISLAND = 15
+CODES = 16
 """Number of codes, including 0."""
 
 KIND_OK, NO_PROFILE = 1, 2
@@ -145,18 +147,18 @@ def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
 def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
     """Return the reason why the devices of node `n` do not fit demand `k`, which requests devices; 0 if they fit.
 
-    This is the rule that rejects most devices, the first among equals. If enough devices fit, but not on one NUMA node,
-    that is the reason (5).
+    This is the rule that rejects most devices, the first among equals. If enough devices fit, but not on one NUMA node
+    or in one island, that is the reason (5).
     """
     first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
     gpus = demands.amounts[k, DEMAND_GPUS]
     if first == end:
         return NO_DEVICE
-    if numa_node(fleet, demands, k, n) >= NO_NUMA:
+    if device_group(fleet, demands, k, n) >= NO_GROUP:
         return 0
-    bound = demands.amounts[k, DEMAND_SAME_NUMA] != 0
-    if bound and slices_on_node(fleet, demands, k, n, NO_NUMA, gpus, True) >= gpus:
-        return NUMA
+    row = demands.amounts[k, DEMAND_GROUP]
+    if row != 0 and slices_on_node(fleet, demands, k, n, NO_GROUP, gpus, True) >= gpus:
+        return NUMA if row == DEVICE_NUMA else ISLAND
     votes = np.zeros(CODES, np.int64)
     mig = False
     for d in range(first, end):

@@ -14,10 +14,11 @@ from seaway.scheduling.columns import (
     DEMAND_GPU_MEMORY,
     DEMAND_GPU_PERCENT,
     DEMAND_GPUS,
+    DEMAND_GROUP,
     DEMAND_MASK,
     DEMAND_MEMORY,
     DEMAND_MIG,
-    DEMAND_SAME_NUMA,
+    DEMAND_STRICTER,
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_CORE_STEPS,
@@ -27,7 +28,6 @@ from seaway.scheduling.columns import (
     DEVICE_MIG,
     DEVICE_MIG_TOGETHER,
     DEVICE_MIG_USED,
-    DEVICE_NUMA,
     DEVICE_OPEN,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
@@ -47,13 +47,14 @@ from seaway.scheduling.columns import (
     NODE_ROOM_CORE,
     NODE_ROOM_MEMORY,
     NODE_ROOM_WHOLE,
+    STRICTER_ROWS,
 )
 from seaway.scheduling.kernels.compile import compiled
 
 WHOLE_MILLI = 1000
 WHOLE_PERCENT = 100
 MIG_MEMORY_SLICES = 8
-NO_NUMA = -1
+NO_GROUP = -1
 
 
 @compiled
@@ -225,21 +226,23 @@ def serves_alone(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> b
 
 
 @compiled
-def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, numa: int, most: int, alone: bool) -> int:
-    """Return the number of slices of demand `k` that fit NUMA node `numa` of node `n`, up to `most`.
+def slices_on_node(
+    fleet: FleetArrays, demands: DemandArrays, k: int, n: int, group: int, most: int, alone: bool
+) -> int:
+    """Return the number of slices of demand `k` that fit one group of devices of node `n`, up to `most`.
 
     A device that must serve all slices of a replica counts as `most` or 0.
 
     Parameters
     ----------
-    numa
-        NUMA node whose devices count; `NO_NUMA` for all devices.
+    group
+        Number of the group whose devices count, in the demand's row of devices; `NO_GROUP` for all devices.
     alone
         Whether to count devices that must serve all slices of a replica.
     """
     count = 0
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-        if numa != NO_NUMA and fleet.devices[DEVICE_NUMA, d] != numa:
+        if group != NO_GROUP and fleet.devices[demands.amounts[k, DEMAND_GROUP], d] != group:
             continue
         if fleet.devices[DEVICE_MIG, d] >= 0 and all_or_none(fleet, demands, k, d):
             count += most if alone and serves_alone(fleet, demands, k, d) else 0
@@ -253,20 +256,38 @@ def slices_on_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, nu
 
 
 @compiled
-def numa_node(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
-    """Return the lowest NUMA node of node `n` that fits all devices of demand `k`; -2 for none (rule 5).
+def device_group(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Return the lowest group of node `n` that fits all devices of demand `k`; -2 for none (rule 5).
 
-    Return `NO_NUMA` if the demand fits and may use several NUMA nodes.
+    Return `NO_GROUP` if the demand fits and may use several groups. A group is a NUMA node, an NVLink island or a PCIe
+    switch, by the demand.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
-    if not demands.amounts[k, DEMAND_SAME_NUMA]:
-        return NO_NUMA if slices_on_node(fleet, demands, k, n, NO_NUMA, gpus, True) >= gpus else -2
+    row = demands.amounts[k, DEMAND_GROUP]
+    if not row:
+        return NO_GROUP if slices_on_node(fleet, demands, k, n, NO_GROUP, gpus, True) >= gpus else -2
     best = -2
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
-        numa = fleet.devices[DEVICE_NUMA, d]
-        if (best < 0 or numa < best) and slices_on_node(fleet, demands, k, n, numa, gpus, True) >= gpus:
-            best = numa
+        group = fleet.devices[row, d]
+        if (
+            group >= 0
+            and (best < 0 or group < best)
+            and slices_on_node(fleet, demands, k, n, group, gpus, True) >= gpus
+        ):
+            best = group
     return best
+
+
+@compiled
+def strictest_demand(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Return the first of the stricter rows of demand `k` that fits node `n`, which fits `k`; else `k`."""
+    for at in range(DEMAND_STRICTER, DEMAND_STRICTER + STRICTER_ROWS):
+        stricter = demands.amounts[k, at] - 1
+        if stricter < 0:
+            break
+        if device_group(fleet, demands, stricter, n) >= 0:
+            return int(stricter)
+    return k
 
 
 @compiled
@@ -305,7 +326,7 @@ def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool
     if not node_may_fit(fleet, demands, k, n) or not demands.node_ok[demands.amounts[k, DEMAND_MASK], n]:
         return False
     gpus = demands.amounts[k, DEMAND_GPUS]
-    return gpus == 0 or numa_node(fleet, demands, k, n) >= NO_NUMA
+    return gpus == 0 or device_group(fleet, demands, k, n) >= NO_GROUP
 
 
 @compiled

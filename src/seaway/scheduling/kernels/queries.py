@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
 from seaway.scheduling.columns import CLUSTERS_USABLE, NODE_CLUSTER
 from seaway.scheduling.kernels.compile import compiled, specialises
-from seaway.scheduling.kernels.decide import find_usable_clusters
+from seaway.scheduling.kernels.decide import choose_for, find_usable_clusters
 from seaway.scheduling.kernels.fit import node_fits
-from seaway.scheduling.kernels.policy_stubs import row_score, search
+from seaway.scheduling.kernels.policy_stubs import row_score
 from seaway.scheduling.kernels.score_cache import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
@@ -72,8 +72,7 @@ def choose_node(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, 
     """
     lent, asked = borrowed(fleet), borrowed(demands)
     before = fleet.clusters_open[CLUSTERS_USABLE].copy()
-    find_usable_clusters(lent, asked, k)
-    n = search(borrowed(params), lent, asked, k, random_bits, lent.clusters_open[CLUSTERS_USABLE])
+    n = choose_for(borrowed(params), lent, asked, k, random_bits)
     fleet.clusters_open[CLUSTERS_USABLE] = before
     return n
 

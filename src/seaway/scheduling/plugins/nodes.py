@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seaway.domain.job import DeviceRules, NodeRules
+from seaway.domain.job import DeviceRules, GpuTopology, NodeRules
 from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.columns import (
     DEMAND_CPU,
@@ -137,7 +137,8 @@ class DeviceFit:
     - CardComputeUnitsExhausted: another container has all cores;
     - CardMigTopologyInfeasible;
     - NumaNotFit: enough devices fit, but not on one NUMA node;
-    - CardMigTopologyInfeasible: pods cannot request an instance of the MIG profile.
+    - CardMigTopologyInfeasible: pods cannot request an instance of the MIG profile;
+    - without a reason of HAMi: enough devices fit, but not in one NVLink island.
     """
 
     name = "DeviceFit"
@@ -156,6 +157,7 @@ class DeviceFit:
         "no free MIG placement",
         "GPUs not on one NUMA node",
         "no such MIG profile",
+        "GPUs not in one NVLink island",
     )
 
     def __init__(self) -> None:
@@ -164,7 +166,8 @@ class DeviceFit:
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
         snapshot, rules = cycle.snapshot, cycle.demand.devices
-        kinds = replace(rules, use_uuids=frozenset(), avoid_uuids=frozenset(), same_numa=False, exclusive=False)
+        anywhere = replace(rules, same_numa=False, exclusive=False, topology=GpuTopology.ANY)
+        kinds = replace(anywhere, use_uuids=frozenset(), avoid_uuids=frozenset())
         kind_ok = self._kinds(snapshot, (kinds, cycle.demand.request.mig))
         return reason_codes(snapshot.arrays, snapshot.demands.arrays, cycle.demand_index, kind_ok)
 

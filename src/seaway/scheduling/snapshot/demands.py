@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,11 +13,18 @@ from numpy.typing import NDArray
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, DeviceRules, NodeRules
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, NodeRules
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Node
 from seaway.scheduling.arrays import DemandArrays, Int64, UInt8
-from seaway.scheduling.columns import DEMAND_MASK, DEMAND_NEAR, DEMAND_NETWORK, DEMAND_ROWS
+from seaway.scheduling.columns import (
+    DEMAND_MASK,
+    DEMAND_NEAR,
+    DEMAND_NETWORK,
+    DEMAND_ROWS,
+    DEMAND_STRICTER,
+    STRICTER_ROWS,
+)
 from seaway.scheduling.snapshot.encode import allowed_devices, allowed_node, encode_demand, link_meets
 
 INITIAL_ROWS = 8
@@ -41,6 +49,15 @@ def _rules_of(demand: Demand) -> _Rules:
         rules.modes,
     )
     return static, demand.nodes, demand.request.mig
+
+
+def _stricter(rules: DeviceRules) -> tuple[DeviceRules, ...]:
+    """Return the rules that are tried before rules with the topology `BEST_EFFORT`."""
+    return (
+        replace(rules, topology=GpuTopology.SAME_ISLAND),
+        replace(rules, topology=GpuTopology.SAME_SWITCH),
+        replace(rules, topology=GpuTopology.ANY, same_numa=True),
+    )
 
 
 class FleetVersion:
@@ -98,6 +115,8 @@ class DemandTable:
     def retain(self, indices: Collection[int]) -> None:
         """Remove all rows except `indices`, which keep their numbers. The other numbers are reused."""
         retained = set(indices)
+        stricter = self._amounts[sorted(retained), DEMAND_STRICTER : DEMAND_STRICTER + STRICTER_ROWS] - 1
+        retained.update(stricter[stricter >= 0].tolist())
         kept_amounts = self._amounts[sorted(retained)]
         masks = set(kept_amounts[:, DEMAND_MASK].tolist())
         networks = set(kept_amounts[:, [DEMAND_NETWORK, DEMAND_NEAR]].ravel().tolist())
@@ -128,6 +147,9 @@ class DemandTable:
         self._amounts[at] = encoded
         self._indices[demand] = at
         self._demands[at : at + 1] = [demand]
+        if demand.devices.topology is GpuTopology.BEST_EFFORT:
+            stricter = [1 + self.index(replace(demand, devices=rules)) for rules in _stricter(demand.devices)]
+            self._amounts[at, DEMAND_STRICTER : DEMAND_STRICTER + STRICTER_ROWS] = stricter
         self.arrays = self._bundle()
         return at
 

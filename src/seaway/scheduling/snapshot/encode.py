@@ -10,7 +10,7 @@ import numpy as np
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, DeviceRules, NodeRules
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, NodeRules
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint
 from seaway.scheduling.arrays import FleetArrays, Int32, Int64, UInt8
@@ -29,6 +29,7 @@ from seaway.scheduling.columns import (
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_CORE_STEPS,
+    DEVICE_ISLAND,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MEMORY_STEP,
@@ -41,6 +42,7 @@ from seaway.scheduling.columns import (
     DEVICE_ROWS,
     DEVICE_SLOTS,
     DEVICE_SLOTS_FREE,
+    DEVICE_SWITCH,
     EVEN_SHARES,
     GATEWAY_ROWS,
     MIG_ROWS,
@@ -56,6 +58,7 @@ from seaway.scheduling.columns import (
     NODE_PODS,
     NODE_PODS_FREE,
     NODE_ROWS,
+    STRICTER_ROWS,
 )
 
 LARGEST = 2**31 - 1
@@ -154,6 +157,8 @@ def encode_device(column: Int32, device: Device, geometries: dict[tuple[MigProfi
     column[DEVICE_CORE] = column[DEVICE_CORE_FREE] = device.core_milli
     column[DEVICE_SLOTS] = column[DEVICE_SLOTS_FREE] = device.share_limit
     column[DEVICE_NUMA] = device.numa
+    column[DEVICE_ISLAND] = device.island
+    column[DEVICE_SWITCH] = device.pcie_switch
     column[DEVICE_MOVED_TO] = -1
     mig = device.mode is DeviceMode.MIG
     column[DEVICE_MIG_TOGETHER] = mig and device.mig_single_device
@@ -217,17 +222,25 @@ def encode_demand(demand: Demand, mask: int, network: int, gateway: int, near: i
         request.gpu_memory_percent,
         request.gpu_milli,
         demand.devices.exclusive,
-        demand.devices.same_numa,
+        _group_row(demand.devices),
         mask,
         network,
         gateway,
         demand.network.min_bandwidth_mbps,
         near,
         profile_code(demand.request.mig),
+        *([0] * STRICTER_ROWS),
     )
     assert len(line) == DEMAND_ROWS
     _check("the request", *line[:6])
     return np.array(line, np.int64)
+
+
+def _group_row(rules: DeviceRules) -> int:
+    """Return `DEMAND_GROUP` of rules."""
+    if rules.same_numa:
+        return DEVICE_NUMA
+    return {GpuTopology.SAME_ISLAND: DEVICE_ISLAND, GpuTopology.SAME_SWITCH: DEVICE_SWITCH}.get(rules.topology, 0)
 
 
 def allowed_devices(rules: DeviceRules, devices: Sequence[Device], mig: str = "") -> UInt8:

@@ -156,6 +156,8 @@ class Painter:
             words("Allocated: {cores} of the cores, {used} of {total}", cores=cores, **of),
             words("Slices: {n} of {most}", n=len(device.slices), most=device.share_limit),
         ]
+        if device.island is not None:
+            lines.append(words("NVLink island {number}", number=device.island))
         if device.used:
             lines.insert(3, words("Measured use: {used}", used=used_text(device.used, device, words)))
         return "\n".join([*lines, *([device.reason] if device.reason else [])])

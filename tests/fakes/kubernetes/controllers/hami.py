@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from tests.fakes.kubernetes.kinds import Json
 from tests.fakes.kubernetes.quantities import milli
 
 REGISTER = "hami.io/node-nvidia-register"
+SCORES = "hami.io/node-nvidia-score"
 CORDON = "hami.io/device-cordon"
 NODE = "hami.io/vgpu-node"
 TIME = "hami.io/vgpu-time"
@@ -46,6 +48,8 @@ class Card:
     used: int = 0
     used_mib: int = 0
     used_cores: int = 0
+    scores: Mapping[str, int] = field(default_factory=dict)
+    """Scores of the connections to other cards."""
 
     def score(self) -> float:
         """Return the used share of the card."""
@@ -74,6 +78,12 @@ class Ask:
 
 Devices = list[tuple[str, int, int]]
 """Uuid, MiB and cores of each card of a container."""
+
+
+def read_node_cards(annotations: Mapping[str, str]) -> list[Card]:
+    """Read the registration of a node, with the scores of its cards' connections."""
+    scores = {each["uuid"]: each["score"] for each in json.loads(annotations.get(SCORES, "[]"))}
+    return [replace(card, scores=scores.get(card.uuid, {})) for card in read_cards(annotations[REGISTER])]
 
 
 def read_cards(annotation: str) -> list[Card]:
@@ -233,7 +243,7 @@ def _fit_container(
         return []
     if ask.count > len(cards):
         return Counter({"NodeInsufficientDevice": 1})
-    binpack = cluster_options.policy == "binpack"
+    binpack, all_of_them = cluster_options.policy == "binpack", cluster_options.policy == "topology-aware"
     order = sorted(cards, key=lambda card: (card.score() if binpack else -card.score(), card.numa, -card.index))
     reasons: Counter[str] = Counter()
     chosen: list[Card] = []
@@ -246,16 +256,22 @@ def _fit_container(
             reasons["NumaNotFit"] += len(chosen)
             chosen = []
         chosen.append(card)
-        if len(chosen) == ask.count:
+        if len(chosen) == ask.count and not all_of_them:
             break
     if len(chosen) < ask.count:
         if chosen:
             reasons["AllocatedCardsInsufficientRequest"] += len(chosen)
         return reasons
-    devices = [(card.uuid, _memory(card, ask), ask.cores) for card in chosen]
-    for card, (_, memory, cores) in zip(chosen, devices, strict=True):
+    best = max(combinations(chosen, ask.count), key=_connection)
+    devices = [(card.uuid, _memory(card, ask), ask.cores) for card in best]
+    for card, (_, memory, cores) in zip(best, devices, strict=True):
         card.take(memory, cores)
     return devices
+
+
+def _connection(cards: Iterable[Card]) -> int:
+    """Return the sum of the scores of the connections between cards."""
+    return sum(one.scores.get(other.uuid, 0) for one, other in combinations(cards, 2))
 
 
 def _memory(card: Card, ask: Ask) -> int:

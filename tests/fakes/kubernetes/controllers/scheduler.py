@@ -73,7 +73,7 @@ class Node:
         before = self.cards or {}
         self.cards = None
         if hami.REGISTER in annotations:
-            self.cards = {card.uuid: card for card in hami.read_cards(annotations[hami.REGISTER])}
+            self.cards = {card.uuid: card for card in hami.read_node_cards(annotations)}
             for uuid, card in self.cards.items():
                 if uuid in before:
                     old = before[uuid]

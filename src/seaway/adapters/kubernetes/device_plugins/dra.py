@@ -266,6 +266,7 @@ def _add_whole(each: Listed, findings: Findings) -> None:
         each.memory_mib(),
         share_limit=MAX_SHARES if several else 1,
         numa=_numa(each),
+        pcie_switch=_root(each, findings),
         healthy=not each.taints,
         reason=each.taints,
         mode=shared if several else DeviceMode.WHOLE,
@@ -335,6 +336,7 @@ def _add_divisible(minor: int, card: _Card, findings: Findings) -> None:
         memory_mib,
         share_limit=8,
         numa=_numa(sample),
+        pcie_switch=_root(sample, findings),
         healthy=not sample.taints,
         reason=sample.taints,
         mode=DeviceMode.MIG,
@@ -369,6 +371,12 @@ def _numa(each: Listed) -> int:
         if found is not None and 0 <= found < 1024:
             return found
     return 0
+
+
+def _root(each: Listed, findings: Findings) -> int:
+    """Return the number of the PCIe root of a card on its node; -1 without one."""
+    root = each.text("resource.kubernetes.io/pcieRoot")
+    return findings.pcie_roots.setdefault(root, len(findings.pcie_roots)) if root else -1
 
 
 def _keep(each: Listed, device: Device, parts: dict[str, Part], findings: Findings) -> None:

@@ -72,6 +72,8 @@ class Findings:
     ----------
     cluster
         Name of the cluster. It makes IDs unique that contain the node's name.
+    pcie_roots
+        Numbers of the PCIe roots of resource slices, by name.
     """
 
     cluster: str
@@ -80,6 +82,7 @@ class Findings:
     devices: list[Device] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    pcie_roots: dict[str, int] = field(default_factory=dict)
     _uuids: set[str] = field(default_factory=set)
     _sizes: Sizes = field(default_factory=Sizes)
 

@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.templates.manifest import Group, Path, Pin
 from seaway.adapters.kubernetes.templates.names import DEVICES
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, DeviceMode
 from seaway.domain.errors import InvariantError, RejectedError
-from seaway.domain.job import ResourceRequest
+from seaway.domain.job import GpuTopology, ResourceRequest
 from seaway.domain.placement import DeviceSlice
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -27,6 +27,9 @@ HOSTNAME = "kubernetes.io/hostname"
 
 MODES = {"nvidia.com/use-gpuuuid": "nvidia.com/vgpu-mode", "volcano.sh/vgpu-use-gpuuuid": "volcano.sh/vgpu-mode"}
 """Annotation of the sharing mode, by the annotation that selects devices."""
+
+POLICIES = {"nvidia.com/use-gpuuuid": "hami.io/gpu-scheduler-policy"}
+"""Annotation of the policy that chooses devices, by the annotation that selects devices."""
 
 VOLCANO_PIN = "volcano.sh/vgpu-use-gpuuuid"
 """Annotation of Volcano that selects devices, since 1.14; older versions ignore it."""
@@ -143,13 +146,15 @@ def node_pin(group: Group, hostname: Callable[[str], str], labels: dict[str, str
     return Pin((*spec, "affinity"), {"nodeAffinity": required})
 
 
-def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
+def device_pins(devices: Devices, annotations: Path, topology: GpuTopology = GpuTopology.ANY) -> tuple[Pin, ...]:
     """Return the annotations that select the devices, or record the reserved devices if the plugin cannot select.
 
     Parameters
     ----------
     annotations
         Path of the pod template's annotations.
+    topology
+        Connection between the devices of a replica. HAMi applies it too, if it chooses from several replicas' devices.
     """
     if devices.terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
         return (Pin((*annotations, DEVICES), ",".join(sorted({access.uuid for _, access in devices.all}))),)
@@ -160,6 +165,8 @@ def device_pins(devices: Devices, annotations: Path) -> tuple[Pin, ...]:
     pins = [Pin((*annotations, pin), ",".join(ids))]
     if devices.instances and pin in MODES:
         pins.append(Pin((*annotations, MODES[pin]), DeviceMode.MIG.value))
+    if topology is not GpuTopology.ANY and pin in POLICIES:
+        pins.append(Pin((*annotations, POLICIES[pin]), "topology-aware"))
     return tuple(pins)
 
 

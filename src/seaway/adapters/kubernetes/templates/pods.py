@@ -152,7 +152,7 @@ def pinned_fields(
         fields["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": context.name(group.digest)}]
     pins = [node_pin(group, context.options.hostname, selected, (*at, "spec"))]
     if devices:
-        pins += device_pins(devices, (*at, "metadata", "annotations"))
+        pins += device_pins(devices, (*at, "metadata", "annotations"), context.spec.demand.devices.topology)
     claims = (_claim(context, group, devices),) if devices and claimed else ()
     env = () if devices else NO_DEVICES
     return PinnedFields(fields, resources(context.spec.demand.request, devices), env, tuple(pins), claims)

@@ -269,6 +269,12 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.gpu_cores", words("Cores of each GPU"), AMOUNT, hint=like("30%")),
             Field("resources.mig", words("MIG profile"), hint=like("3g.40gb")),
             Field("resources.gpu_model", words("GPU models"), NAMES, hint=like("NVIDIA L4")),
+            Field(
+                "resources.gpu_topology",
+                words("Connection between GPUs"),
+                hint=words("any"),
+                options=("same-island", "best-effort"),
+            ),
             Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
             Field("gang", words("All replicas start together, or none"), on=True),

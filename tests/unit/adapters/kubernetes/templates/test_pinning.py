@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, De
 from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.registry import render
 from seaway.domain.errors import InvariantError, RejectedError
-from seaway.domain.job import NodeRules, ResourceRequest
+from seaway.domain.job import DeviceRules, GpuTopology, NodeRules, ResourceRequest
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.placement import DeviceSlice
 from tests.unit.adapters.kubernetes.templates import sample
@@ -288,3 +289,14 @@ def test_hami_s_scheduler_may_be_named() -> None:
     assert job["spec"]["template"]["spec"]["schedulerName"] == "hami-scheduler"
     plain = many(render(deployment(placed=[("n", ())]), named), "Job")[0]
     assert "schedulerName" not in plain["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("terms", "annotated"), [(sample.HAMI, True), (sample.VOLCANO, False), (vendors.DCU, False)])
+@pytest.mark.parametrize("topology", list(GpuTopology))
+def test_topology_is_passed_on_to_hami(terms: DeviceResources, annotated: bool, topology: GpuTopology) -> None:
+    """HAMi chooses NVIDIA cards by their connections, if the job needs or prefers that."""
+    given = deployment(placed=[("node-0", (share("GPU-a"), share("GPU-b")))])
+    rules = replace(given.spec.demand, devices=DeviceRules(topology=topology))
+    job = many(render(replace(given, spec=replace(given.spec, demand=rules)), options(terms)), "Job")[0]
+    found = chosen(job).get("hami.io/gpu-scheduler-policy")
+    assert found == ("topology-aware" if annotated and topology is not GpuTopology.ANY else None)
