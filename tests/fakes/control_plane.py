@@ -30,7 +30,7 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
-from seaway.scheduling.policies.registry import PolicyOptions, make_profile
+from seaway.scheduling.policies.registry import PolicyOptions, make_profile, split_spec, with_options
 from seaway.scheduling.profile import Profile
 from seaway.testing.clocks import VirtualClock
 from tests.fakes.memory_store import MemoryStore
@@ -192,5 +192,6 @@ class SmallControlPlane:
 
 
 def make_policy(name: str, mix: Sequence[Job]) -> Profile:
-    """Create a policy by name, for a mix of earlier jobs."""
-    return make_profile(name, PolicyOptions(mix=mix))
+    """Create a policy by name and options, for a mix of earlier jobs."""
+    name, given = split_spec(name)
+    return make_profile(name, with_options(name, given, PolicyOptions(mix=mix)))

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.application.views import DeviceView
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, GpuTopology, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import DeviceSlice
+from seaway.domain.queues import Queue
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.controllers import hami
@@ -208,3 +210,19 @@ def test_islands_of_a_node_label_are_shown_and_used(made: World) -> None:
 def devices(made: World, node: str) -> list[DeviceView]:
     """Return the devices of a node as users see them."""
     return [device for each in made.plane.overview.nodes("alpha") if each.name == node for device in each.devices]
+
+
+def test_size_of_gpus_is_matched_if_the_queue_wants_it(made: World) -> None:
+    """The aim `memory` of the policy `balanced` leaves large GPUs free, on the nodes as HAMi registers them."""
+    body = gpu_node("small", 1)
+    register = body["metadata"]["annotations"]["hami.io/node-nvidia-register"]
+    body["metadata"]["annotations"]["hami.io/node-nvidia-register"] = register.replace("81920", "23034").replace(
+        "A100-SXM4-80GB", "L4"
+    )
+    made.members["alpha"].put(body)
+    seen(made, "small")
+    options = {"weights": {"free": 1, "memory": 9}}
+    made.plane.writer.commit([Change(put=[Queue("default", policy="balanced", policy_options=options)])])
+    made.wait(lambda: made.plane.controller.live.queues["default"].policy == "balanced", "the policy")
+    first, second = (made.submit(request=ResourceRequest(500, 256, 1, 20_000, 0, 300)) for _ in range(2))
+    assert sorted(placed(made, each)[0] == "small" for each in (first, second)) == [False, True]

@@ -13,7 +13,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.plugins.clusters import ClusterScore, ClusterWeights
 from seaway.scheduling.plugins.network import NetworkScore, NetworkWeights
 from seaway.scheduling.plugins.priority_sort import PrioritySort
-from seaway.scheduling.policies.balanced import Distance, Price, SpareHardware, Topology
+from seaway.scheduling.policies.balanced import Distance, MemoryMatch, Price, SpareHardware, Topology
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.policies.fgd import Fgd
 from seaway.scheduling.policies.greedy import Greedy
@@ -37,6 +37,7 @@ BUILT_IN: dict[str, Callable[[PolicyOptions], PluginFactory]] = {
     "Distance": lambda _: Distance,
     "Fgd": lambda options: lambda: Fgd(options.mix),
     "Greedy": lambda _: Greedy,
+    "MemoryMatch": lambda _: MemoryMatch,
     "NetworkScore": lambda _: lambda **weights: NetworkScore(NetworkWeights(**weights)),
     "Price": lambda _: Price,
     "PrioritySort": lambda _: PrioritySort,

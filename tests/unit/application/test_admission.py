@@ -274,3 +274,16 @@ def test_gpus_of_one_island_are_allocated_together() -> None:
     said = refused(made, gpus=3, topology=GpuTopology.SAME_ISLAND)["resources"]
     assert "it would fit with gpus 2 instead of 3" in said
     assert not refused(made, gpus=3, topology=GpuTopology.BEST_EFFORT)
+
+
+def test_queue_matches_the_size_of_gpus() -> None:
+    """The aim `memory` of the policy `balanced` leaves large GPUs free; other queues place as before."""
+    made = scene(fleet(cluster(node(gpu(), cpu_milli=2_000), node(gpu(memory_mib=23_034)), name="alpha")))
+    matched = Queue("matched", policy="balanced", policy_options={"weights": {"memory": 9}})
+    made.plane.writer.commit([Change(put=[matched])])
+    made.plane.settle()
+    nodes = [
+        made.plane.store.attempts(made.submit(gpu_memory_mib=10_000, queue=queue))[-1].placements[0].node
+        for queue in ("default", "matched")
+    ]
+    assert nodes == ["node-0", "node-1"]

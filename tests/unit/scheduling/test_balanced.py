@@ -14,10 +14,10 @@ from seaway.domain.network import Gateway, Link
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.policies.balanced import Distance, Price, SpareHardware, Topology
+from seaway.scheduling.policies.balanced import Distance, MemoryMatch, Price, SpareHardware, Topology
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, make_profile, split_spec, with_options
 from seaway.scheduling.snapshot.snapshot import Snapshot
-from seaway.testing.plugins import check_plugin, cluster, fleet, gpu, job, node
+from seaway.testing.plugins import check_plugin, cluster, fleet, gpu, job, mig_gpu, node
 
 BERLIN, PARIS, TOKYO = Location(52.52, 13.4), Location(48.86, 2.35), Location(35.68, 139.69)
 ONLY = dict.fromkeys(("free", "distance", "topology", "hardware", "price"), 0)
@@ -37,8 +37,10 @@ def chosen(
     return [f"{each.cluster}/{each.node}" for each in plan.placements()]
 
 
-@pytest.mark.parametrize("plugin", [Distance(), Price(), SpareHardware(), Topology()], ids=lambda each: each.name)
-def test_plugins_keep_the_rules(plugin: Distance | Price | SpareHardware | Topology) -> None:
+@pytest.mark.parametrize(
+    "plugin", [Distance(), MemoryMatch(), Price(), SpareHardware(), Topology()], ids=lambda each: each.name
+)
+def test_plugins_keep_the_rules(plugin: Distance | MemoryMatch | Price | SpareHardware | Topology) -> None:
     """Each aim is a plugin like those of other packages."""
     check_plugin(plugin)
 
@@ -134,3 +136,25 @@ def test_a_policy_with_options_has_a_text() -> None:
     assert split_spec("bestfit") == ("bestfit", {})
     with pytest.raises(RejectedError):
         split_spec("utilization{level}")
+
+
+def test_devices_of_the_requested_size_are_preferred() -> None:
+    """A small job leaves large devices free; full and forbidden devices do not count, and MIG profiles do."""
+    large, middle, small = gpu(), gpu(memory_mib=46_068), gpu(memory_mib=23_034)
+    parts = [cluster(node(large, small), node(middle), node(large), node(mig_gpu()), name="a")]
+    match = ONLY | {"memory": 1}
+    assert chosen(parts, job(gpus=1, gpu_memory_mib=20_000), match) == ["a/node-3"]
+    assert chosen(parts, job(gpus=1, gpu_memory_mib=22_000), match) == ["a/node-0"]
+    assert chosen(parts, job(gpus=1, gpu_memory_mib=45_000), match) == ["a/node-1"]
+    assert chosen(parts, job(gpus=1, gpu_memory_mib=60_000), match) == ["a/node-0"]
+    assert chosen(parts, job(gpus=1, gpu_memory_mib=20_000, replicas=5), match)[2:] == ["a/node-0"] + ["a/node-1"] * 2
+    assert chosen(parts, job(gpus=1, gpu_memory_percent=10), match) == ["a/node-0"]
+    assert chosen(parts, job(), match) == ["a/node-0"]
+
+
+def test_size_of_devices_counts_only_if_the_queue_sets_its_weight() -> None:
+    """By default `balanced` decides as before."""
+    parts = [cluster(node(gpu(memory_mib=46_068), cpu_milli=2_000), node(gpu(memory_mib=23_034)), name="a")]
+    asked = job(gpus=1, gpu_memory_mib=10_000)
+    assert chosen(parts, asked, {}) == ["a/node-0"]
+    assert chosen(parts, asked, {"memory": 9}) == ["a/node-1"]

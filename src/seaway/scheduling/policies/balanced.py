@@ -1,4 +1,4 @@
-"""Policy `balanced`: free resources, distance, topology, hardware and price, each with a weight.
+"""Policy `balanced`: free resources, distance, topology, hardware, price and memory size, each with a weight.
 
 Each aim is a plugin of its own, scaled over the feasible nodes, so an explanation shows which of them decided.
 """
@@ -7,19 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, fields
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Location
-from seaway.scheduling.arrays import Int64
-from seaway.scheduling.columns import NODE_CLUSTER
+from seaway.scheduling.arrays import FleetArrays, Int64
+from seaway.scheduling.columns import (
+    DEMAND_GPU_MEMORY,
+    DEMAND_MASK,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_FREE,
+    DEVICE_MIG,
+    DEVICE_NODE,
+    DEVICE_OPEN,
+    DEVICE_SLOTS_FREE,
+    MIG_MEMORY,
+    NODE_CLUSTER,
+    NODE_DEVICE_END,
+    NODE_DEVICE_FIRST,
+)
 from seaway.scheduling.framework import Cycle, Plugin, Scores
 from seaway.scheduling.plugins.clusters import hardware_score, node_microprices, user_latency_ns
 from seaway.scheduling.policies.bestfit import BestFit
 from seaway.scheduling.profile import MAX_WEIGHT
-from seaway.scheduling.snapshot.demands import UNKNOWN
+from seaway.scheduling.snapshot.demands import FULL, UNKNOWN
 from seaway.scheduling.snapshot.links import UNKNOWN_NS
 from seaway.scheduling.snapshot.rule_masks import FleetCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -44,6 +58,8 @@ class BalancedWeights:
         Special hardware is left free for jobs that request it.
     price
         Price of a GPU per hour.
+    memory
+        Match of the size of devices, so that large devices are left free for jobs that need them.
     """
 
     free: int = 1
@@ -51,6 +67,7 @@ class BalancedWeights:
     topology: int = 1
     hardware: int = 1
     price: int = 1
+    memory: int = 0
 
     def __post_init__(self) -> None:
         """Reject weights that are not valid integers, and weights that are all 0."""
@@ -71,9 +88,10 @@ class BalancedWeights:
 
 
 def balanced_scores(weights: BalancedWeights) -> tuple[tuple[Plugin, int], ...]:
-    """Return the score plugins of the policy with their weights."""
-    aims: tuple[Plugin, ...] = (BestFit(), Distance(), Topology(), SpareHardware(), Price())
-    return tuple((plugin, weight) for plugin, weight in zip(aims, astuple(weights), strict=True) if weight)
+    """Return the score plugins of the policy with their weights. The first that scores devices chooses them."""
+    aims: tuple[Plugin, ...] = (BestFit(), Distance(), Topology(), SpareHardware(), Price(), MemoryMatch())
+    chosen = [(plugin, weight) for plugin, weight in zip(aims, astuple(weights), strict=True) if weight]
+    return tuple(sorted(chosen, key=lambda each: not isinstance(each[0], MemoryMatch)))
 
 
 class Distance:
@@ -184,6 +202,56 @@ class Price:
         if not cycle.demand.request.gpus:
             return np.zeros(len(prices), np.int64)
         return _least_first(prices, UNKNOWN, cycle)
+
+
+class MemoryMatch:
+    """Score by the size of devices: the share of a device's memory that the job requests, the largest first.
+
+    Only devices with room count, and of a device in MIG mode the smallest sufficient profile. For a job that requests
+    no amount of memory, all nodes are equal.
+    """
+
+    name = "MemoryMatch"
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Return the share of the best device of each node, shape (N,), 0-100."""
+        fleet, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        amounts, devices = demands.amounts[cycle.demand_index], fleet.devices
+        scores = np.zeros(fleet.nodes.shape[1], np.int64)
+        asked = int(amounts[DEMAND_GPU_MEMORY])
+        if asked:
+            sizes = _sufficient_sizes(fleet, asked)
+            usable = (
+                (demands.device_ok[amounts[DEMAND_MASK]] != 0)
+                & (devices[DEVICE_OPEN] != 0)
+                & (devices[DEVICE_SLOTS_FREE] > 0)
+                & (devices[DEVICE_MEMORY_FREE] >= asked)
+                & (sizes >= asked)
+            )
+            np.maximum.at(scores, devices[DEVICE_NODE][usable], asked * FULL // sizes[usable])
+        return scores
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Return keys of devices by size, and among equal ones by free resources, least first."""
+        fleet, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        asked = int(demands.amounts[cycle.demand_index, DEMAND_GPU_MEMORY])
+        own = slice(fleet.nodes[NODE_DEVICE_FIRST, node], fleet.nodes[NODE_DEVICE_END, node])
+        sizes = _sufficient_sizes(fleet, asked)[own] if asked else 0
+        keys: Scores = sizes * MAX_LEFT + np.minimum(BestFit().device_keys(cycle, node), MAX_LEFT - 1)
+        return keys
+
+
+MAX_LEFT = 2**16
+"""Upper bound of the free resources of a device in the keys of `BestFit`."""
+
+
+def _sufficient_sizes(fleet: FleetArrays, asked: int) -> Int64:
+    """Return the memory of each device, or of its smallest MIG profile with `asked` MiB, 0 without one, shape (D,)."""
+    sizes = fleet.devices[DEVICE_MEMORY].astype(np.int64)
+    for geometry, (first, end) in enumerate(pairwise(fleet.mig_first.tolist())):
+        profiles = fleet.mig[first:end, MIG_MEMORY]
+        sizes[fleet.devices[DEVICE_MIG] == geometry] = min(profiles[profiles >= asked].tolist(), default=0)
+    return sizes
 
 
 def _least_first(figures: Int64, unknown: int, cycle: Cycle) -> Scores:
