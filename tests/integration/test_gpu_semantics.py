@@ -226,3 +226,40 @@ def test_size_of_gpus_is_matched_if_the_queue_wants_it(made: World) -> None:
     made.wait(lambda: made.plane.controller.live.queues["default"].policy == "balanced", "the policy")
     first, second = (made.submit(request=ResourceRequest(500, 256, 1, 20_000, 0, 300)) for _ in range(2))
     assert sorted(placed(made, each)[0] == "small" for each in (first, second)) == [False, True]
+
+
+def test_jobs_run_on_gaudi_tpu_and_partitions_of_amd(made: World) -> None:
+    """Each job gets devices of its vendor, and its pod requests the resource of the vendor's plugin."""
+    alpha = made.members["alpha"]
+    alpha.put(node("gaudi", {"habana.ai/gaudi": "8"}, {"habana.ai/device.type": "GAUDI2"}))
+    slice_labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+    }
+    for at in range(2):
+        alpha.put(node(f"tpu-{at}", {"google.com/tpu": "4"}, slice_labels))
+    amd = {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G"}
+    alpha.put(node("amd", {"amd.com/cpx_nps4": "8"}, amd))
+    for name in ("gaudi", "tpu-0", "tpu-1", "amd"):
+        seen(made, name)
+    close = DeviceRules(vendors=frozenset({"Gaudi"}), topology=GpuTopology.SAME_ISLAND)
+    gaudi = made.submit(request=ResourceRequest(500, 256, 4), devices=close)
+    assert placed(made, gaudi)[0] == "gaudi"
+    assert limits(made, gaudi) == {"habana.ai/gaudi": "4"}
+    part = made.submit(
+        request=ResourceRequest(500, 256, 2, 20_000), devices=DeviceRules(models=frozenset({f"{AMD} CPX_NPS4"}))
+    )
+    assert placed(made, part)[0] == "amd"
+    assert limits(made, part) == {"amd.com/cpx_nps4": "2"}
+    rules = DeviceRules(models=frozenset({"TPU v5e 2x4"}))
+    tpu = made.submit(request=ResourceRequest(500, 256, 1), devices=rules, replicas=2, gang=True)
+    made.wait(lambda: made.state(tpu) is JobState.RUNNING, "the slice")
+    assert {each.node for each in made.store.attempts(tpu)[-1].placements} == {"tpu-0", "tpu-1"}
+    for _, pod in made.pods(tpu):
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["google.com/tpu"] == "4"
+        assert slice_labels.items() <= pod["spec"]["nodeSelector"].items()
+    said = refused(made, ResourceRequest(500, 256, 4), rules)
+    assert "it would fit with gpus 1 instead of 4 (alpha/tpu-0)" in said
+
+
+AMD = "AMD Instinct MI300X OAM"

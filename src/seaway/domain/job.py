@@ -87,7 +87,7 @@ class GpuTopology(Enum):
 
     ANY = ""
     BEST_EFFORT = "best-effort"
-    """In one NVLink island if possible, else below one PCIe switch, else on one NUMA node, else anywhere."""
+    """One NVLink island if possible, else one PCIe switch, else one NUMA node, else any devices."""
     SAME_ISLAND = "same-island"
     """All devices must be in one NVLink island."""
     SAME_SWITCH = "same-switch"

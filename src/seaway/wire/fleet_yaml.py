@@ -174,7 +174,7 @@ FACT_FIELDS = (
 CLUSTER_FIELDS = ("name", "gateway", *FACT_FIELDS, "nodes")
 NODE_FIELDS = (
     *("name", "count", "cpu", "memory", "gpus", "model", "gpu_memory"),
-    *("share_limit", "mig", "topology", "labels", "taints"),
+    *("vendor", "share_limit", "mig", "topology", "labels", "taints"),
 )
 GROUPS = {"nvlink": "island", "pcie_switch": "pcie_switch", "numa": "numa"}
 """Fields of `topology`, and of a device."""
@@ -314,6 +314,8 @@ def _device(group: Entry, fields: Mapping[str, Entry]) -> Device:
     memory = fields["gpu_memory"].amount(memory_mib)
     profiles = tuple(_mig(each, memory) for each in fields["mig"].items()) if "mig" in fields else ()
     device = Device("", 0, fields["model"].text(), memory)
+    if "vendor" in fields:
+        device = replace(device, vendor=fields["vendor"].text())
     if "share_limit" in fields:
         device = replace(device, share_limit=fields["share_limit"].whole(1))
     return replace(device, mode=DeviceMode.MIG, mig_profiles=profiles) if profiles else device

@@ -287,3 +287,14 @@ def test_queue_matches_the_size_of_gpus() -> None:
         for queue in ("default", "matched")
     ]
     assert nodes == ["node-0", "node-1"]
+
+
+def test_jobs_get_devices_of_their_vendor() -> None:
+    """A job for Gaudi does not get a GPU, and is refused where no cluster has enough of the cards."""
+    cards = [gpu(model="Intel Gaudi 2", vendor="Gaudi", memory_mib=98_304, island=0) for _ in range(2)]
+    made = scene(fleet(cluster(node(gpu(), gpu()), node(*cards), name="alpha")))
+    asked = {"vendors": {"Gaudi"}, "topology": GpuTopology.SAME_ISLAND}
+    [placement] = made.plane.store.attempts(made.submit(gpus=2, **asked))[-1].placements
+    assert placement.node == "node-1"
+    said = refused(made, gpus=3, vendors={"Gaudi"})["resources"]
+    assert "it would fit with gpus 2 instead of 3 (alpha/node-1)" in said

@@ -54,6 +54,10 @@ class Card:
         return None
 
 
+NOMINAL_PERCENT = {"1": 12, "2": 25, "3": 50, "4": 50, "7": 100}
+"""Share of a device's memory that a MIG profile counts as in scores, by its compute slices."""
+
+
 @dataclass(frozen=True)
 class Slice:
     """Demand on each device, with the defaults of the webhook."""
@@ -68,7 +72,7 @@ class Slice:
         """Apply the defaults: all memory without an amount of memory, and then all cores without an amount of cores."""
         asked = demand.request
         if asked.mig:
-            return cls(0, 0, 0, asked.mig)
+            return cls(0, NOMINAL_PERCENT.get(asked.mig[0], 100), 0, asked.mig)
         percent, cores = asked.gpu_memory_percent, asked.gpu_milli
         if asked.gpu_memory_mib == 0 and percent in (0, 100):
             percent, cores = 100, cores or 1_000

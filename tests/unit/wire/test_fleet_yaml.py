@@ -150,3 +150,12 @@ def test_connections_of_devices_are_lists_of_groups(tmp_path: Path) -> None:
     path.write_text(GOOD.replace("gpus: 2", f"gpus: 2\n        {connected}"))
     for node in read_fleet_yaml(path).clusters[0].nodes:
         assert [(each.island, each.pcie_switch, each.numa) for each in node.devices] == [(1, 0, 0), (0, 0, 1)]
+
+
+def test_vendor_of_devices_is_nvidia_by_default(tmp_path: Path) -> None:
+    """Other vendors are named, as jobs request them."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(GOOD.replace("model: L4", "model: Intel Gaudi 2\n        vendor: Gaudi"))
+    assert {each.vendor for each in read_fleet_yaml(path).devices} == {"Gaudi"}
+    path.write_text(GOOD)
+    assert {each.vendor for each in read_fleet_yaml(path).devices} == {"NVIDIA"}

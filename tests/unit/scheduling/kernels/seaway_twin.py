@@ -36,7 +36,7 @@ def cell_left(card: Card, demand: Demand) -> tuple[int, int]:
     """Return the cell of a device after a slice of a demand; used hundredths are rounded up."""
     asked, device = Slice.of(demand), card.device
     memory = -(-asked.memory_mib * 100 // max(device.memory_mib, 1)) if asked.memory_mib else asked.percent
-    core = -(-asked.cores * 100 // max(device.core_milli, 1))
+    core = -(-asked.cores_on(device) * 100 // max(device.core_milli, 1))
     free_memory, free_core = cell_of(card)
     return max(free_memory - memory, 0), max(free_core - core, 0)
 

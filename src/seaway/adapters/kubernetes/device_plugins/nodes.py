@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from sys import intern
 
-from seaway.adapters.kubernetes.device_plugins import dra, hami, hami_status, topology, volcano
+from seaway.adapters.kubernetes.device_plugins import counted, dra, hami, hami_status, topology, volcano
 from seaway.adapters.kubernetes.device_plugins import nvidia as nvidia_plugin
 from seaway.adapters.kubernetes.device_plugins.findings import MAX_QUOTED, Findings
 from seaway.adapters.kubernetes.device_plugins.resources import Amounts
@@ -52,6 +52,7 @@ def read_node(
     except RejectedError as error:
         findings.broken(PRICE, error.message)
     hami_status.read(node, findings)
+    counted.read(node, findings)
     topology.read(node, findings)
     amounts, silence = Amounts(node, findings), _not_ready_reason(node)
     return findings.close(

@@ -168,7 +168,5 @@ def _add(kind: _Kind, number: int, reason: str, findings: Findings) -> None:
         even_shares=mode is not DeviceMode.MIG,
         reason=reason,
     )
-    terms = DeviceResources(
-        DevicePlugin.NVIDIA_PLUGIN, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps
-    )
+    terms = DeviceResources(DevicePlugin.COUNTING, "NVIDIA", kind.resource, isolated=kind.replicas == 1 or kind.mps)
     findings.add(kind.resource, device, Access(uuid, "", terms))

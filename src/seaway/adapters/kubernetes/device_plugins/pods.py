@@ -22,7 +22,15 @@ from seaway.adapters.kubernetes.device_plugins.records import (
     mig_allocations,
     records,
 )
-from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin, Held, NodeView, PodView, Problem, ProblemKind
+from seaway.adapters.kubernetes.device_plugins.views import (
+    Access,
+    DevicePlugin,
+    Held,
+    NodeView,
+    PodView,
+    Problem,
+    ProblemKind,
+)
 from seaway.adapters.kubernetes.objects.core import PodObject
 from seaway.adapters.kubernetes.objects.dra import ResourceClaim
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, Device, MigProfile
@@ -176,7 +184,7 @@ def _init_over(pod: PodObject) -> bool:
 
 
 OVER = frozenset({"Succeeded", "Failed"})
-_COUNTED = frozenset({DevicePlugin.NVIDIA_PLUGIN, DevicePlugin.HAMI_STATUS})
+_COUNTED = frozenset({DevicePlugin.COUNTING, DevicePlugin.HAMI_STATUS})
 """Device plugins that may report devices only by number."""
 
 MAX_COUNTED = 1024
@@ -274,16 +282,16 @@ def _container_of(pod: PodObject, claim: ResourceClaim) -> int:
 
 def _by_number(pod: PodObject, view: NodeView, problems: list[Problem]) -> list[Held]:
     """Return a pod's use of devices that are known only by number."""
-    samples: dict[str, Device] = {}
+    samples: dict[str, Access] = {}
     for access in view.accesses:
         if access.resources.plugin in _COUNTED:
-            samples.setdefault(access.resources.count, view.devices[access.uuid])
-    numbers = {each: min(requests.devices(pod.spec, each, problems), MAX_COUNTED) for each in samples}
-    return [
-        _share(device, resource, container)
-        for resource, device in samples.items()
-        for container in islice(requests.requesting_containers(pod.spec, resource), numbers[resource])
-    ]
+            samples.setdefault(access.resources.count, access)
+    held = []
+    for resource, access in samples.items():
+        number = min(-(-requests.devices(pod.spec, resource, problems) // access.units), MAX_COUNTED)
+        containers = islice(requests.requesting_containers(pod.spec, resource), number)
+        held += [_share(view.devices[access.uuid], resource, container) for container in containers]
+    return held
 
 
 def _share(device: Device, resource: str, container: int) -> Held:

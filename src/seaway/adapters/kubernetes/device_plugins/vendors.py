@@ -13,6 +13,7 @@ from functools import lru_cache
 from seaway.adapters.kubernetes.device_plugins.views import CoreUnit, DevicePlugin, DeviceResources, PluginOptions
 
 NVIDIA_KEY = "hami.io/node-nvidia-register"
+AMD_KEY = "hami.io/node-amd-register"
 METAX_KEY = "metax-tech.com/node-gpu-devices"
 ENFLAME_KEY = "enflame.com/gcu-drs-capacity"
 CORDON_KEY = "hami.io/device-cordon"

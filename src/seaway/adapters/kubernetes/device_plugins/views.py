@@ -21,8 +21,8 @@ class DevicePlugin(Enum):
     """Cards that HAMi counts in the node's status, because their vendor has no register."""
     VOLCANO = "volcano"
     """Annotations of Volcano's vGPU plugin."""
-    NVIDIA_PLUGIN = "nvidia-plugin"
-    """NVIDIA's device plugin and the labels of its feature discovery: numbers without identities."""
+    COUNTING = "counting"
+    """Plugins of NVIDIA, AMD, Gaudi and TPU, and labels of their feature discovery: numbers without identities."""
     DRA = "dra"
     """Resource slices and claims."""
 
@@ -153,6 +153,10 @@ class Access:
         For DRA: True if several claims may hold it.
     init_adds
         True if the use of init containers is added to that of the others while the pod exists.
+    selector
+        Node labels that pods with the device must select.
+    units
+        Amount of the resource that one device counts as.
     """
 
     uuid: str
@@ -164,6 +168,8 @@ class Access:
     parts: Mapping[str, Part] = field(default_factory=dict)
     shared: bool = False
     init_adds: bool = False
+    selector: Mapping[str, str] = field(default_factory=dict)
+    units: int = 1
 
     def core_milli(self, figure: int) -> int:
         """Convert the device plugin's core number to thousandths of the device."""

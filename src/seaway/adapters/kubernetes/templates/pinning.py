@@ -72,6 +72,11 @@ class Devices:
         return tuple(taken for part in self.parts for taken in part)
 
     @property
+    def selector(self) -> dict[str, str]:
+        """Node labels that pods with these devices must select."""
+        return {label: value for _, access in self.all for label, value in access.selector.items()}
+
+    @property
     def instances(self) -> bool:
         """True if the devices are MIG instances."""
         return any(taken.mig_profile for taken, _ in self.all)
@@ -91,7 +96,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
     terms = [access.resources for part in parts for _, access in part]
     if not terms:
         return None
-    counted = all(each.plugin is DevicePlugin.NVIDIA_PLUGIN for each in terms)
+    counted = all(each.plugin is DevicePlugin.COUNTING for each in terms)
     if (not counted and len(set(terms)) > 1) or len({len(part) for part in parts}) > 1:
         raise RejectedError("its devices are shared out in different ways: narrow resources.gpu_vendor or gpu_mode")
     return Devices(terms[0], parts)
@@ -102,10 +107,11 @@ def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
     terms = devices.terms
     if terms.plugin is DevicePlugin.DRA:
         return {}
-    if terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
-        return {
-            name: str(count) for name, count in Counter(each.resources.count for _, each in devices.parts[0]).items()
-        }
+    if terms.plugin is DevicePlugin.COUNTING:
+        amounts: Counter[str] = Counter()
+        for _, access in devices.parts[0]:
+            amounts[access.resources.count] += access.units
+        return {name: str(amount) for name, amount in amounts.items()}
     each = len(devices.parts[0])
     times = each if terms.count in TOTALS else 1
     limits = {} if terms.count in BY_SIZE else {terms.count: str(each)}
@@ -156,7 +162,7 @@ def device_pins(devices: Devices, annotations: Path, topology: GpuTopology = Gpu
     topology
         Connection between the devices of a replica. HAMi applies it too, if it chooses from several replicas' devices.
     """
-    if devices.terms.plugin is DevicePlugin.NVIDIA_PLUGIN:
+    if devices.terms.plugin is DevicePlugin.COUNTING:
         return (Pin((*annotations, DEVICES), ",".join(sorted({access.uuid for _, access in devices.all}))),)
     pin = devices.terms.pin or (VOLCANO_PIN if devices.terms.plugin is DevicePlugin.VOLCANO else "")
     if not pin or devices.terms.plugin is DevicePlugin.DRA:

@@ -136,7 +136,7 @@ def pinned_fields(
     devices = devices_of(group, context.options.accesses)
     claimed = devices is not None and devices.terms.plugin is DevicePlugin.DRA
     nodes = context.spec.demand.nodes
-    selected = {**(labels or {}), **dict(nodes.node_labels)}
+    selected = {**(labels or {}), **(devices.selector if devices else {}), **dict(nodes.node_labels)}
     fields: dict[str, Any] = {}
     if context.spec.checkpoint:
         fields["terminationGracePeriodSeconds"] = context.spec.checkpoint.grace_s

@@ -30,7 +30,7 @@ def test_whole_cards_get_ids_of_cluster_node_and_number() -> None:
         Device("alpha/n1/gpu-0", 0, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
         Device("alpha/n1/gpu-1", 1, A100, 81920, share_limit=1, mode=DeviceMode.WHOLE, even_shares=True),
     )
-    assert {access.resources.plugin for access in view.accesses} == {DevicePlugin.NVIDIA_PLUGIN}
+    assert {access.resources.plugin for access in view.accesses} == {DevicePlugin.COUNTING}
     assert view.problems == ()
     assert read_node("", node(allocatable={GPU: "2"}, labels=LABELS)).node.devices[0].uuid == "n1/gpu-0"
 

@@ -19,7 +19,7 @@ from seaway.domain.placement import DeviceSlice, Placement
 JOB = "01k9zj5q8e0ab"
 HAMI = vendors.nvidia(Names())
 VOLCANO = volcano.terms(Names())
-PLUGIN = DeviceResources(DevicePlugin.NVIDIA_PLUGIN, "NVIDIA", "nvidia.com/gpu")
+PLUGIN = DeviceResources(DevicePlugin.COUNTING, "NVIDIA", "nvidia.com/gpu")
 RUN = Run("registry.example/train:1", ("python", "train.py"), ("--fast",), (("MODE", "fast"),), (8080,))
 
 
