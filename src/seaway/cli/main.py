@@ -81,7 +81,7 @@ COMMANDS = (
         "evaluate", TRYING, "learning.evaluate", summary="Compare policies on generated or own jobs.", group="policy"
     ),
     Command("replay", TRYING, "learning.replay", summary="Replay a trace of jobs with policies.", group="policy"),
-    Command("trace", TRYING, "learning.trace", "app", "List public traces of jobs, and convert them."),
+    Command("trace", "", "learning.trace", "app", "List public traces of jobs, and convert them.", group="policy"),
     Command("train", TRYING, "learning.train", summary="Train a policy.", group="policy"),
 )
 
