@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Network, ip_network
@@ -23,8 +24,11 @@ GRACE_S = 10
 GC_THRESHOLDS = (10_000, 5, 2)
 """Thresholds of the garbage collector. A run delays all responses, so each visits few objects."""
 
-MAX_SURVIVORS = 100_000
-"""Number of objects that may survive and still be visited again. It bounds a pause to about 50 ms."""
+FEW_SURVIVORS, MAX_SURVIVORS = 100_000, 250_000
+"""Numbers of surviving objects: up to the former are always visited again (50 ms), more than the latter never."""
+
+EXCLUDE_INTERVAL_S = 300
+"""Minimum time until numbers between the two are excluded again, seconds."""
 
 FULL_GC_INTERVAL_S = 3600
 """Time between garbage collections of all objects, seconds. Such a run delays all responses."""
@@ -91,10 +95,17 @@ def tuned_gc() -> Iterator[None]:
     garbage cycles among excluded objects stay until `gc.unfreeze` and `gc.collect`. Most are of requests that were in
     progress when objects were excluded, so this is rare.
     """
+    excluded_s = time.monotonic()
 
     def exclude(phase: str, info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(generation=2)) > MAX_SURVIVORS:
+        nonlocal excluded_s
+        if phase == "start" or info["generation"] < 2:
+            return
+        survivors = len(gc.get_objects(generation=2))
+        late = time.monotonic() - excluded_s > EXCLUDE_INTERVAL_S
+        if survivors > MAX_SURVIVORS or (survivors > FEW_SURVIVORS and late):
             gc.freeze()
+            excluded_s = time.monotonic()
 
     often = gc.get_threshold()
     gc.freeze()
