@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
@@ -84,6 +84,9 @@ CONTROL = ControlSettings(
     poll_interval_s=0.1,
 )
 OPTIONS = ClusterOptions(request_timeout_s=0.5, limits=Limits(unreachable_timeout_s=0.6, unschedulable_timeout_s=0.4))
+PATIENT = replace(OPTIONS, request_timeout_s=10, limits=Limits(unreachable_timeout_s=5, unschedulable_timeout_s=20))
+"""Options for tests without faults, so that a busy machine causes none."""
+
 IMAGE = "registry.example/train:1"
 FAULT_KINDS = (
     "stop",

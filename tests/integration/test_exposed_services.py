@@ -15,12 +15,12 @@ from seaway.domain.deployment import Endpoint, Reach
 from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.job_state import JobState
 from tests.fakes.kubernetes.kinds import HTTP_ROUTES, INGRESSES, NODES, SERVICES, Kind
-from tests.integration.test_cluster_faults import OPTIONS, World
+from tests.integration.test_cluster_faults import PATIENT, World
 
 pytestmark = pytest.mark.slow
 
 EXPOSURE = Exposure(tuple(ServiceType), domain="apps.example.com", https=True, gateway="infra/public")
-OWN = replace(OPTIONS, request_timeout_s=5, exposure=EXPOSURE, templates=TemplateCatalog(exposure=EXPOSURE).templates)
+OWN = replace(PATIENT, exposure=EXPOSURE, templates=TemplateCatalog(exposure=EXPOSURE).templates)
 SPACE = "seaway-default"
 EVENT = "endpoint"
 

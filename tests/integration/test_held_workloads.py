@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
 from tests.conformance.test_kueue import queues
 from tests.fakes.kubernetes.kinds import CLUSTER_QUEUES, JOBS
-from tests.integration.test_cluster_faults import OPTIONS, World
+from tests.integration.test_cluster_faults import PATIENT, World
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +24,7 @@ ENDED = "so its devices are released"
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Run a control plane with two clusters, and a short time-out of the queue."""
-    made = World(tmp_path, karmada=False, names=("alpha", "beta"), options=replace(OPTIONS, request_timeout_s=5))
+    made = World(tmp_path, karmada=False, names=("alpha", "beta"), options=PATIENT)
     made.plane.writer.require(Change(put=[Queue("default", start_timeout_s=TIMEOUT_S)]))
     yield made
     made.close()
@@ -56,7 +55,7 @@ def test_a_running_job_that_a_user_suspends_is_released(world: World) -> None:
     job = world.submit()
     world.wait(lambda: world.state(job) is JobState.RUNNING, "it runs")
     server = world.members[world.place(job)]
-    (found,) = server.list(JOBS, SPACE)
+    found = server.list(JOBS, SPACE, f"seaway.io/attempt={world.job(job).attempt}")[0]
     server.patch(JOBS, SPACE, found["metadata"]["name"], {"spec": {"suspend": True}})
     world.wait(lambda: "it is suspended there" in world.reasons(job), "the reason")
     world.wait(lambda: ENDED in world.reasons(job), "the release")

@@ -8,7 +8,7 @@ import pytest
 
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_state import JobState
-from tests.integration.test_cluster_faults import World
+from tests.integration.test_cluster_faults import PATIENT, World
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ CARDS = 4
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
 def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) -> None:
     """Each attempt has the replicas that fit, under their own numbers, until all ten have completed."""
-    world = World(tmp_path, karmada=karmada, names=("alpha",))
+    world = World(tmp_path, karmada=karmada, names=("alpha",), options=PATIENT)
     try:
         request = ResourceRequest(100, 64, gpus=1)
         job = world.submit(replicas=10, one_by_one=True, request=request)
@@ -27,7 +27,7 @@ def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) ->
             world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
             placed = [each.replica for each in world.store.attempts(job)[-1].placements]
             assert placed == list(range(10))[done : done + CARDS]
-            assert len(world.pods(job)) == len(placed)
+            world.wait(lambda placed=placed: len(world.pods(job)) == len(placed), "their pods")  # type: ignore[misc]
             world.finish(job)
         world.wait(lambda: world.state(job) is JobState.COMPLETED, "all have completed")
     finally:

@@ -155,6 +155,22 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectDrift:
+    """Change of others to an object of a workload.
+
+    Attributes
+    ----------
+    text
+        The object and its change, one clause.
+    version
+        Version of the object, which tells the same change from its repetition after a repair.
+    """
+
+    text: str
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Observed state of a deployment in its cluster.
 
@@ -171,7 +187,7 @@ class Workload:
     cause
         Cause of a failure; undefined in other phases.
     drift
-        Changes of others to its objects, one clause each.
+        Changes of others to its objects.
     held
         True if its cluster does not let its replicas start: it is suspended, or waits for a quota of the cluster.
     """
@@ -185,7 +201,7 @@ class Workload:
     endpoints: tuple[Endpoint, ...] = ()
     cause: Cause = Cause.WORKLOAD
     held: bool = False
-    drift: tuple[str, ...] = ()
+    drift: tuple[ObjectDrift, ...] = ()
 
     @property
     def name(self) -> str:

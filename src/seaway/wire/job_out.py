@@ -340,6 +340,7 @@ def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
         ObservedWorkload,
         copy,
         endpoints=endpoint_fields(copy),
+        drift=[each.text for each in copy.drift],
         replicas=[
             {
                 "replica": each.replica,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -37,6 +38,7 @@ from seaway.adapters.kubernetes.facts import MemberObject, member_facts
 from seaway.adapters.kubernetes.objects.core import OwnedItem
 from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.registry import KindName
+from seaway.domain.deployment import ObjectDrift
 from seaway.domain.errors import UnavailableError
 from seaway.domain.facts import Facts
 from seaway.domain.network import Gateway, Link
@@ -296,7 +298,8 @@ class KarmadaBackends:
         runs = kind.qualified not in PASSIVE_KINDS
         return KindSink(OwnedItem, OwnedSink(self._owned, path, runs=runs, drifted=self._drifted))
 
-    def _drifted(self, key: AttemptKey, place: ObjectKey, text: str) -> None:
-        """Report to the member what others changed in an object of the control plane; empty for nothing."""
+    def _drifted(self, key: AttemptKey, place: ObjectKey, drift: ObjectDrift) -> None:
+        """Report to the member what others changed in an object of the control plane; without a text, nothing."""
         if member := self._clusters.get(key[2]):
-            member.view.set_drift(key[:2], (f"Karmada {place[0]}", place[1]), text and f"Karmada's {text}")
+            text = drift.text and f"Karmada's {drift.text}"
+            member.view.set_drift(key[:2], (f"Karmada {place[0]}", place[1]), replace(drift, text=text))

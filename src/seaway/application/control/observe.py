@@ -225,7 +225,7 @@ class Observer:
         self._state.seen[key][copy.cluster] = copy
         if before and copy.endpoints != before.endpoints:
             news.exposed.add(copy.cluster)
-        if changed := [each for each in copy.drift if before is None or each not in before.drift]:
+        if changed := self._new_drift(copy, before, key):
             news.drift[copy.cluster] = changed
         if lacking(copy, attempt) and place not in self._state.partial:
             self._state.partial.add(place)
@@ -297,6 +297,15 @@ class Observer:
             self._edited(job, attempt, news.drift, change)
         return change or None
 
+    def _new_drift(self, copy: Workload, before: Workload | None, key: Key) -> list[str]:
+        """Return the changes of others that were not reported yet. After a repair, a repeated change counts again."""
+        if before is None:
+            return [each.text for each in copy.drift]
+        repairs = self._state.settings.drift == Drift.REPAIR and self._state.restored[key] <= MAX_MADE_AGAIN
+        texts = {each.text for each in before.drift}
+        known = (each in before.drift if repairs else each.text in texts for each in copy.drift)
+        return [each.text for each, is_known in zip(copy.drift, known, strict=True) if not is_known]
+
     def _edited(self, job: JobRecord, attempt: Attempt, drift: Mapping[str, Sequence[str]], change: Change) -> None:
         """Report what others changed in objects of a job, and restore them if that is configured.
 
@@ -310,9 +319,9 @@ class Observer:
         what = "it stays" if not repairs else "it stays, after several repairs" if insists else "it is restored"
         reason = f"{'; '.join(f'{cluster}: {each}' for cluster in sorted(drift) for each in drift[cluster])}; {what}"
         if repairs and not insists:
-            commands = (PendingCommand(*key, cluster, Verb.CREATE, now_ns) for cluster in sorted(drift))
-            there = self._state.pending_commands.keys()
-            change.put += [each for each in commands if (each.job_id, each.attempt, each.cluster) not in there]
+            confirmed = [each for each in change.delete if isinstance(each, PendingCommand)]
+            change.delete = [each for each in confirmed if each.cluster not in drift]  # the others are sent again
+            change.put += [PendingCommand(*key, cluster, Verb.CREATE, now_ns) for cluster in sorted(drift)]
         if not change.update:
             job = replace(job, changed_ns=now_ns, version=job.version + 1)
             change.update = [job]

@@ -12,7 +12,7 @@ from seaway.application.control.state import deployment
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Event, PendingCommand, Verb
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Cause, Reach, UnmanagedPod, Workload, WorkloadPhase
+from seaway.domain.deployment import Cause, ObjectDrift, Reach, UnmanagedPod, Workload, WorkloadPhase
 from seaway.domain.job_spec import Expose, Run, ServiceType
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
@@ -137,15 +137,18 @@ def test_changes_of_others_are_reported_once_and_repaired_as_configured(drift: D
     made.plane.run(5)
     at, observer = made.where(job_id), made.plane.controller.observer
     (copy,) = made.plane.overview.workloads(made.job(job_id))
-    changed = replace(copy, drift=("jobs/sw: kubectl changed spec.parallelism",))
+    drifted = ObjectDrift("jobs/sw: kubectl changed spec.parallelism", "2")
+    changed = replace(copy, drift=(drifted,))
     report = Observation(at, Changes("x", complete=False, workloads=(changed,)), 0)
     (change,) = observer.changes([report])
     how = {Drift.REPAIR: "it is restored", Drift.REPORT: "it stays"}[drift]
-    assert [each.reason for each in change.insert if isinstance(each, Event)] == [f"{at}: {changed.drift[0]}; {how}"]
+    assert [each.reason for each in change.insert if isinstance(each, Event)] == [f"{at}: {drifted.text}; {how}"]
     assert [each.verb for each in change.put if isinstance(each, PendingCommand)] == (
         [Verb.CREATE] if drift is Drift.REPAIR else []
     )
     assert not observer.changes([report])
+    again = Changes("y", complete=False, workloads=(replace(copy, drift=(replace(drifted, version="4"),)),))
+    assert bool(observer.changes([Observation(at, again, 0)])) == (drift is Drift.REPAIR)
 
 
 def test_what_vanishes_again_and_again_is_placed_again() -> None:

@@ -13,7 +13,7 @@ from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejections, RejectionTimeouts, pods_rejected
 from seaway.adapters.kubernetes.collect.services import Exposing, NodeHost, endpoints, widest_first
 from seaway.adapters.kubernetes.collect.workloads import WorkloadPart, assemble, replica_pods
-from seaway.domain.deployment import Cause, Endpoint, Workload, WorkloadPhase
+from seaway.domain.deployment import Cause, Endpoint, ObjectDrift, Workload, WorkloadPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Attempts:
         self._objects: dict[ObjectKey, WorkloadPart] = {}
         self._workloads: defaultdict[Attempt, dict[ObjectKey, WorkloadPart]] = defaultdict(dict)
         self._exposing: defaultdict[Attempt, dict[ObjectKey, Exposing]] = defaultdict(dict)
-        self._drift: defaultdict[Attempt, dict[ObjectKey, str]] = defaultdict(dict)
+        self._drift: defaultdict[Attempt, dict[ObjectKey, ObjectDrift]] = defaultdict(dict)
         self._waits: Debounce[str] = Debounce(soon)
         self._podless = PodlessAttempts(limits, soon, self._notify)
         self._lost: set[str] = set()
@@ -287,7 +287,7 @@ class Attempts:
                 del self._workloads[key]
                 self._drift.pop(key, None)
             elif after is None and not before.replicas:
-                self.put_drift(key, place, deleted_text(place))
+                self.put_drift(key, place, ObjectDrift(deleted_text(place), before.uid))
             self._drop_exposing(key, place, after)
         if after:
             self._objects[place] = after
@@ -303,15 +303,15 @@ class Attempts:
                 if each and each.replicas:  # objects without replicas, like services, do not change the workload
                     self._changed((each.job_id, each.attempt))
 
-    def put_drift(self, key: Attempt, place: ObjectKey, text: str) -> None:
-        """Record what others changed in an object of an attempt; empty for nothing."""
+    def put_drift(self, key: Attempt, place: ObjectKey, drift: ObjectDrift) -> None:
+        """Record what others changed in an object of an attempt; without a text, nothing."""
         there = self._drift.get(key, {})
-        if text == there.get(place, ""):
-            return
-        if text:
-            self._drift[key][place] = text
-        else:
+        if drift.text and drift != there.get(place):
+            self._drift[key][place] = drift
+        elif not drift.text and place in there:
             del there[place]
+        else:
+            return
         self._notify(key)
 
     def _drop_exposing(self, key: Attempt, place: ObjectKey, after: WorkloadPart | None) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from seaway.adapters.kubernetes.connection.api import MANAGER
 from seaway.adapters.kubernetes.objects.core import OwnedMeta
 from seaway.adapters.kubernetes.templates.plain import QUEUE_NAME
+from seaway.domain.deployment import ObjectDrift
 
 ObjectKey = tuple[str, str]
 """Path of a kind's objects, and ``namespace/name``."""
@@ -51,21 +52,24 @@ WRITTEN = frozenset(
 example after a restart of Seaway."""
 
 
+NONE = ObjectDrift("")
+
+
 class DriftTracker:
     """Fields of objects that Seaway owned when they were first seen, or after its latest write."""
 
     def __init__(self) -> None:
         self._owned: dict[ObjectKey, tuple[str, Paths]] = {}
 
-    def look(self, place: ObjectKey, meta: OwnedMeta) -> str:
-        """Return what others changed in an object, one clause; empty for nothing.
+    def look(self, place: ObjectKey, meta: OwnedMeta) -> ObjectDrift:
+        """Return what others changed in an object; without a text, nothing.
 
         Objects that Kueue changes on Seaway's behalf, and those that Karmada wrote, never drift.
         """
         mine = [each for each in meta.managed_fields if each.manager == MANAGER and not each.subresource]
         others = [each for each in meta.managed_fields if each.manager != MANAGER and each.subresource != "status"]
         if QUEUE_NAME in meta.labels or (not mine and place not in self._owned):
-            return ""
+            return NONE
         time = max((each.time for each in mine), default="")
         now = frozenset[str]().union(*(_paths(bytes(each.fields_v1)) for each in mine))
         by = {path: each.manager for each in others for path in _paths(bytes(each.fields_v1)) - now}
@@ -74,7 +78,8 @@ class DriftTracker:
             self._owned[place] = (time, now | foreign)
         elif mine and time != self._owned[place][0]:  # Seaway wrote it again, perhaps another version of Seaway
             self._owned[place] = (time, now)
-        return _text(place, self._owned[place][1] - now, by)
+        text = _text(place, self._owned[place][1] - now, by)
+        return ObjectDrift(text, f"{meta.generation} {time}") if text else NONE
 
     def forget(self, place: ObjectKey) -> None:
         """Remove an object."""

@@ -24,6 +24,7 @@ from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import ROUTES, KindName, Templates
 from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.domain import job_spec as ids
+from seaway.domain.deployment import ObjectDrift
 from seaway.domain.job_spec import ServiceType
 
 SELECTOR = f"{MANAGED_BY}={MANAGER},{JOB}"
@@ -166,7 +167,7 @@ class OwnedSink:
     runs
         True for a kind of workloads.
     drifted
-        Called with the attempt of an object, the object, and what others changed in it; empty for nothing.
+        Called with the attempt of an object, the object, and what others changed in it; without a text, nothing.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class OwnedSink:
         kind: str,
         *,
         runs: bool = False,
-        drifted: Callable[[AttemptKey, ObjectKey, str], None] = lambda *_: None,
+        drifted: Callable[[AttemptKey, ObjectKey, ObjectDrift], None] = lambda *_: None,
     ) -> None:
         self._owned = owned
         self._kind = kind
@@ -209,7 +210,7 @@ class OwnedSink:
     def _forget(self, name: str) -> None:
         place = (self._kind, name)
         if key := self._owned.owner(place):
-            self._drifted(key, place, "")
+            self._drifted(key, place, ObjectDrift(""))
         self._drift.forget(place)
         self._owned.drop(*place)
 

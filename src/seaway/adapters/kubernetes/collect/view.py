@@ -28,7 +28,7 @@ from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.application.ports.backend import Changes, CollectorState
 from seaway.domain.cluster import Cluster
-from seaway.domain.deployment import UnmanagedPod, Workload, WorkloadPhase
+from seaway.domain.deployment import ObjectDrift, UnmanagedPod, Workload, WorkloadPhase
 
 POD = "pod"
 CLAIM = "resource claim"
@@ -277,9 +277,9 @@ class ClusterView:
     def put_object(self, kind: str, meta: Meta) -> None:
         """Add or update an object of an attempt that runs nothing."""
         key, name = attempt_of(meta, self.namespaces), meta.full_name
-        self._take(kind, name, WorkloadPart(*key, "", ()) if key else None, meta)
+        self._take(kind, name, WorkloadPart(*key, "", (), uid=meta.uid) if key else None, meta)
         if key and not isinstance(meta, OwnedMeta):
-            self.set_drift(key, (kind, name), "")
+            self.set_drift(key, (kind, name), ObjectDrift(""))
 
     def put_workload(self, kind: str, written: WorkloadObject) -> None:
         """Add or update a workload."""
@@ -328,10 +328,10 @@ class ClusterView:
         """Replace all such objects of a kind; see `replace_objects`."""
         await self._replace(kind, {each.metadata.full_name: each for each in written}, self.put_exposing)
 
-    def set_drift(self, attempt: Attempt, place: ObjectKey, text: str) -> None:
-        """Record what others changed in an object of an attempt; empty for nothing."""
+    def set_drift(self, attempt: Attempt, place: ObjectKey, drift: ObjectDrift) -> None:
+        """Record what others changed in an object of an attempt; without a text, nothing."""
         with self._changes.lock:
-            self._attempts.put_drift(attempt, place, text)
+            self._attempts.put_drift(attempt, place, drift)
 
     def mark_missing(self, attempt: Attempt) -> None:
         """Report an attempt as gone if it has no workload here, because the object that was to create it is deleted."""

@@ -30,7 +30,7 @@ def meta(*owners: tuple[str, dict[str, Any]], at: str = "1", labels: dict[str, s
 def seen(*states: OwnedMeta) -> list[str]:
     """Return what a tracker reports for successive states of an object."""
     tracker = DriftTracker()
-    return [tracker.look(PLACE, each) for each in states]
+    return [tracker.look(PLACE, each).text for each in states]
 
 
 def test_a_changed_field_has_another_owner_until_it_is_written_again() -> None:
