@@ -66,7 +66,7 @@ BATCHES = 8
 """Number of batches that one cycle decides. Other threads can acquire the lock between two batches."""
 
 LONGEST_NS = 150_000_000
-"""Nanoseconds of a cycle after which no further batch begins. The next cycle continues with the other jobs."""
+"""Nanoseconds after which a cycle ends at a batch in which no job fits. The next cycle continues with the others."""
 
 
 class Controller:
@@ -314,9 +314,7 @@ class Controller:
                 self.scheduler.post_bind(bound, outcomes)
                 self._store_all(changes)
                 happened = True
-            elif idle:
-                break
-            if self._clock.monotonic_ns() >= until_ns:
+            elif idle or self._clock.monotonic_ns() >= until_ns:
                 break
         with self.lock:
             claims = self.scheduler.preemptor.claims()

@@ -328,13 +328,17 @@ class Waiting:
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
         tried: list[Entry] = []
+        aside: dict[tuple[LaneName, Kind], bool] = {}
         self._follow()
         for _ in range(min(len(self._fresh), SCAN_FACTOR * most)):
             job_id, _ = self._fresh.popitem(last=False)
             waits = self._entries.get(job_id)
             if waits is None or not _is_fresh(waits.record):
                 continue
-            if self._is_aside(waits):
+            alike = waits.lane, waits.kind
+            if alike not in aside:
+                aside[alike] = self._is_aside(waits)
+            if aside[alike]:
                 tried.append(waits)
             else:
                 self._fresh[job_id] = None

@@ -15,6 +15,8 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.loop import LONGEST_NS, PART, Controller, FairLock
+from seaway.application.control.pending import Entry
+from seaway.application.control.scheduler.scheduler import Decision
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.state import ControlState
 from seaway.application.jobs import Jobs
@@ -198,16 +200,22 @@ def test_many_jobs_are_placed_over_several_rounds() -> None:
     assert placed[-1] == 30
 
 
-def test_a_round_that_takes_long_continues_in_the_next() -> None:
-    """No further batch begins after some time, so that clusters are observed in between. The order stays."""
+def test_a_round_that_takes_long_continues_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no job fits, a round ends after some time, so that clusters are observed. The next tries the others."""
     made = scene(batch_size=1)
-    job_ids = made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(9)])
-    made.plane.writer.listen(lambda _: made.clock.advance(LONGEST_NS // 2))
-    placed: list[list[str]] = []
-    while len(placed) < 3:
-        made.plane.controller.step()
-        placed.append([job_id for job_id in job_ids if made.job(job_id).attempt])
-    assert placed == [job_ids[:2], job_ids[:4], job_ids[:6]]
+    scheduler = made.plane.controller.scheduler
+    decide = scheduler._decide  # noqa: SLF001  # the work that takes time
+
+    def slowly(batch: Sequence[Entry]) -> list[Decision]:
+        made.clock.advance(LONGEST_NS // 3)
+        return decide(batch)
+
+    monkeypatch.setattr(scheduler, "_decide", slowly)
+    made.plane.submit(*[spec(cpu_milli=900_000 - at) for at in range(7)])
+    tried = []
+    while made.plane.controller.step():
+        tried.append(scheduler.tally.decided)
+    assert tried[:3] == [3, 6, 7]
 
 
 class _Watched(FairLock):
