@@ -5,6 +5,7 @@ The English text in the code is the key of the catalogues in `locale/zh`, one fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,24 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """Languages by code, with their native names."""
 
 FIRST = "en"
+
+
+FULL_WIDTH_SEMICOLON = "\uff1b"
+
+PLACEMENT_CLAUSES = (
+    "{policy} chose {place}",
+    "for its first replica, {clause}",
+    "{term} decided: {score} against {lower} of {place}, the next best (in total {total} against {less})",
+    "{term} decided: {score} against {lower} of {place}, the next best",
+    "its data is closer than to {place}, the next best",
+    "the first in order of {count} nodes with equal scores",
+    "no other node fits",
+)
+"""Clauses of the reason of a placement, with their names in braces. `{clause}` is another clause."""
+
+_CLAUSE_PATTERNS = tuple(
+    (each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in PLACEMENT_CLAUSES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,23 @@ class Words:
             return english
         known = self.known.get(english)
         return known or Markup('<span lang="{}">{}</span>').format(FIRST, english)
+
+    def sentence(self, english: str) -> str:
+        """Translate the reason of a placement, whose clauses contain names; as `translated` if a clause is unknown."""
+        clauses = [self._clause(each) for each in english.split("; ")] if self.language != FIRST else []
+        return FULL_WIDTH_SEMICOLON.join(clauses) if clauses and all(clauses) else self.translated(english)
+
+    def _clause(self, english: str) -> str:
+        """Translate a clause; empty for an unknown one."""
+        if english in self.known:
+            return self.known[english]
+        for clause, pattern in _CLAUSE_PATTERNS:
+            if (found := pattern.fullmatch(english)) and clause in self.known:
+                names = found.groupdict()
+                if inner := names.get("clause"):
+                    names["clause"] = self._clause(inner) or inner
+                return self(clause, **names)
+        return ""
 
     @property
     def locale(self) -> Locale:

@@ -19,7 +19,7 @@ from seaway.domain.job_state import JobState
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.web.fragment import environment
-from seaway.web.words import language_of, words_of
+from seaway.web.words import PLACEMENT_CLAUSES, language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -51,6 +51,7 @@ CLAUSES = {
     TAKEN_IN,
     NO_PLACE,
     DELAYS,
+    *PLACEMENT_CLAUSES,
 }
 """Anything that the API says in a clause that is always the same.
 
@@ -116,3 +117,24 @@ def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
 ) -> None:
     """A choice counts first, then the browser's order, then English."""
     assert language_of(chosen, accepted) == language
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("bestfit chose a/n1; no other node fits", "bestfit 选择了 a/n1;没有其他节点放得下"),
+        (
+            "balanced chose 2 nodes of a, b; for its first replica, "
+            "Price decided: 9 against 4 of b/n2, the next best (in total 95 against 49); "
+            "the first in order of 2 nodes with equal scores",
+            "balanced 选择了 2 nodes of a, b;第一个副本:Price 起决定作用:9,次优的 b/n2 为 4"
+            "(总分 95 对 49);2 个得分相同的节点中排在最前",
+        ),
+        ("bestfit chose a/n1; so it is", '<span lang="en">bestfit chose a/n1; so it is</span>'),
+    ],
+)
+def test_the_reason_of_a_placement_is_translated_clause_by_clause(english: str, chinese: str) -> None:
+    """Names stay as they are; a sentence with an unknown clause stays English, and is marked as such."""
+    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
+    assert words_of("zh").sentence(english).translate(half_width) == chinese
+    assert words_of("en").sentence(english) == english

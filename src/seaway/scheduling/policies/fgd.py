@@ -47,7 +47,7 @@ from seaway.scheduling.kernels.policy_stubs import device_key, row_score, search
 from seaway.scheduling.kernels.score_cache import RowCache, row_cache, search_row
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import device_left, next_tightest
-from seaway.scheduling.policies.job_mix import NodeKinds, node_kinds, typical_jobs
+from seaway.scheduling.policies.job_mix import NodeKinds, indexed, node_kinds, typical_jobs
 from seaway.scheduling.snapshot.rule_masks import FleetCache, SnapshotCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -332,10 +332,10 @@ class Fgd:
 
     def _work_out(self, snapshot: Snapshot) -> FgdParams:
         """Return the tables of a fleet, with an empty cache of scores."""
-        kinds = node_kinds(snapshot, self._typical)
-        lines = [snapshot.demands.index(each.demand) for each in self._typical]
+        typical, lines = indexed(snapshot, self._typical)
+        kinds = node_kinds(snapshot, typical)
         amounts = snapshot.demands.arrays.amounts[lines]
-        counts = np.array([each.count for each in self._typical], np.int64)
+        counts = np.array([each.count for each in typical], np.int64)
         cpu_steps = np.unique(amounts[:, DEMAND_CPU])
         weight = max(int(counts.sum()), 1)
         level, sharing = _sharing_tables(kinds, amounts, counts, cpu_steps)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job
 from seaway.scheduling.columns import (
     DEMAND_GPU_CORE,
@@ -71,6 +72,22 @@ def typical_jobs(jobs: Iterable[Job], share: float = TYPICAL_SHARE) -> list[Typi
         typical.append(TypicalJob(demands[key], count))
         covered += count
     return typical
+
+
+def indexed(snapshot: Snapshot, typical: Iterable[TypicalJob]) -> tuple[list[TypicalJob], list[int]]:
+    """Return typical jobs with the rows of their demands, without those that the engine cannot take.
+
+    Those name a gateway that is gone, or have too large amounts, and they cannot run.
+    """
+    known: list[TypicalJob] = []
+    rows: list[int] = []
+    for each in typical:
+        try:
+            rows.append(snapshot.demands.index(each.demand))
+        except RejectedError:
+            continue
+        known.append(each)
+    return known, rows
 
 
 def _rules_of(demand: Demand) -> tuple[str, ...]:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.application.changes import Change
 from seaway.application.control.fleet import MIN_DEMANDS
+from seaway.application.control.scheduler.scheduler import MIN_TO_LEARN
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Pool, Tenant
@@ -225,3 +228,15 @@ def test_a_request_that_the_engine_cannot_take_holds_up_no_one() -> None:
     made = scene()
     jobs = [made.submit(cpu_milli=10**12), made.submit()]
     assert [made.state(each) for each in jobs] == ["queued", "deploying"]
+
+
+@pytest.mark.parametrize("policy", ["seaway", "fgd"])
+def test_past_jobs_that_the_engine_cannot_take_are_left_out_of_the_mix(policy: str) -> None:
+    """A request too large for the engine, or with a gateway that is gone, ends no decision of a policy that learns."""
+    made = scene()
+    made.plane.operations.put_queue(Queue("learns", policy=policy), "ada")
+    made.plane.submit(spec(cpu_milli=10**12), spec(gateway="gone", max_latency_ns=1))
+    for _ in range(MIN_TO_LEARN):
+        made.submit(gpus=0)
+    job_id = made.submit(queue="learns")
+    assert (made.state(job_id), made.plane.attempt(job_id).policy) == ("deploying", policy)

@@ -34,7 +34,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_END,
     NODE_DEVICE_FIRST,
 )
-from seaway.scheduling.policies.job_mix import TypicalJob, typical_jobs
+from seaway.scheduling.policies.job_mix import TypicalJob, indexed, typical_jobs
 from seaway.scheduling.policies.seaway.knapsack import online_knapsack_values
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -96,8 +96,8 @@ class MixFigures:
 
 def mix_figures(snapshot: Snapshot, jobs: Sequence[Job]) -> MixFigures:
     """Return the kinds of jobs and nodes. Nodes are classified by their first device."""
-    typical = _sample(typical_jobs([job for job in jobs if job.demand.request.gpus], share=1.0))
-    lines = [snapshot.demands.index(each.demand) for each in typical]
+    kinds_of_jobs = typical_jobs([job for job in jobs if job.demand.request.gpus], share=1.0)
+    typical, lines = indexed(snapshot, _sample(kinds_of_jobs))
     demands = snapshot.demands.arrays
     amounts = demands.amounts[lines]
     arrays = snapshot.arrays
