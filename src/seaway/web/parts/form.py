@@ -211,57 +211,6 @@ PICK = "() => document.querySelector('.file-form .q-uploader__input')?.click()"
 """JavaScript that opens the browser's file dialog. It must run in the handler of the user's click."""
 
 
-class FileInput:
-    """Button that chooses a file, with the file's name and size. A page has at most one.
-
-    Parameters
-    ----------
-    accept
-        Extensions of accepted files, like ``.json,.csv``.
-    max_bytes
-        Maximum size. Larger files are refused before they are sent.
-    chosen
-        Called with the name and the content of a file, which replaces an earlier one.
-    refused
-        Called with the reason for refusing a file, and with an empty text when another one was sent.
-    """
-
-    def __init__(
-        self,
-        words: Words,
-        accept: str,
-        max_bytes: int,
-        chosen: Callable[[str, bytes], None],
-        refused: Callable[[str], None],
-    ) -> None:
-        self.words, self._on_chosen, self._on_refused = words, chosen, refused
-        with ui.element("div").classes("file-form"):
-            ui.button(words("Choose a file")).props("outline no-caps icon=upload_file").on("click", js_handler=PICK)
-            self._said = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
-            upload = ui.upload(max_file_size=max_bytes, max_files=1, auto_upload=True, on_upload=self._uploaded)
-            upload.props(f"accept={quoted(accept)} aria-hidden=true")
-            large = words("The maximum file size is {n} bytes.", n=count(max_bytes, words.locale))
-            upload.on_rejected(lambda: self._refuse(large, upload))
-            upload.on("uploaded", upload.reset, args=[])  # after the response: a reset aborts the request
-            upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
-
-    async def _uploaded(self, event: UploadEventArguments) -> None:
-        content, name = await event.file.read(), event.file.name
-        size = f"{len(content):,}"
-        self._said.set_text(self.words("{file}, {size} bytes", file=name[:120], size=size))
-        self._on_refused("")
-        self._on_chosen(name, content)
-
-    def _refuse(self, why: str, upload: ui.upload) -> None:
-        self.clear()
-        self._on_refused(why)
-        upload.reset()
-
-    def clear(self) -> None:
-        """Show that no file is chosen."""
-        self._said.set_text(self.words("No file is chosen yet."))
-
-
 class FileForm:
     """Dialog for a file. It stays open until the API accepts the file.
 
@@ -286,20 +235,33 @@ class FileForm:
         self._file: tuple[str, bytes] | None = None
         self._name: ui.input | None = None
         self._refused = ""
+        largest = max(max_body_bytes - AROUND, 1)
         with dialog(title) as made:
             self._dialog = made
             if named:
                 self._name = ui.input(named).props("outlined dense autocomplete=off").classes("dialog-field")
                 self._name.on("keydown.enter", self._submit)
-            FileInput(words, accept, max(max_body_bytes - AROUND, 1), self._take, self._refuse)
+            with ui.element("div").classes("file-form"):
+                ui.button(words("Choose a file")).props("outline no-caps icon=upload_file").on("click", js_handler=PICK)
+                self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
+                upload = ui.upload(max_file_size=largest, max_files=1, auto_upload=True, on_upload=self._uploaded)
+                upload.props(f"accept={quoted(accept)} aria-hidden=true")
+                large = words("The maximum file size is {n} bytes.", n=count(largest, words.locale))
+                upload.on_rejected(lambda: self._refuse(large, upload))
+                upload.on("uploaded", upload.reset, args=[])  # after the response: a reset aborts the request
+                upload.on("failed", lambda: self._refuse(words("The file did not arrive. Choose it again."), upload))
             self._wrong = error_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 
-    def _take(self, file: str, content: bytes) -> None:
+    async def _uploaded(self, event: UploadEventArguments) -> None:
         """Accept an uploaded file, which replaces an earlier one."""
-        self._file = (file, content)
+        content = await event.file.read()
+        self._file, self._refused = (event.file.name, content), ""
+        size = f"{len(content):,}"
+        self._chosen.set_text(self.words("{file}, {size} bytes", file=event.file.name[:120], size=size))
+        self._wrong.set_visibility(False)
         if self._name is not None and not self._name.value:
-            self._name.value = name_like(file.rpartition(".")[0])
+            self._name.value = name_like(event.file.name.rpartition(".")[0])
 
     async def _submit(self) -> None:
         if not self._button.enabled:
@@ -313,10 +275,12 @@ class FileForm:
         with sending(self._dialog, self._button, self._failed):
             await self._send(str(self._name.value).strip() if self._name else "", *self._file)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str, upload: ui.upload) -> None:
         """Show the reason for refusing a file, and drop the previous file."""
         self._file, self._refused = None, why
+        self._chosen.set_text(self.words("No file is chosen yet."))
         self._show_error(why)
+        upload.reset()
 
     def _failed(self, error: SeawayError) -> None:
         """Show an error, at the name field if the error concerns the name."""
@@ -327,7 +291,7 @@ class FileForm:
 
     def _show_error(self, text: str) -> None:
         self._wrong.set_text(text)
-        self._wrong.set_visibility(bool(text))
+        self._wrong.set_visibility(True)
 
 
 def name_like(text: str) -> str:

@@ -18,7 +18,7 @@ from seaway.web.latest import Latest
 from seaway.web.pages.queues.forms import backfills, orders
 from seaway.web.pages.whatif.answer import variables_of
 from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, trace_of_file, wrong
-from seaway.web.parts.form import FileInput, error_line
+from seaway.web.parts.form import FileForm, error_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -242,28 +242,31 @@ class _WhatIf:
     def _ask_for_trace(self, words: Words) -> None:
         with self._part(words("…a trace is replayed"), "history"):
             self._text("last", words("Jobs of the last"), words("like 7d"))
-            largest = min(self._visit.who.max_policy_file_bytes, MAX_TRACE_BYTES)
-            self._file_input = FileInput(words, ".csv,.swf,.txt,.log", largest, self._take, self._refuse)
+            choose = ui.button(words("Choose a file"), icon="upload_file", on_click=self._choose_file)
+            choose.props("outline no-caps")
+            self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
             self._drop = ui.button(words("Remove the file"), icon="close", on_click=self._remove_file)
             self._drop.props("flat dense no-caps").set_visibility(False)
             ui.label(words("CSV as for seaway replay --jobs, or a log in the Standard Workload Format.")).classes(
                 "fine"
             )
 
-    def _take(self, name: str, content: bytes) -> None:
-        """Replay the jobs of an uploaded file with the next question."""
+    def _choose_file(self) -> None:
+        words, largest = self._visit.words, min(self._visit.who.max_policy_file_bytes, MAX_TRACE_BYTES)
+        FileForm(words, words("Replay of the trace"), ".csv,.swf,.txt,.log", words("Use it"), self._take, largest)
+
+    async def _take(self, _: str, name: str, content: bytes) -> None:
+        """Replay the jobs of a file with the next question."""
+        words, size = self._visit.words, f"{len(content):,}"
         self._file = name, content
+        self._chosen.set_text(words("{file}, {size} bytes", file=name[:120], size=size))
         self._drop.set_visibility(True)
 
     def _remove_file(self) -> None:
-        self._file_input.clear()
-        self._refuse("")
-
-    def _refuse(self, why: str) -> None:
+        words = self._visit.words
         self._file = None
+        self._chosen.set_text(words("No file is chosen yet."))
         self._drop.set_visibility(False)
-        self._wrong.set_text(why)
-        self._wrong.set_visibility(bool(why))
 
     def _select(self, name: str, label: str) -> None:
         self._inputs[name] = ui.select([""], label=label, value="").props("outlined dense options-dense")
