@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.placement import Placement
-from seaway.domain.units import LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
+from seaway.domain.units import GPU_FORM, LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
 
 Amounts = Mapping[str, int]
 """Amounts by resource. In a limit, a missing resource has no bound; elsewhere it is 0."""
@@ -46,8 +47,8 @@ def _whole_number(value: object, *, where: str = "") -> int:
 
 
 _PARSERS: dict[str, Callable[..., int]] = {
-    GPUS: cpu_milli,
-    GPU_CORES: cpu_milli,
+    GPUS: partial(cpu_milli, form=GPU_FORM),
+    GPU_CORES: partial(cpu_milli, form=GPU_FORM),
     GPU_MEMORY: memory_mib,
     CPU: cpu_milli,
     MEMORY: memory_mib,

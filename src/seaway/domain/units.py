@@ -71,6 +71,7 @@ MEMORY_FORM = (
     "an amount of memory with its unit, like 24GB (24 times 1,000 to the 3rd) or 24Gi (24 times 1,024 to the 3rd)"
 )
 CPU_FORM = "a number of CPU cores, like 2, 0.5 or 500m"
+GPU_FORM = "a number of GPUs, like 2, 0.5 or 500m"
 DURATION_FORM = "a time with its unit, like 600us, 20ms, 1.5s, 10m, 2h or 1h30m"
 SECONDS_FORM = "a time, like 90s, 10m, 2h, 1h30m or 60 (in seconds)"
 RATE_FORM = "a bandwidth, like 10Gbps, 500Mbps or 500 (in Mbit/s)"
@@ -101,10 +102,10 @@ def memory_mib(value: object, *, where: str = "") -> int:
     return _whole(figure, factor, value, MEMORY_FORM, where)
 
 
-def cpu_milli(value: object, *, where: str = "") -> int:
-    """Parse a number of CPU cores, such as ``2``, ``0.5`` or ``500m``; thousandths of a core."""
-    figure, unit = _amount(value, CPU_FORM, where)
-    return _whole(figure, CPU_UNITS.get(unit), value, CPU_FORM, where)
+def cpu_milli(value: object, *, where: str = "", form: str = CPU_FORM) -> int:
+    """Parse a number of CPU cores, or of what `form` says, such as ``2``, ``0.5`` or ``500m``; thousandths of one."""
+    figure, unit = _amount(value, form, where)
+    return _whole(figure, CPU_UNITS.get(unit), value, form, where)
 
 
 def duration_ns(value: object, *, where: str = "") -> int:

@@ -37,6 +37,13 @@ def test_an_unknown_resource_is_rejected(name: str, where: str) -> None:
     assert refused.value.where == where
 
 
+@pytest.mark.parametrize(("name", "unit"), [("gpus", "GPUs"), ("gpus/A100", "GPUs"), ("cpu", "CPU cores")])
+def test_an_invalid_amount_names_its_unit(name: str, unit: str) -> None:
+    """The error of an invalid number of GPUs shows how to write GPUs, not CPU cores."""
+    with pytest.raises(RejectedError, match=f"use a number of {unit}, like 2, 0.5 or 500m"):
+        parse_amounts({name: "-1"})
+
+
 def test_a_slice_counts_as_its_larger_share() -> None:
     """A slice with half the memory and a tenth of the cores of a device counts as half a GPU of its model."""
     device = Device("gpu-1", 0, "A100", 80_000)

@@ -141,6 +141,8 @@ def test_kueue_quotas_become_guarantees_and_limits() -> None:
     vision, model = queues["vision"], "gpus/nvidia-a100-sxm4-80gb"
     assert vision.guarantee == {"cpu": 9500, "memory": 36_864, "gpus": 10_000, model: 8000}
     assert vision.limit == {"cpu": 11_500, "gpus": 14_000, model: 12_000}
+    assert vision.lending_limit == {"gpus": 4000, model: 2000}  # all 2 of the flavor spot
+    assert vision.fields()["lending_limit"] == {"gpus": 4, model: 2}
     assert (vision.parent, vision.order, vision.backfill) == ("research", Order.PRIORITY, Backfill.NONE)
     assert [(int(queues[name].weight), queues[name].backfill) for name in ("vision", "speech")] == [
         (3, Backfill.NONE),
@@ -151,6 +153,7 @@ def test_kueue_quotas_become_guarantees_and_limits() -> None:
     assert (vision.preemption, vision.reclaim) == (Preemption.NEVER, Reclaim.GUARANTEE)
     assert (queues["speech"].preemption, queues["speech"].reclaim) == (Preemption.NEVER, Reclaim.NEVER)
     alone = queues["alone"]
+    assert (queues["speech"].lending_limit, alone.lending_limit) == ({}, {})
     assert (alone.parent, alone.guarantee, alone.limit, alone.open) == ("", {"cpu": 4000}, {"cpu": 4000}, False)
 
 
@@ -173,7 +176,6 @@ def test_what_kueue_has_besides_is_reported() -> None:
         ("ResourceFlavor a100", "nodeTaints"),
         ("ClusterQueue vision", "flavor a100: pods"),
         ("ClusterQueue vision", "flavor spot: pods"),
-        ("ClusterQueue vision", "nvidia.com/gpu lendingLimit"),
         ("ClusterQueue vision", "flavor spot"),
         ("ClusterQueue alone", "namespaceSelector"),
         ("ClusterQueue alone", "stopPolicy"),

@@ -62,6 +62,7 @@ class FoundQueue:
     priority: int = 0
     guarantee: dict[str, int] = field(default_factory=dict)
     limit: dict[str, int] = field(default_factory=dict)
+    lending_limit: dict[str, int] | None = None
     order: Order | None = None
     backfill: Backfill | None = None
     open: bool | None = None
@@ -77,6 +78,7 @@ class FoundQueue:
             "priority": self.priority,
             "guarantee": written_amounts(self.guarantee),
             "limit": written_amounts(self.limit),
+            "lending_limit": None if self.lending_limit is None else written_amounts(self.lending_limit),
             "order": self.order and self.order.value,
             "backfill": self.backfill and self.backfill.value,
             "open": self.open,

@@ -51,14 +51,17 @@ REASONS = {
 
 @dataclass(slots=True)
 class _Quotas:
-    """Quotas of an object; `unbounded` has the resources without a borrowing limit."""
+    """Quotas of an object; `unbounded` has the resources without a borrowing limit, `unlent` what others cannot use."""
 
     nominal: dict[str, int] = field(default_factory=dict)
     borrow: dict[str, int] = field(default_factory=dict)
     unbounded: set[str] = field(default_factory=set)
+    unlent: dict[str, int] = field(default_factory=dict)
 
-    def count(self, resource: str, nominal: int, borrow: int | None) -> None:
+    def count(self, resource: str, nominal: int, borrow: int | None, lent: int | None) -> None:
         """Add the quota of a flavor."""
+        if lent is not None and lent < nominal:
+            self.unlent[resource] = self.unlent.get(resource, 0) + nominal - lent
         self.nominal[resource] = self.nominal.get(resource, 0) + nominal
         if borrow is None:
             self.unbounded.add(resource)
@@ -68,6 +71,10 @@ class _Quotas:
     def guarantee(self) -> dict[str, int]:
         """Return the nominal quotas that are not 0."""
         return {name: amount for name, amount in self.nominal.items() if amount}
+
+    def lending_limit(self) -> dict[str, int]:
+        """Return what others can use of the resources of which they cannot use all."""
+        return {name: self.nominal[name] - unlent for name, unlent in self.unlent.items()}
 
     def limit(self, *, borrows: bool) -> dict[str, int]:
         """Return the largest amounts; without a cohort, the object cannot borrow."""
@@ -109,6 +116,8 @@ def _add_cohort(
     parent = _parent(cohort)
     queue = FoundQueue(source, called, names.get(parent, ""), _weight(source, spec, found))
     queue.limit = quotas.limit(borrows=True) if parent else {}
+    for resource in quotas.unlent:
+        found.leave(source, f"{resource} lendingLimit", "siblings can use all that is idle")
     found.add(queue)
     found.leave_others(source, spec, ("parentName", "parent", "resourceGroups", "fairSharing"), REASONS)
     return quotas
@@ -121,6 +130,7 @@ def _add_cluster_queue(each: Fields, names: Mapping[str, str], models: Mapping[s
     stopped = spec.get("stopPolicy", "None") != "None"
     queue = FoundQueue(source, _name(each), names.get(cohort, ""), _weight(source, spec, found))
     queue.guarantee, queue.limit = quotas.guarantee(), quotas.limit(borrows=bool(cohort))
+    queue.lending_limit = quotas.lending_limit() if cohort else {}
     queue.order, queue.backfill = Order.PRIORITY, Backfill.NONE if strict else Backfill.GREEDY
     queue.open = not stopped
     _add_preemption(source, queue, mapping(spec.get("preemption")), found)
@@ -174,15 +184,14 @@ def _count(quotas: _Quotas, at: str, given: Fields, model: str, *, source: str, 
     if read is None:
         return False
     resource, nominal = read
-    borrow = None
-    if given.get("borrowingLimit") is not None:
-        more = found.amount(source, f"{name} borrowingLimit", name, given["borrowingLimit"])
-        borrow = more[1] if more else None
-    if given.get("lendingLimit") is not None:
-        found.leave(source, f"{name} lendingLimit", "siblings can use all that is idle")
-    quotas.count(resource, nominal, borrow)
+    bounds: list[int | None] = []
+    for bound in ("borrowingLimit", "lendingLimit"):
+        most = None if given.get(bound) is None else found.amount(source, f"{name} {bound}", name, given[bound])
+        bounds.append(most[1] if most else None)
+    borrow, lent = bounds
+    quotas.count(resource, nominal, borrow, lent)
     if resource == GPUS and model:
-        quotas.count(model_resource(model), nominal, borrow)
+        quotas.count(model_resource(model), nominal, borrow, lent)
     return resource == GPUS
 
 
