@@ -119,7 +119,7 @@ class ControlState:
     began_ns
         Monotonic time at which attempts began to run. Unlike stored times, it does not follow changes of the clock.
     unstarted_ns
-        Monotonic time since which live attempts wait until all their replicas run.
+        Monotonic time since which confirmed attempts wait until all their replicas run.
     """
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
@@ -302,7 +302,7 @@ class ControlState:
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
             self.count(attempt)
-        self._note_start(key, attempt)
+        self._note_start(key, attempt, fresh=fresh)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
         if attempt.state is AttemptState.ASSUMED and fresh:
@@ -312,12 +312,12 @@ class ControlState:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
 
-    def _note_start(self, key: Key, attempt: Attempt) -> None:
-        """Record since when an attempt waits for its start: since its placement, or since it last ran."""
-        if attempt.state not in (AttemptState.ASSUMED, AttemptState.SENT):
+    def _note_start(self, key: Key, attempt: Attempt, *, fresh: bool) -> None:
+        """Record since when a confirmed attempt waits for its start: since now, or, once loaded, since its placement."""
+        if attempt.state is not AttemptState.SENT:
             self.unstarted_ns.pop(key, None)
         elif key not in self.unstarted_ns:
-            waited_ns = 0 if attempt.running_ns else max(0, self.clock.now_ns() - attempt.created_ns)
+            waited_ns = max(0, self.clock.now_ns() - attempt.created_ns) if fresh and not attempt.running_ns else 0
             self.unstarted_ns[key] = self.clock.monotonic_ns() - waited_ns
 
     def count(self, attempt: Attempt) -> None:
