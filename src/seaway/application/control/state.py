@@ -313,7 +313,7 @@ class ControlState:
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
 
     def _note_start(self, key: Key, attempt: Attempt, *, fresh: bool) -> None:
-        """Record since when a confirmed attempt waits for its start: since now, or, once loaded, since its placement."""
+        """Record since when a confirmed attempt waits for its start: since now, or since its placement if loaded."""
         if attempt.state is not AttemptState.SENT:
             self.unstarted_ns.pop(key, None)
         elif key not in self.unstarted_ns:
