@@ -30,6 +30,7 @@ from seaway.scheduling.queueing.preemption import (
     Candidate,
     DisplacementRules,
     VictimSearch,
+    by_queue,
     may_displace_any,
     priority_below,
 )
@@ -325,7 +326,9 @@ class Placer:
                 may = (each for each in running.values() if each.key not in stay)
                 eligible = [each for each in may if each.priority < below(each.owner.queue)]
                 with self._held(each for key, each in self.reserved.items() if key != own):
-                    rules = DisplacementRules(self.tree, task.owner, job.priority, requested, running.values())
+                    rules = DisplacementRules(
+                        self.tree, task.owner, job.priority, requested, by_queue(running.values())
+                    )
                     found = VictimSearch(self.snapshot, policy, job, rules).find(eligible)
                 if found is None:
                     without.add(alike)

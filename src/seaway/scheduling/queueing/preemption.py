@@ -7,7 +7,7 @@ the waiting job fits, by a decision of the engine on a copy of the fleet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
@@ -121,7 +121,18 @@ class Candidate:
         self.row = tuple(self.amounts.get(name, 0) for name in _RESOURCES)
 
 
+RunningByQueue = Mapping[str, Sequence[Candidate]]
+"""Running jobs of each queue."""
+
 _BY_COST = attrgetter("lost", "priority", "key")
+
+
+def by_queue(jobs: Iterable[Candidate]) -> RunningByQueue:
+    """Return jobs by their queue."""
+    found: defaultdict[str, list[Candidate]] = defaultdict(list)
+    for each in jobs:
+        found[each.owner.queue].append(each)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,31 +179,31 @@ class DisplacementRules:
     owner, priority, requested
         Where the waiting job counts, its priority, and the amounts that it holds at least.
     running
-        All running jobs, also those that must not be displaced.
+        All running jobs of each queue, also those that must not be displaced. They do not change while the rules are
+        in use.
     """
 
     def __init__(
-        self, tree: QueueTree, owner: Owner, priority: int, requested: Amounts, running: Iterable[Candidate]
+        self, tree: QueueTree, owner: Owner, priority: int, requested: Amounts, running: RunningByQueue
     ) -> None:
         self.tree = tree
         self.owner = owner
         self.priority = priority
         self.requested = requested
-        self._running: defaultdict[str, dict[Key, Candidate]] = defaultdict(dict)
-        for each in running:
-            self._running[each.owner.queue][each.key] = each
+        self._running = running
+        self._removed: set[Key] = set()
         self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
 
     def remove(self, victim: Candidate) -> None:
         """Withdraw a running job."""
         self.tree.withdraw(victim.key)
-        del self._running[victim.owner.queue][victim.key]
+        self._removed.add(victim.key)
         self._change_lower(victim, -1)
 
     def restore(self, victim: Candidate) -> None:
         """Let a removed job run again."""
         self.tree.hold(victim.key, victim.owner, victim.amounts)
-        self._running[victim.owner.queue][victim.key] = victim
+        self._removed.discard(victim.key)
         self._change_lower(victim, 1)
 
     def _change_lower(self, victim: Candidate, times: int) -> None:
@@ -204,8 +215,8 @@ class DisplacementRules:
         """Return what the running jobs of a queue with a lower priority hold."""
         lower = self._lower[queue]
         if priority not in lower:
-            running = self._running[queue].values()
-            lower[priority] = total_of(each.amounts for each in running if each.priority < priority)
+            running = [each for each in self._running.get(queue, ()) if each.priority < priority]
+            lower[priority] = total_of(each.amounts for each in running if each.key not in self._removed)
         return lower[priority]
 
     def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:

@@ -25,6 +25,7 @@ from seaway.scheduling.queueing.preemption import (
     Candidate,
     DisplacementRules,
     VictimSearch,
+    by_queue,
     may_displace_any,
     priority_below,
 )
@@ -340,7 +341,7 @@ class Queued:
             return []
         if not (candidates := list(self._candidates(now_s, job))):
             return []
-        running = (each for each, _, _ in self._running.values())
+        running = by_queue(each for each, _, _ in self._running.values())
         rules = DisplacementRules(self._tree, owner, job.priority, requested, running)
         found = VictimSearch(self._world.snapshot, policy, job, rules).find(candidates)
         return [int(each.key[0]) for each in found.victims] if found else []

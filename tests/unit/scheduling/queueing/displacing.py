@@ -18,6 +18,7 @@ from seaway.scheduling.queueing.preemption import (
     Displacement,
     DisplacementRules,
     VictimSearch,
+    by_queue,
     priority_below,
 )
 from seaway.scheduling.queueing.tree import NO_WEIGHTS, Owner, QueueTree
@@ -91,7 +92,9 @@ class World:
     def rules(self, queue: str, like: Job) -> DisplacementRules:
         """Return the rules for the victims of a new job."""
         amounts = requested_amounts(like.demand, like.replicas)
-        return DisplacementRules(self.tree, Owner(queue, "default"), like.priority, amounts, self.running.values())
+        return DisplacementRules(
+            self.tree, Owner(queue, "default"), like.priority, amounts, by_queue(self.running.values())
+        )
 
     def fits_without(self, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
         """Report whether a job fits once other jobs have ended."""

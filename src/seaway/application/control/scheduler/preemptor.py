@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -221,10 +221,14 @@ class Preemptor:
             Whether victims are searched.
         """
         self._drop_old()
-        heads, winners = self._yielding(entry) if displaces else ([], [])
-        found, rests_ns, used = self._search(entry, heads, displaces=displaces)
+        running = self._running_jobs() if displaces else {}
+        jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
+        rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs)
+        heads, winners = self._yielding(entry, rules) if displaces else ([], [])
+        candidates, rests_ns = self._candidates(entry, running)
+        found, used = self._search(entry, heads, rules, candidates)
         if found is None and winners:
-            found, rests_ns, used = self._search(entry, heads + winners)
+            found, used = self._search(entry, heads + winners, rules, candidates)
         if found is None:
             now_ns = self._state.clock.monotonic_ns()
             if displaces:
@@ -242,16 +246,22 @@ class Preemptor:
         return claim
 
     def _search(
-        self, entry: Entry, yielding: Sequence[Reservation], *, displaces: bool = True
-    ) -> tuple[Displacement | None, list[int], list[Reservation]]:
-        """Return a place with its victims, the times until more jobs can be victims, and the reservations that it uses.
+        self,
+        entry: Entry,
+        yielding: Sequence[Reservation],
+        rules: DisplacementRules,
+        candidates: Sequence[Candidate],
+    ) -> tuple[Displacement | None, list[Reservation]]:
+        """Return a place with its victims, and the reservations that it uses.
 
         Parameters
         ----------
         yielding
             Reservations that the job may use. Those that it does are released.
+        candidates
+            Running jobs that may be displaced.
         """
-        snapshot, rests_ns = self._state.fleet.snapshot.copy(), list[int]()
+        snapshot = self._state.fleet.snapshot.copy()
         self._reservations.lift_own(entry, snapshot)
         for booking in filter(None, (each.booking for each in yielding)):
             booking.copy().release(snapshot)
@@ -259,16 +269,14 @@ class Preemptor:
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             found = Displacement((), placements) if placements else None
-            if found is None and displaces:
-                running = self._running_jobs()
-                candidates, rests_ns = self._candidates(entry, running)
-                found = VictimSearch(snapshot, profile, job, self._rules(entry, running)).find(candidates)
+            if found is None and candidates:
+                found = VictimSearch(snapshot, profile, job, rules).find(candidates)
             used = self._used(entry, found, yielding) if found else []
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
-        return found, rests_ns, used
+        return found, used
 
-    def _yielding(self, entry: Entry) -> tuple[list[Reservation], list[Reservation]]:
+    def _yielding(self, entry: Entry, rules: DisplacementRules) -> tuple[list[Reservation], list[Reservation]]:
         """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
 
         Winners yield within their queue only, and not before their victims are ending.
@@ -285,20 +293,16 @@ class Preemptor:
                 alive = any(self._state.current(victim.key) for victim in victims)
                 if other.queue == entry.queue and not alive:
                     winners.append(each)
-            elif each.booking and self._may_displace(entry, other, priority, each.booking):
+            elif each.booking and self._may_displace(rules, other, priority, each.booking):
                 heads.append(each)
         return heads, winners
 
-    def _rules(self, entry: Entry, running: Iterable[_Running]) -> DisplacementRules:
-        jobs = (each.candidate for each in running)
-        return DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs)
-
-    def _may_displace(self, entry: Entry, other: Entry, priority: int, booking: Allocation) -> bool:
+    def _may_displace(self, rules: DisplacementRules, other: Entry, priority: int, booking: Allocation) -> bool:
         """Report whether a job could displace another waiting job if that had its place."""
         tree, requested = self._state.tree, other.kind.requested
         tree.hold(other.next_attempt, other.owner, requested)
         held = Candidate(other.next_attempt, other.owner, requested, booking, booking.nodes, priority, 0.0)
-        may = self._rules(entry, self._running_jobs()).allow(held)
+        may = rules.allow(held)
         tree.withdraw(other.next_attempt)
         return may
 
@@ -369,9 +373,9 @@ class Preemptor:
         for attempt in ending:
             self._state.count(attempt)
 
-    def _running_jobs(self) -> list[_Running]:
-        """Return the running jobs beside the victims of claims, each computed once."""
-        live, found = self._state, list[_Running]()
+    def _running_jobs(self) -> Mapping[str, Sequence[_Running]]:
+        """Return the running jobs of each queue beside the victims of claims, each computed once."""
+        live, found = self._state, defaultdict[str, list[_Running]](list)
         claimed = {each.key for claim in self._claims.values() for each in claim.victims}
         basis = live.tree.version, live.fleet.snapshot
         if self._basis != basis or len(self._running) > 2 * len(live.attempts):
@@ -382,10 +386,11 @@ class Preemptor:
                 if (running := self._running_job(key, attempt)) is None:
                     continue
                 self._running[key] = running
-            found.append(running)
-        return [each for each in found if each.candidate.key not in claimed] if claimed else found
+            if key not in claimed:
+                found[running.queue].append(running)
+        return found
 
-    def _candidates(self, entry: Entry, jobs: Iterable[_Running]) -> tuple[list[Candidate], list[int]]:
+    def _candidates(self, entry: Entry, running: Mapping[str, Sequence[_Running]]) -> tuple[list[Candidate], list[int]]:
         """Return the running jobs that the rules of queues can allow to be displaced, and the time until others pass.
 
         The latter lack only a part of their minimum run time, nanoseconds each.
@@ -393,26 +398,23 @@ class Preemptor:
         live, found, rests_ns = self._state, list[Candidate](), list[int]()
         now_ns = live.clock.monotonic_ns()
         usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
-        rules: dict[str, tuple[float, bool, int]] = {}
         mine = live.tree.node(entry.queue).queue
-        for running in jobs:
-            candidate, name = running.candidate, running.queue
-            if name not in rules:
-                queue = live.tree.node(name).queue
-                below = priority_below(mine, entry.job.priority, name)
-                rules[name] = below, queue.preemptible, queue.min_runtime_s * NS_PER_S
-            below, preemptible, min_ns = rules[name]
-            ran_ns = now_ns - live.began_ns.get(candidate.key, now_ns)
-            if (
-                candidate.priority < below
-                and (preemptible if running.preemptible is None else running.preemptible)
-                and usable.issuperset(running.clusters)
-            ):
-                if ran_ns < min_ns and running.attempt.running_ns:
-                    rests_ns.append(min_ns - ran_ns)
-                    continue
-                candidate.lost = running.share * ran_ns / NS_PER_S
-                found.append(candidate)
+        for name, jobs in running.items():
+            queue = live.tree.node(name).queue
+            below, min_ns = priority_below(mine, entry.job.priority, name), queue.min_runtime_s * NS_PER_S
+            for each in jobs:
+                candidate, preemptible = each.candidate, each.preemptible
+                if (
+                    candidate.priority < below
+                    and (queue.preemptible if preemptible is None else preemptible)
+                    and usable.issuperset(each.clusters)
+                ):
+                    ran_ns = now_ns - live.began_ns.get(candidate.key, now_ns)
+                    if ran_ns < min_ns and each.attempt.running_ns:
+                        rests_ns.append(min_ns - ran_ns)
+                        continue
+                    candidate.lost = each.share * ran_ns / NS_PER_S
+                    found.append(candidate)
         return found, rests_ns
 
     def _running_job(self, key: Key, attempt: Attempt) -> _Running | None:
