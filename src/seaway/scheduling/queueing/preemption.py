@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from math import inf
 from operator import attrgetter
@@ -254,7 +255,7 @@ class DisplacementRules:
         if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
             return False
         mine, theirs = below_common_ancestor(queue, other)
-        lower = self._held_by_lower(other.key, victim.priority)
+        lower = partial(self._held_by_lower, other.key, victim.priority)
         if any(each.protects(victim.amounts, lower) for each in other.path[: other.path.index(theirs) + 1]):
             return False
         if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
@@ -262,7 +263,7 @@ class DisplacementRules:
         if _weighted(mine, requested) >= _weighted(theirs):
             return False
         now = _level(mine, self._held_by_lower(queue.key, self.priority))
-        return now < _level(theirs, lower, victim.amounts)
+        return now < _level(theirs, lower(), victim.amounts)
 
 
 def _level(node: QueueNode, *without: Amounts) -> float:
@@ -439,7 +440,7 @@ class VictimSearch:
             taken = [each for each in removal.taken if each.key in self._out]
             for each in sorted(taken, key=_BY_COST, reverse=True) if len(taken) <= MAX_PRUNED else ():
                 self._put_back([each.key])
-                if not (self._are_allowed(taken) and self._fits()):
+                if not (self._fits() and self._are_allowed(taken)):
                     self._take_out(each)
             if self._fits():
                 self._note([each for each in taken if each.key in self._out])

@@ -7,7 +7,7 @@ depth of the tree and not the number of queues.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -294,7 +294,7 @@ class QueueNode(Holder):
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
         return _covers(self.guarantee, self.use.held, requested)
 
-    def protects(self, amounts: Amounts, lower: Amounts = NO_AMOUNTS) -> bool:
+    def protects(self, amounts: Amounts, lower: Callable[[], Amounts]) -> bool:
         """Report whether the guarantee protects a running job from other queues.
 
         It protects a job that it would let in again, by the rule of `guarantees`, so that queues within their
@@ -305,13 +305,13 @@ class QueueNode(Holder):
         amounts
             Amounts that the job holds.
         lower
-            Amounts of jobs that the guarantee protects only after this one.
+            Return the amounts of jobs that the guarantee protects only after this one.
         """
+        if not self.guarantee and self.share_of(amounts) > 0:
+            return False
         named = dict.fromkeys(amounts, 0)  # the queue already holds them
-        held = self.use.held
-        if lower:
-            held = dict(held)
-            add(held, lower, -1)
+        held = dict(self.use.held)
+        add(held, lower(), -1)
         return _covers(self.guarantee, held, named) or self.beyond_guarantee(held) <= 0
 
     def share_of_guarantee(self) -> float:

@@ -71,6 +71,8 @@ class _Running:
 
     Attributes
     ----------
+    began_ns
+        Monotonic time at which it began to run; None if it has not.
     share
         Dominant share of the pool that it loses per second; 0 if it loses nothing.
     """
@@ -80,6 +82,7 @@ class _Running:
     queue: str
     clusters: tuple[str, ...]
     preemptible: bool | None
+    began_ns: int | None
     share: float
     candidate: Candidate
 
@@ -409,7 +412,7 @@ class Preemptor:
                     and (queue.preemptible if preemptible is None else preemptible)
                     and usable.issuperset(each.clusters)
                 ):
-                    ran_ns = now_ns - live.began_ns.get(candidate.key, now_ns)
+                    ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
                     if ran_ns < min_ns and each.attempt.running_ns:
                         rests_ns.append(min_ns - ran_ns)
                         continue
@@ -430,7 +433,8 @@ class Preemptor:
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
-        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, share, candidate)
+        began_ns = self._state.began_ns.get(key)
+        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate)
 
     # Changes.
 
