@@ -306,7 +306,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("retries", words("Retries"), AMOUNT, hint="0"),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
-            Field("expose.host", words("Host name"), hint=like("chat.example.com")),
+            Field("expose.host", words("Host"), hint=like("chat.example.com")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),
             Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
             Field("placement.cluster_labels", words("Labels of the cluster"), PAIRS, hint=like("team=a"), wide=True),
