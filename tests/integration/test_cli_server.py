@@ -546,4 +546,7 @@ def test_an_import_that_would_not_fit_changes_nothing(cli: Cli, tmp_path: Path) 
     file.write_text("queues: [{name: ok}, {name: large, parent: all, guaranteedCapacity: 4}]")
     failed = cli("queues", "import", str(file))
     assert (failed.code, "guarantees 3 gpus, but its children guarantee 4 gpus together" in failed.err) == (2, True)
+    file.write_text("queues: [{name: ok}, {name: narrow, maxCapacity: 2, guaranteedCapacity: 4}]")
+    failed = cli("queues", "import", str(file))
+    assert (failed.code, "queue narrow: " in failed.err) == (2, True)
     assert cli("queues", "-o", "name").out.split() == ["all", "default", "theirs"]

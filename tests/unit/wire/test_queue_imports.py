@@ -251,6 +251,20 @@ def test_a_file_without_queues_is_rejected() -> None:
         read("kind: Deployment\nmetadata: {name: web}")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("queues: [{name: A_b}]", "has no valid queue: queue A_b: name: "),
+        ("queues: [3]", "has no valid queue: file: queues: is not a list of mappings"),
+        ("queues: [{weight: 1}]", "has no valid queue: queue 0: name: "),
+    ],
+)
+def test_a_file_without_a_valid_queue_is_rejected_with_the_reasons(text: str, reason: str) -> None:
+    """The error says what is wrong with the queues of the file."""
+    with pytest.raises(RejectedError, match=f"^{reason}"):
+        read(text)
+
+
 @pytest.mark.parametrize("text", [SCHEDULER, KUEUE, VOLCANO])
 def test_what_was_read_is_a_valid_request(text: str) -> None:
     """The API accepts the fields, and stores the same amounts."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -113,12 +114,21 @@ def _check(found: Found, there: list[Body]) -> None:
 
     known = {each["name"]: each for each in there}
     after = {name: _queue(name, body, {}) for name, body in known.items()}
-    after |= {each.name: _queue(each.name, known.get(each.name, {}), each.fields()) for each in found.queues}
     for each in found.queues:
-        try:
+        with _naming(each):
+            after[each.name] = _queue(each.name, known.get(each.name, {}), each.fields())
+    for each in found.queues:
+        with _naming(each):
             check_tree(after[each.name], after.values())
-        except RejectedError as error:
-            raise RejectedError(error.message, where=f"{each.source}: {error.where}") from None
+
+
+@contextmanager
+def _naming(queue: FoundQueue) -> Iterator[None]:
+    """Name the queue of the file in errors."""
+    try:
+        yield
+    except RejectedError as error:
+        raise RejectedError(error.message, where=": ".join(filter(None, (queue.source, error.where)))) from None
 
 
 def _queue(name: str, body: Mapping[str, Any], changed: Mapping[str, Any]) -> Queue:

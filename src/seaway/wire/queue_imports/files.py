@@ -10,6 +10,9 @@ from seaway.wire.queue_imports.found import Fields, Found, mapping
 from seaway.wire.queue_imports.scheduler_queues import read_scheduler_queues
 from seaway.wire.yaml import read_yaml
 
+MAX_REASONS = 5
+"""Maximum number of reasons in the error for a file without a valid queue."""
+
 
 def read_queues(documents: Iterable[Fields], fleet_gpus: int = 0) -> Found:
     """Return the queues of documents, and the fields that cannot be imported.
@@ -44,8 +47,10 @@ def read_queues(documents: Iterable[Fields], fleet_gpus: int = 0) -> Found:
     kueue.read_kueue(of_kueue, found)
     volcano.read_volcano(of_volcano, found)
     if not found.queues:
+        reasons = [f"{each.source}: {each.field}: {each.reason}" for each in found.left if each.field != "kind"]
+        expected = "expected `queues: [...]`, or ClusterQueue or Cohort of Kueue, or Queue of Volcano"
         raise RejectedError(
-            "has no queue: expected `queues: [...]`, or ClusterQueue or Cohort of Kueue, or Queue of Volcano"
+            f"has no valid queue: {'; '.join(reasons[:MAX_REASONS])}" if reasons else f"has no queue: {expected}"
         )
     found.weigh()
     return found
