@@ -65,6 +65,11 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("99th percentile", "bounded_slowdown_p99", _percent),
         ("Jain's index over tenants", "jain_index", _fine),
     ),
+    "Shares": (
+        ("beyond fair shares", "share_error", _fine),
+        ("preempted", "preempted", _count),
+        ("preempted, GPU hours", "preempted_gpu_hours", _seconds),
+    ),
     "Speed": (
         ("decisions a second", "decisions_per_s", _count),
         ("one decision, median µs", "p50_us", _count),

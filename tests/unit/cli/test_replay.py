@@ -150,6 +150,11 @@ def test_a_log_is_replayed_in_queues(tmp_path: Path, capsys: pytest.CaptureFixtu
         record = json.loads(capsys.readouterr().out)[0]
         assert (record["placed"], record["refused"], record["failed"], record["preempted"]) == (3, 0, 1, 0)
         assert record["share_error"] >= 0
+        assert replay("--swf", str(log), "--queues", str(queues)) == 0
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        assert ["beyond", "fair", "shares", f"{record['share_error']:.4f}"] in lines
+        assert ["preempted", "0"] in lines
+        assert ["preempted,", "GPU", "hours", "0.0"] in lines
 
 
 def test_the_curve_is_written_for_every_policy(files: list[str], tmp_path: Path) -> None:
