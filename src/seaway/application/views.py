@@ -298,6 +298,8 @@ class Reason:
         Expected start of a waiting job by the wall clock; None if it is unknown.
     learned_duration_s, learned_runs
         Duration of a waiting job that is learned from past runs, and their number; None and 0 if none is.
+    end_reason
+        Reason for the end of the last attempt of a waiting job; empty without one.
     """
 
     job: JobRecord
@@ -313,6 +315,7 @@ class Reason:
     learned_duration_s: int | None = None
     learned_runs: int = 0
     decided_ns: int | None = None
+    end_reason: str = ""
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

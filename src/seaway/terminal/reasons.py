@@ -15,6 +15,8 @@ from seaway.terminal.words import NOWHERE, Body, ago, learned, until
 def picture(body: Body, layers: int) -> RenderableType:
     """Return the summary of a reason with a number of layers below it."""
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
+    if ended := body.get("end_reason"):
+        shown.append(Text(f"  last attempt ended: {ended}"))
     if duration := learned(body):
         shown.append(Text(f"  expected duration: {duration}"))
     explanation = body["explanation"]

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from seaway.terminal.words import (
     NONE,
+    NOWHERE,
     Body,
     ago,
     all_gpus,
@@ -193,10 +194,15 @@ def facts(body: Body) -> Table:
             ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
             ("started", day(body["started_at"]) if body["started_at"] else ""),
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
-            ("ran for", lasted(body["started_at"], body["ended_at"]) if body["started_at"] else ""),
+            ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
         ]
     )
+
+
+def _ran(body: Body) -> bool:
+    """Report whether the time since the start is one run: it runs or has ended, and does not wait again."""
+    return bool(body["started_at"] and (body["ended_at"] or body["state"] not in NOWHERE))
 
 
 def _replicas(body: Body) -> str:

@@ -88,6 +88,8 @@ class ReasonOut(Shown):
     runs."""
     learned_runs: int = 0
     """Number of these runs."""
+    end_reason: str = ""
+    """Reason for the end of the last attempt of a waiting job, such as the job that displaced it; empty without one."""
     code: str = ""
     """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from seaway.terminal.queues import ALL_WAITING
 from seaway.terminal.reasons import picture
+from seaway.terminal.tables import facts
 from seaway.terminal.words import Body, places
 from tests.unit.terminal.bodies import job
 
@@ -88,3 +89,18 @@ def test_a_learned_duration_is_called_that(fields: Body, spec: Body, expected: s
 def test_a_job_that_was_never_placed_is_nowhere() -> None:
     """There is no last place either."""
     assert places(job("train", state="queued", nodes=[], clusters=[])) == "–"
+
+
+def test_a_waiting_job_says_why_its_last_attempt_ended() -> None:
+    """The reason for the end is shown beside the reason for the wait, and the last run does not count on."""
+    body = job("train", state="queued", **WHY, end_reason="preempted by job b of queue 'q'")
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(picture(body, 0))
+        console.print(facts(body))
+    text = shown.get()
+    assert "last attempt ended: preempted by job b of queue 'q'" in text
+    assert "ran for" not in text
+    with console.capture() as shown:
+        console.print(facts(job("train")))
+    assert "ran for" in shown.get()

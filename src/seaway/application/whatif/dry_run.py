@@ -185,7 +185,10 @@ class DryRuns:
 
     def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         """Explain the state of a job; `attempt` is its latest."""
-        return replace(self._reason(job, attempt), decided_ns=attempt.created_ns if attempt else None)
+        if attempt is None:
+            return self._reason(job, attempt)
+        end_reason = attempt.reason if job.state.waits else ""
+        return replace(self._reason(job, attempt), decided_ns=attempt.created_ns, end_reason=end_reason)
 
     def _reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
         placements = attempt.placements if attempt and job.state.placed else ()

@@ -122,6 +122,9 @@ def test_a_guarantee_is_taken_back() -> None:
     assert (started(made, *own), started(made, *borrowing)) == (2, 2)
     reasons = [each.reason for job in borrowing for each in made.plane.store.events(0, 1000, job_id=job)]
     assert any(each.startswith("preempted by job") and each.endswith("of queue 'x'") for each in reasons)
+    for job in borrowing:
+        end_reason = made.plane.overview.reason(made.job(job)).end_reason
+        assert end_reason.startswith("preempted by job") is (made.state(job) == "queued")
 
 
 def test_the_present_priority_of_a_running_job_counts() -> None:
