@@ -259,7 +259,10 @@ class JobIn(Incoming):
     preemptible: bool | None = None
     """True if waiting jobs may displace it while it runs; null for the default of its queue."""
     checkpoint: CheckpointIn | None = None
-    """Way in which the program saves its work before it is stopped; null if it does not."""
+    """Way in which the program saves its work before it is stopped; null if it does not.
+
+    An empty mapping means that it saves its work on SIGTERM, within 30 s.
+    """
     expose: ExposeIn = ExposeIn()
     """Way in which clients outside the job's cluster reach its ports."""
 
