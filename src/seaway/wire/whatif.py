@@ -171,7 +171,8 @@ class SumsOut(Shown):
     placed: int
     waiting: int
     allocation_percent: float | None
-    """Allocated GPU cores, percent of the total of nodes that accept new jobs; null without GPUs."""
+    """Allocated GPUs, percent of those of nodes that accept new jobs; null without GPUs. A slice counts as its larger
+    share of cores and memory."""
     fragmentation: float | None
     """Mean over clusters of the summed free shares of CPU, memory, GPU memory and GPU cores."""
 

@@ -108,17 +108,15 @@ def test_no_one_promises_a_job_a_place_without_queue_or_pool() -> None:
 
 
 @pytest.mark.parametrize("lost", [(), ("small",)])
-def test_what_would_be_allocated_is_the_sum_that_clusters_tell_of_too(lost: tuple[str, ...]) -> None:
-    """Cores that are allocated of all cores, whatever the size of clusters, as `/fleet/clusters` has them."""
+@pytest.mark.parametrize("asked", [{"gpu_milli": 500, "gpu_memory_mib": 1}, {"gpu_memory_mib": gpu().memory_mib // 2}])
+def test_what_would_be_allocated_counts_slices_as_queues_do(lost: tuple[str, ...], asked: dict[str, int]) -> None:
+    """A slice is its larger share of cores and memory, of all GPUs whatever the size of clusters."""
     made = scene(fleet(cluster(node(*[gpu()] * 8), name="large"), cluster(node(gpu()), name="small")))
-    made.submit(gpu_milli=500)
+    made.submit(**asked)
     made.plane.run(3)
-    reported = made.plane.overview.clusters()
-    used, total = (sum(getattr(each.gpu_milli, name) for each in reported) for name in ("used", "total"))
     answer = what_if(made).ask(Question(drain=lost, replan=True))
-    assert answer.before.allocation_percent == pytest.approx(100 * used / total)
-    left = sum(each.gpu_milli.total for each in reported if each.name not in lost)
-    assert answer.after.allocation_percent == pytest.approx(100 * used / left)
+    assert answer.before.allocation_percent == pytest.approx(100 * 0.5 / 9)
+    assert answer.after.allocation_percent == pytest.approx(100 * 0.5 / (9 - len(lost)))
 
 
 def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:
