@@ -313,3 +313,14 @@ def test_a_tenant_without_room_for_a_job_does_not_keep_another_from_a_reservatio
     first, second = (made.submit(queue="x", tenant=tenant, gpus=2, expected_duration_s=50) for tenant in "ab")
     assert made.plane.controller.scheduler.reservations.of(first) is None
     assert made.plane.controller.scheduler.reservations.of(second)
+
+
+@pytest.mark.parametrize("queue", ["x", "y"])
+def test_many_waiting_jobs_of_a_tenant_delay_no_other(queue: str) -> None:
+    """With 10,000 waiting jobs of a tenant at its quota, a job of another starts in the cycle after its submission."""
+    made = with_quota(gpus(2), Quota(limit={"gpus": 1000}))
+    waiting = made.plane.submit(*many(10_000, queues="x"))
+    assert placed(made, waiting) == 1
+    (other,) = made.plane.submit(*many(1, "b", queue))
+    made.plane.controller.step()
+    assert made.plane.state(other).placed
