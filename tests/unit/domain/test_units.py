@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.domain.job import Demand, DeviceRules, ResourceRequest
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, ResourceRequest
 from seaway.domain.network import NetworkNeed
 from seaway.domain.units import FIGURES, figure_text
 from seaway.scheduling.remedies import changes
@@ -33,5 +33,9 @@ def test_figures_are_written_as_in_job_files(field: str, value: int, text: tuple
 
 def test_every_figure_that_could_be_changed_has_a_word() -> None:
     """Whatever a remedy may change is reported in the words of job files."""
-    demand = Demand(ResourceRequest(1, 1, 1, 1, 0, 1), DeviceRules(), gateway="g", network=NetworkNeed(1, 1, 1, 1))
-    assert {change.field for change in changes(demand, ())} == set(FIGURES)
+    network = NetworkNeed(1, 1, 1, 1)
+    demands = [
+        Demand(ResourceRequest(1, 1, 1, 1, 0, 1), DeviceRules(), gateway="g", network=network),
+        Demand(ResourceRequest(1, 1, 1, mig="1g.5gb"), DeviceRules(topology=GpuTopology.SAME_ISLAND)),
+    ]
+    assert {change.field for demand in demands for change in changes(demand, ())} == set(FIGURES)

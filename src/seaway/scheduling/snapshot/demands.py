@@ -51,7 +51,7 @@ def _rules_of(demand: Demand) -> _Rules:
     return static, demand.nodes, demand.request.mig
 
 
-def _stricter(rules: DeviceRules) -> tuple[DeviceRules, ...]:
+def stricter_rules(rules: DeviceRules) -> tuple[DeviceRules, ...]:
     """Return the rules that are tried before rules with the topology `BEST_EFFORT`."""
     return (
         replace(rules, topology=GpuTopology.SAME_ISLAND),
@@ -148,7 +148,7 @@ class DemandTable:
         self._indices[demand] = at
         self._demands[at : at + 1] = [demand]
         if demand.devices.topology is GpuTopology.BEST_EFFORT:
-            stricter = [1 + self.index(replace(demand, devices=rules)) for rules in _stricter(demand.devices)]
+            stricter = [1 + self.index(replace(demand, devices=rules)) for rules in stricter_rules(demand.devices)]
             self._amounts[at, DEMAND_STRICTER : DEMAND_STRICTER + STRICTER_ROWS] = stricter
         self.arrays = self._bundle()
         return at
