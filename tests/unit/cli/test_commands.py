@@ -41,6 +41,7 @@ def _no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("SERVER", "PROFILE"):
         monkeypatch.delenv(f"SEAWAY_{variable}", raising=False)
     monkeypatch.setenv("SEAWAY_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
 

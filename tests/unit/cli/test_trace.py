@@ -33,8 +33,11 @@ def openb(tmp_path: Path) -> Path:
     return folder
 
 
-def test_public_traces_have_an_address_and_the_next_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_public_traces_have_an_address_and_the_next_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The list says where each trace is, how to get it and how to convert it."""
+    monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = run(capsys)
     assert code == 0
     assert all(text in out for each in SOURCES for text in (each.name, each.address, each.get, each.convert))
