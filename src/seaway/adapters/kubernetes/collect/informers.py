@@ -319,55 +319,36 @@ async def follow(api: Api, view: ClusterView, health: Health, random: Random, ki
 def _listener(view: ClusterView, kind: KindName, path: str) -> KindSink:
     """Return the receiver of a kind."""
     if kind in EXPOSING:
-        return KindSink(EXPOSING[kind], _exposing(view, path))
-    if kind.qualified in PASSIVE_KINDS:
-        return KindSink(Item, _plain(view, path))
-    return KindSink(WorkloadObject, _workloads(view, path))
+        return KindSink(EXPOSING[kind], _sink(view, path, view.replace_exposing, view.put_exposing))
+    if kind.qualified in PASSIVE_KINDS:  # they run nothing, and Seaway only removes them
+        return KindSink(
+            Item,
+            _sink(
+                view,
+                path,
+                lambda path, items: view.replace_objects(path, [each.metadata for each in items]),
+                lambda path, item: view.put_object(path, item.metadata),
+            ),
+        )
+    return KindSink(WorkloadObject, _sink(view, path, view.replace_workloads, view.put_workload))
 
 
-def _workloads(view: ClusterView, path: str) -> _Sink[WorkloadObject]:
-    def put(workload: WorkloadObject) -> None:
-        if not has_controller(workload.metadata):
-            view.put_workload(path, workload)
+def _sink(
+    view: ClusterView,
+    path: str,
+    replace: Callable[[str, list[Any]], Coroutine[Any, Any, None]],
+    put: Callable[[str, Any], None],
+) -> _Sink[Any]:
+    """Return a receiver of the objects that no controller manages."""
 
-    return _Sink[WorkloadObject](
-        path,
-        lambda items: view.replace_workloads(path, [each for each in items if not has_controller(each.metadata)]),
-        put,
-        lambda each: view.drop_workload(path, each.metadata.full_name),
-        view.broken,
-    )
-
-
-def _plain(view: ClusterView, path: str) -> _Sink[Item]:
-    """Return the receiver of objects that run nothing. Seaway only removes them."""
-
-    def put(item: Item) -> None:
+    def put_own(item: Any) -> None:  # noqa: ANN401  # an object of any kind
         if not has_controller(item.metadata):
-            view.put_object(path, item.metadata)
-
-    return _Sink[Item](
-        path,
-        lambda items: view.replace_objects(
-            path, [each.metadata for each in items if not has_controller(each.metadata)]
-        ),
-        put,
-        lambda each: view.drop_workload(path, each.metadata.full_name),
-        view.broken,
-    )
-
-
-def _exposing(view: ClusterView, path: str) -> _Sink[Any]:
-    """Return the receiver of objects that give ports an address."""
-
-    def put(item: Exposing) -> None:
-        if not has_controller(item.metadata):
-            view.put_exposing(path, item)
+            put(path, item)
 
     return _Sink[Any](
         path,
-        lambda items: view.replace_exposing(path, [each for each in items if not has_controller(each.metadata)]),
-        put,
+        lambda items: replace(path, [each for each in items if not has_controller(each.metadata)]),
+        put_own,
         lambda each: view.drop_workload(path, each.metadata.full_name),
         view.broken,
     )
