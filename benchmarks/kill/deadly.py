@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,36 @@ from seaway.application.ports.backend import Answers, Backend, Backends, Changes
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.deployment import Deployment
+from seaway.domain.job_state import JobState
 from seaway.domain.network import Gateway, Link
+
+PREEMPTED_BY = re.compile(r"preempted by job (\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fatal:
+    """Step at which a process is killed.
+
+    Attributes
+    ----------
+    step
+        Number of the step, from 1; 0 for none.
+    since
+        Pattern of the kind of the step that counts as the first one; by default, that is the first of all.
+    """
+
+    step: int
+    since: str = ""
+
+    def __str__(self) -> str:
+        """Return one line that `of` reads."""
+        return f"{self.step} {self.since}".strip()
+
+    @classmethod
+    def of(cls, line: str) -> Fatal:
+        """Read a line."""
+        step, _, since = line.strip().partition(" ")
+        return cls(int(step), since)
 
 
 class Fate:
@@ -22,27 +54,48 @@ class Fate:
 
     Parameters
     ----------
-    fatal
-        Number of the step, from 1; 0 for none.
     grave
-        File to which the kind of the last step is appended.
+        File to which the time and the kind of the last step are appended.
+
+    Attributes
+    ----------
+    victims
+        Attempts that this process displaced.
+    winners
+        Jobs for which it did, without a place so far.
     """
 
-    def __init__(self, fatal: int, grave: Path) -> None:
+    def __init__(self, fatal: Fatal, grave: Path) -> None:
         self._fatal = fatal
         self._grave = grave
         self._lock = threading.Lock()
         self._steps = 0
+        self.victims: set[tuple[str, int]] = set()
+        self.winners: set[str] = set()
 
     def step(self, kind: str) -> None:
         """Count a step; kill the process if it is the fatal one."""
         with self._lock:
-            self._steps += 1
-            if self._steps != self._fatal:
-                return
-            with self._grave.open("a", encoding="utf-8") as file:
-                file.write(f"{kind}\n")
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._steps += bool(self._steps or re.search(self._fatal.since, kind))
+            if self._steps and self._steps == self._fatal.step:
+                bury(self._grave, kind)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def follow(self, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
+        """Update the victims and winners after a commit."""
+        stored = [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
+        for job in (each for change in stored for each in change.update if isinstance(each, JobRecord)):
+            if job.state is not JobState.QUEUED:
+                self.winners.discard(job.id)
+            if winner := _winner(job):
+                self.victims.add((job.id, job.attempt))
+                self.winners.add(winner)
+
+
+def bury(grave: Path, kind: str) -> None:
+    """Record the last step of a process."""
+    with grave.open("a", encoding="utf-8") as file:
+        file.write(f"{time.time_ns()} {kind}\n")
 
 
 class DeadlyStore:
@@ -54,9 +107,10 @@ class DeadlyStore:
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
         """Store changes, with a step before and after."""
-        kind = _kind(changes)
+        kind = _kind(changes, self._fate.winners)
         self._fate.step(f"before storing {kind}")
         outcomes = self._store.commit(changes)
+        self._fate.follow(changes, outcomes)
         self._fate.step(f"after storing {kind}")
         return outcomes
 
@@ -82,7 +136,7 @@ class DeadlyBackend:
 
     def send(self, commands: Sequence[Command]) -> Answers:
         """Send commands, with a step before and after."""
-        kind = "+".join(sorted({"removal" if isinstance(each, Removal) else "deployment" for each in commands}))
+        kind = "+".join(sorted({_kind_of_command(each, self._fate.victims) for each in commands}))
         self._fate.step(f"before sending {kind}")
         answers = self._backend.send(commands)
         self._fate.step(f"after sending {kind}")
@@ -120,13 +174,32 @@ class DeadlyBackends:
         return self._backends.links()
 
 
-def _kind(changes: Sequence[Change]) -> str:
+def _kind(changes: Sequence[Change], winners: Collection[str]) -> str:
     """Return the kind of a commit: the new states of jobs and attempts."""
     found = set()
     for change in changes:
         for record in (*change.insert, *change.update, *change.put):
             if isinstance(record, JobRecord):
-                found.add(f"job {record.state.value}")
+                found.add(_kind_of_job(record, winners))
             elif isinstance(record, Attempt):
                 found.add(f"attempt {record.state.value}")
     return "+".join(sorted(found)) or "something else"
+
+
+def _kind_of_job(job: JobRecord, winners: Collection[str]) -> str:
+    """Return the new state of a job, and whether it is displaced or gets the place of displaced jobs."""
+    if job.state is JobState.SCHEDULED and job.id in winners:
+        return "winner scheduled"
+    return f"{'victim' if _winner(job) else 'job'} {job.state.value}"
+
+
+def _winner(job: JobRecord) -> str:
+    """Return the job for which another one is displaced; empty if it is not."""
+    found = PREEMPTED_BY.match(job.reason) if job.state is JobState.PREEMPTED else None
+    return found[1] if found else ""
+
+
+def _kind_of_command(command: Command, victims: Collection[tuple[str, int]]) -> str:
+    if not isinstance(command, Removal):
+        return "deployment"
+    return "removal of a victim" if (command.job_id, command.attempt) in victims else "removal"

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from random import Random
 
 import httpx
 
+from benchmarks.kill.deadly import PREEMPTED_BY, Fatal, bury
 from benchmarks.kill.load import QUEUES, Memory, User
 from seaway.adapters.simulated.ledger import read_journals, violations
 from seaway.adapters.sqlalchemy.maintenance import check
@@ -37,17 +38,22 @@ USERS = 4
 PATIENCE_S = 120
 """Time for the last control plane, which is not killed, to finish everything."""
 
-MAX_STEPS = 60
+MAX_STEPS = 40
 """Range of the random step at which a control plane is killed."""
 
-MAX_MORE = 300
-"""Maximum number of additional kills until every wanted step was the last one of a control plane."""
+DISPLACES = "victim preempted"
+"""Kind of the step that stores the victims of a waiting job."""
+
+SINCE_START = 0.25
+"""Share of the random steps that count from the start. The others count from the first one that displaces jobs."""
 
 LONGEST_LIFE_S = 20
+"""Time after which a control plane is killed that did not come to its step."""
+
+MAX_TRIES = 5
+"""Maximum number of additional kills at each wanted step."""
 
 YIELDS = "its place goes to job"
-
-PREEMPTED_BY = re.compile(r"preempted by job (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class Aftermath:
         displaced in vain.
     displaced, again
         Number of displaced jobs, and of jobs that displaced others again because another one had taken the room.
+    reserved
+        Number of kills while the place of a job was reserved until its victims had ended.
     steps
         Number of kills by kind of the last step.
     states
@@ -82,6 +90,7 @@ class Aftermath:
     broken: list[str]
     displaced: int
     again: int
+    reserved: int
     steps: dict[str, int]
     states: dict[str, int]
 
@@ -93,8 +102,8 @@ class Nursery:
         self._process = _python("benchmarks.kill.nursery", str(folder), database, clusters, str(port))
         self._expect("ready")
 
-    def begin(self, fatal: int) -> int:
-        """Start a control plane that is killed at step `fatal`; return its process ID."""
+    def begin(self, fatal: Fatal) -> int:
+        """Start a control plane that is killed at a step; return its process ID."""
         assert self._process.stdin
         self._process.stdin.write(f"{fatal}\n")
         self._process.stdin.flush()
@@ -117,7 +126,7 @@ class Nursery:
 
 
 def kill_over_and_over(
-    fatal_steps: Iterator[int],
+    fatal_steps: Iterable[Fatal],
     *,
     seed: int = 0,
     pause_s: float = 0.02,
@@ -129,11 +138,11 @@ def kill_over_and_over(
     Parameters
     ----------
     fatal_steps
-        Steps at which control planes are killed, from 1.
+        Steps at which control planes are killed.
     pause_s
         Pause of each user between two jobs.
     wanted
-        Parts of names of steps: random kills continue until each of these was a last step.
+        Patterns of kinds of steps: further kills follow at those that were no last step.
     progress
         Called with the number of kills.
     """
@@ -148,9 +157,9 @@ def kill_over_and_over(
         for user in users:
             user.start()
         kills, broken = 0, []
-        for fatal in chain(fatal_steps, _more_steps(folder, wanted, seed)):
+        for fatal in chain(fatal_steps, _missing_steps(folder, wanted)):
             process = nursery.begin(fatal)
-            late = threading.Timer(LONGEST_LIFE_S, _kill, [process])
+            late = threading.Timer(LONGEST_LIFE_S, _kill_late, [process, folder])
             late.start()
             how = nursery.ended()
             late.cancel()
@@ -158,7 +167,7 @@ def kill_over_and_over(
                 broken.append(f"a control plane ended by itself: {how}")
             kills += 1
             progress(kills)
-        last = nursery.begin(0)
+        last = nursery.begin(Fatal(0))
         for user in users:
             user.stop()
         for user in users:
@@ -181,26 +190,27 @@ def _set_queues(database: str) -> None:
     store.close()
 
 
-def random_steps(count: int, seed: int) -> Iterator[int]:
+def random_steps(count: int, seed: int) -> Iterator[Fatal]:
     """Yield random steps to kill at."""
     random = Random(seed)
     for _ in range(count):
-        yield random.randint(1, MAX_STEPS)
+        yield Fatal(random.randint(1, MAX_STEPS), "" if random.random() < SINCE_START else DISPLACES)
 
 
-def _more_steps(folder: Path, wanted: Sequence[str], seed: int) -> Iterator[int]:
-    """Yield random steps to kill at until every wanted step was a last one."""
-    for step in random_steps(MAX_MORE, seed):
-        found = _last_steps(folder)
-        if all(any(part in each for each in found) for part in wanted):
-            return
-        yield step
+def _missing_steps(folder: Path, wanted: Sequence[str]) -> Iterator[Fatal]:
+    """Yield each wanted step until it was a last one."""
+    for pattern in wanted:
+        for _ in range(MAX_TRIES):
+            if any(re.search(pattern, kind) for _, kind in _last_steps(folder)):
+                break
+            yield Fatal(1, pattern)
 
 
-def _last_steps(folder: Path) -> list[str]:
-    """Return the last step of each control plane so far."""
+def _last_steps(folder: Path) -> list[tuple[int, str]]:
+    """Return the time and the kind of the last step of each control plane so far."""
     graves = folder / "graves"
-    return graves.read_text(encoding="utf-8").splitlines() if graves.exists() else []
+    lines = graves.read_text(encoding="utf-8").splitlines() if graves.exists() else []
+    return [(int(at_ns), kind) for at_ns, _, kind in (line.partition(" ") for line in lines)]
 
 
 def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[str]) -> Aftermath:
@@ -222,9 +232,10 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
                 broken.append(f"{job_id} was cancelled, and is {job.state.value}")
         broken += [f"{job_id} is not in the audit log" for job_id in sorted(memory.accepted - _audited(store))]
         broken += _left_behind(store)
-        displaced, again, in_vain = displacements(_events(store), shared)
+        events, last = list(_events(store)), _last_steps(folder)
     finally:
         store.close()
+    displaced, again, in_vain = displacements(events, shared)
     fleet = demo_fleet()
     duplicated = violations(fleet, read_journals(fleet, folder / "clusters")) + check(database)
     return Aftermath(
@@ -235,7 +246,8 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         broken + in_vain + memory.refused,
         displaced,
         again,
-        dict(Counter(_last_steps(folder)).most_common()),
+        kills_while_reserved(events, [at_ns for at_ns, _ in last]),
+        dict(Counter(kind for _, kind in last).most_common()),
         dict(states),
     )
 
@@ -287,7 +299,7 @@ def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int
             again += winner[1] in passed
             passed.discard(winner[1])
             continue
-        if each.kind in {"state", "updated"} or each.reason.startswith(YIELDS):
+        if _gives_up(each):
             displaced_ns.pop(each.job_id, None)
             passed.discard(each.job_id)
         if each.state == JobState.SCHEDULED.value and each.job_id in shared:
@@ -296,6 +308,33 @@ def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int
         if each.state and JobState(each.state).final:
             ended.add(each.job_id)
     return count, again, found
+
+
+def kills_while_reserved(events: Iterable[Event], kills_ns: Sequence[int]) -> int:
+    """Return the number of kills between a decision to displace jobs and the next state of its winner.
+
+    Parameters
+    ----------
+    events
+        All events, in order.
+    kills_ns
+        Time of each kill.
+    """
+    count, left, winners = 0, sorted(kills_ns, reverse=True), set[str]()
+    for each in events:
+        while left and left[-1] < each.at_ns:
+            left.pop()
+            count += bool(winners)
+        if each.state == JobState.PREEMPTED.value and (winner := PREEMPTED_BY.match(each.reason)):
+            winners.add(winner[1])
+        elif _gives_up(each):
+            winners.discard(each.job_id)
+    return count
+
+
+def _gives_up(event: Event) -> bool:
+    """Report whether a job no longer waits for its victims: it has its place, or is changed, or yields."""
+    return event.kind in {"state", "updated"} or event.reason.startswith(YIELDS)
 
 
 def _left_behind(store: Store) -> list[str]:
@@ -351,8 +390,10 @@ def _python(module: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def _kill(process: int) -> None:
-    _signal(process, signal.SIGKILL)
+def _kill_late(process: int, folder: Path) -> None:
+    with suppress(ProcessLookupError):  # it came to its step at this moment
+        _signal(process, signal.SIGKILL)
+        bury(folder / "graves", "the end of its time")
 
 
 def _signal(process: int, what: signal.Signals) -> None:

@@ -29,8 +29,14 @@ QUEUES = (
 
 LEAVES = (DEFAULT, "owner", "borrower")
 
-MOST_SHARED = 8
-"""Maximum number of unfinished jobs of a user in the queues with the limit."""
+LOW, HIGH = 0, 5
+"""Priorities of jobs."""
+
+MOST_SHARED = 4
+"""Maximum number of unfinished jobs of a user and a priority in the queues with the limit."""
+
+DURATIONS_S = {LOW: (2, 3, 4), HIGH: (0, 1, 1)}
+"""Durations by priority. Jobs of low priority still run when the next control plane starts."""
 
 
 @dataclass(slots=True)
@@ -75,7 +81,7 @@ class User(threading.Thread):
         self._pause_s = pause_s
         self._stopping = threading.Event()
         self._own: list[str] = []
-        self._shared: deque[str] = deque()
+        self._shared = {LOW: deque[str](), HIGH: deque[str]()}
 
     def run(self) -> None:
         """Act until stopped; the current request is completed."""
@@ -93,13 +99,14 @@ class User(threading.Thread):
         self._stopping.set()
 
     def _submit(self, client: httpx.Client, key: str) -> None:
-        while self._shared and JobState(self._insist(client, "GET", f"/{self._shared[0]}").json()["state"]).final:
-            self._shared.popleft()
-        queue = self._random.choice(LEAVES) if len(self._shared) < MOST_SHARED else DEFAULT
-        priority = self._random.choice([0, 0, 5])
+        priority = self._random.choice([LOW, LOW, HIGH])
+        shared = self._shared[priority]
+        while shared and JobState(self._insist(client, "GET", f"/{shared[0]}").json()["state"]).final:
+            shared.popleft()
+        queue = self._random.choice(LEAVES) if len(shared) < MOST_SHARED else DEFAULT
         body = {
             "name": "kill",
-            "expected_duration": f"{self._random.choice([0, 1, 1] if priority else [1, 2, 3])}s",
+            "expected_duration": f"{self._random.choice(DURATIONS_S[priority])}s",
             "replicas": self._random.choice([1, 1, 1, 2, 3]),
             "priority": priority,
             "queue": queue,
@@ -115,7 +122,7 @@ class User(threading.Thread):
             self._memory.accepted.add(answer.json()["id"])
             self._own.append(answer.json()["id"])
             if queue != DEFAULT:
-                self._shared.append(self._own[-1])
+                shared.append(self._own[-1])
         else:
             self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
 

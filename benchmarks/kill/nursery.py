@@ -1,7 +1,7 @@
 """Forks control planes: ``python -m benchmarks.kill.nursery FOLDER DATABASE-URL CLUSTERS-URL PORT``.
 
 Modules are imported and compiled only once, and a first control plane runs before any is forked. Each line on standard
-input is the step at which the next control plane is killed (0 for none). Each line on standard output reports a start
+input is the `Fatal` step at which the next control plane is killed. Each line on standard output reports a start
 or an end.
 """
 
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
-from benchmarks.kill.deadly import DeadlyBackends, DeadlyStore, Fate
+from benchmarks.kill.deadly import DeadlyBackends, DeadlyStore, Fatal, Fate
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends
 from seaway.adapters.sqlalchemy.store import open_store
@@ -51,7 +51,7 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if not child:
-            live(Fate(int(line), folder / "graves"), database, clusters, port)
+            live(Fate(Fatal.of(line), folder / "graves"), database, clusters, port)
             os._exit(0)
         print(f"began {child}", flush=True)
         _, status = os.waitpid(child, 0)

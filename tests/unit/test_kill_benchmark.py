@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from benchmarks.kill.harness import displacements
+from benchmarks.kill.harness import displacements, kills_while_reserved
 from seaway.application.records import Event
 
 PREEMPTED, STARTED, ENDED = "preempted", "scheduled", "completed"
@@ -41,3 +41,12 @@ def test_jobs_are_displaced_once_for_a_job_that_waits(
 ) -> None:
     """All victims of a decision have one time. A second one needs a start of the winner or its rivals in between."""
     assert displacements(events(*steps), {"shared"}) == (count, again, found)
+
+
+@pytest.mark.parametrize(("steps", "count"), [(TWICE, 2), (AGAIN, 3), (OTHER, 3), (LATE, 1)])
+def test_kills_count_between_a_decision_and_the_next_state_of_its_winner(
+    steps: list[tuple[int, str, str, str]], count: int
+) -> None:
+    """One kill follows each time of the events and one precedes them; a start of another job ends no reservation."""
+    times = sorted({at_ns for at_ns, *_ in steps})
+    assert kills_while_reserved([*events(*steps), *events((9, "w", STARTED, ""))], [0, *times]) == count
