@@ -185,6 +185,7 @@ class ClusterSumsOut(Shown):
     jobs: int
     """Number of jobs with a replica in the cluster."""
     gpu_milli: AmountOut
+    """GPUs, thousandths. A slice counts as its larger share of cores and memory."""
     gpu_memory_mib: AmountOut
 
 

@@ -117,6 +117,9 @@ def test_what_would_be_allocated_counts_slices_as_queues_do(lost: tuple[str, ...
     answer = what_if(made).ask(Question(drain=lost, replan=True))
     assert answer.before.allocation_percent == pytest.approx(100 * 0.5 / 9)
     assert answer.after.allocation_percent == pytest.approx(100 * 0.5 / (9 - len(lost)))
+    for sums, gpus in ("before", 9), ("after", 9 - len(lost)):
+        rows = [getattr(each, sums).gpu_milli for each in answer.clusters]
+        assert (sum(each.used for each in rows), sum(each.total for each in rows)) == (500, 1000 * gpus)
 
 
 def test_before_queues_are_known_nothing_is_promised_nor_denied() -> None:

@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from seaway.application.whatif.clusters import ClusterChange, ClusterSums
+from seaway.application.whatif.clusters import ClusterChange, ClusterSums, shares_of_gpus
 from seaway.application.whatif.place import ASKED, Placer, Task
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import WaitChanges
 from seaway.domain.job_spec import JobSpec
-from seaway.scheduling.columns import (
-    DEVICE_CORE,
-    DEVICE_CORE_FREE,
-    DEVICE_MEMORY,
-    DEVICE_MEMORY_FREE,
-    DEVICE_NODE,
-    DEVICE_OPEN,
-    NODE_OPEN,
-)
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
 
@@ -205,15 +194,6 @@ def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, Cluster
 
 def totals(snapshot: Snapshot, placed: int, waiting: int) -> Sums:
     """Return the totals of a fleet with some numbers of jobs."""
-    return Sums(placed, waiting, _allocated(snapshot), use(used_shares(snapshot.arrays.clusters)).fragmentation)
-
-
-def _allocated(snapshot: Snapshot) -> float | None:
-    """Return the mean allocated share of the devices of open nodes, percent: the larger one of cores and memory."""
-    devices = snapshot.arrays.devices
-    of = devices[:, (snapshot.arrays.nodes[NODE_OPEN][devices[DEVICE_NODE]] == 1) & (devices[DEVICE_OPEN] == 1)]
-    if not of.shape[1]:
-        return None
-    core = 1 - of[DEVICE_CORE_FREE] / np.maximum(of[DEVICE_CORE], 1)
-    memory = 1 - of[DEVICE_MEMORY_FREE] / np.maximum(of[DEVICE_MEMORY], 1)
-    return 100 * float(np.where(of[DEVICE_CORE] > 0, np.maximum(core, memory), memory).mean())
+    shares, _ = shares_of_gpus(snapshot)
+    allocated = 100 * float(shares.mean()) if len(shares) else None
+    return Sums(placed, waiting, allocated, use(used_shares(snapshot.arrays.clusters)).fragmentation)
