@@ -324,3 +324,23 @@ def test_many_waiting_jobs_of_a_tenant_delay_no_other(queue: str) -> None:
     (other,) = made.plane.submit(*many(1, "b", queue))
     made.plane.controller.step()
     assert made.plane.state(other).placed
+
+
+@pytest.mark.parametrize(("queue", "kinds"), [("x", 1000), ("y", 1)])
+def test_jobs_that_wait_only_for_free_gpus_delay_no_other_tenant(queue: str, kinds: int) -> None:
+    """With 10,000 waiting jobs of a tenant, those of another start in the next cycle, or get the next free GPU."""
+    made = with_quota(gpus(2), Quota(), max_tried_per_cycle=16)
+    jobs = [spec(tenant="a", queue="x", cpu_milli=1000 + at % kinds) for at in range(10_000)]
+    waiting = made.plane.submit(*jobs)
+    made.plane.settle()
+    (without,) = made.plane.submit(spec(tenant="b", queue=queue, gpus=0))
+    made.plane.controller.step()
+    assert made.plane.state(without).placed
+    (other,) = made.plane.submit(spec(tenant="b", queue=queue))
+    made.plane.settle()
+    assert not made.plane.state(other).placed
+    ends = next(job for job in waiting if made.plane.state(job).placed)
+    made.plane.jobs.cancel(ends, "ada")
+    made.plane.run(5)
+    assert made.plane.state(other).placed
+    assert sum(made.plane.state(job).placed for job in waiting) == 1
