@@ -23,6 +23,8 @@ STEADY = {
     "scheduled": CALM,
     "deploying": "light-blue",
     "pending": "#8e8e8e",
+    "held": "light-blue",
+    "skipped": "#8e8e8e",
     "queued": DOUBTFUL,
     "stale": DOUBTFUL,
     "lossy": DOUBTFUL,

@@ -19,6 +19,7 @@ from itertools import pairwise
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
 from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, Verb
+from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
@@ -126,6 +127,8 @@ def each_filter_narrows(opening: Opening) -> None:
         clusters=("c9", "c8"),
         state=JobState.RUNNING,
     )
+    earlier = make.draw_id()
+    odd = replace(odd, spec=replace(odd.spec, after=(After(earlier), After(make.draw_id()))))
     even = make.job_record(spec=make.spec(labels={"k": "w"}), clusters=("c1",))
     submitted(store, odd, even)
     filters = [
@@ -138,6 +141,7 @@ def each_filter_narrows(opening: Opening) -> None:
         JobFilter(submitted_by="bob"),
         JobFilter(label=("k", "v")),
         JobFilter(submitted_from_ns=NOW_NS + 5),
+        JobFilter(predecessor=earlier),
         JobFilter(label=("k", "v"), cluster="c9", before=even.id, tenant="t", queue="q", name="a-", submitted_by="bob"),
     ]
     for wanted in filters:
@@ -145,6 +149,7 @@ def each_filter_narrows(opening: Opening) -> None:
         assert store.count_jobs(wanted) == {JobState.RUNNING: 1}, wanted
     assert store.jobs(JobFilter(submitted_until_ns=NOW_NS + 5), 10) == [even]
     nothing = [JobFilter(name="a%"), JobFilter(name="a_b"), JobFilter(cluster="c"), JobFilter(label=("x", "v"))]
+    nothing.append(JobFilter(predecessor=even.id))
     for wanted in [*nothing, JobFilter(named="a-b"), JobFilter(named="a-b.c", tenant="u")]:
         assert store.jobs(wanted, 10) == [], wanted
 
@@ -161,6 +166,11 @@ def filters_follow_changes(opening: Opening) -> None:
     store_all(store, Change(update=[moved]))
     assert store.jobs(JobFilter(cluster="c2"), 9) == store.jobs(JobFilter(label=("k", "v")), 9) == []
     assert store.jobs(JobFilter(cluster="c3", label=("k", "w")), 9) == [moved]
+    follower = replace(moved, version=4, spec=make.spec(after=(After(job.id),)))
+    store_all(store, Change(update=[follower]))
+    assert store.jobs(JobFilter(predecessor=job.id), 9) == [follower]
+    store_all(store, Change(update=[replace(moved, version=5)]))
+    assert store.jobs(JobFilter(predecessor=job.id), 9) == []
 
 
 def letters_differ_by_case(opening: Opening) -> None:
@@ -327,6 +337,7 @@ def records_return_as_they_were(opening: Opening) -> None:
         started_ns=1,
         ended_ns=2,
         not_before_ns=3,
+        awaits=(After(make.draw_id(), When.FAILED), After(make.draw_id())),
     )
     full = make.attempt_of(job, 2, why="near", reason="gone", running_ns=5, ended_ns=6, state=AttemptState.RUNNING)
     plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))
@@ -522,7 +533,8 @@ def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
     """A change that removes a job with its attempts, events and tenant leaves nothing of them, and all others."""
     store = led(opening)
     store_all(store, Change(insert=[Tenant("t")]))
-    gone, stays = make.job_record(spec=make.spec(tenant="t", labels={"a": "b"})), make.job_record()
+    stays = make.job_record()
+    gone = make.job_record(spec=make.spec(tenant="t", labels={"a": "b"}, after=(After(stays.id),)))
     submitted(store, gone, stays)
     store_all(store, Change(insert=[make.attempt_of(gone), make.audit_entry()]))
     hanging: list[Record] = [*store.attempts(gone.id), *store.events(0, 10, job_id=gone.id)]
@@ -532,6 +544,7 @@ def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
     assert not store.events(0, 10, job_id=gone.id)
     assert not store.jobs(JobFilter(tenant="t"), 10)
     assert not store.jobs(JobFilter(label=("a", "b")), 10)
+    assert not store.jobs(JobFilter(predecessor=stays.id), 10)
     assert store.tenants() == [Tenant(DEFAULT)]
     assert store.jobs(JobFilter(), 10) == [stays]
     assert len(store.events(0, 10, job_id=stays.id)) == len(store.audit(0, 10)) == 1

@@ -471,6 +471,7 @@ def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
         wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,
         wanted.submitted_until_ns is None or row.submitted_ns < wanted.submitted_until_ns,
         not wanted.before or row.id < wanted.before,
+        not wanted.predecessor or any(each.job == wanted.predecessor for each in row.spec.after),
     )
     return all(checks)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -29,9 +30,10 @@ from seaway.application.records import (
     Token,
     Verb,
 )
+from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.facts import Facts, Location
-from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job import DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec, Run
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.network import NetworkNeed
@@ -74,7 +76,9 @@ def full_spec() -> JobSpec:
     demand = Demand(request, devices, nodes, "site", need)
     run = Run("image:1", ("python",), ("-c", 'print("é𝄞\\n\u0000")'), (("A", "1"), ("B", "")), (80, 443))
     labels = {"team": "ml", "Σ": "'\"\\"}
-    return JobSpec("full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, labels, True, True)
+    data = DataSource("c1", 5, (DataSource("c2", 6),))
+    full = JobSpec("full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, labels, True, True)
+    return replace(full, data=data, output_mib=7, after=(After(draw_id(), When.STARTED),))
 
 
 def job_record(**fields: Any) -> JobRecord:

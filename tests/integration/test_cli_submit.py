@@ -169,6 +169,22 @@ def test_submit_of_several_jobs_does_not_follow_them(cli: Cli, tmp_path: Path) -
     assert jobs[0]["spec"]["labels"] == {"by": "test", "sweep": "a"}
 
 
+def test_jobs_of_a_file_come_after_each_other(cli: Cli, tmp_path: Path) -> None:
+    """A file is a small workflow: stored together, shown as a tree, with errors at their lines."""
+    text = "name: one\nresources: {gpus: 1}\n---\nname: two\nresources: {gpus: 1}\nafter: [{job: one, when: WHEN}]\n"
+    assert cli("submit", job_file(tmp_path, text.replace("WHEN", "failed")), "-d").code == 0
+    single = cli("submit", "--name", "three", "--gpus", "1", "--after", "one:finished", "--after", "two", "-o", "json")
+    assert [each["when"] for each in single.body["awaits"]] == ["finished", "succeeded"]
+    tree = cli("jobs", "--tree").out.splitlines()
+    assert [line[:12].rstrip() for line in tree[1:]] == ["one", "└─ two", "   └─ three"]
+    assert "one failed" in tree[2]
+    assert "one finished, two" in tree[3]
+    file = job_file(tmp_path, text.replace("WHEN", "ended"))
+    assert f"error: {file}:6:after[0].when: " in cli("submit", file).err
+    cycle = "name: one\nafter: two\n---\nname: two\nafter: one\n"
+    assert "one → two → one" in cli("submit", job_file(tmp_path, cycle)).err
+
+
 def test_file_with_an_invalid_job_is_not_submitted(cli: Cli, tmp_path: Path) -> None:
     """Every error has its file, line and field, and a suggested field name."""
     file = job_file(

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
+from pydantic import BaseModel
 
-from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_patch
+from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_large, read_patch
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
 from seaway.api.http.queries import JobQuery, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
-from seaway.application.jobs import TRIES, SubmitKey, require_changeable
+from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, workflow
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.tenancy import DEFAULT
-from seaway.wire.explanations import DryRunOut, dry_run_fields
+from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
 from seaway.wire.fields import Line
-from seaway.wire.job_in import JobIn, JobPatch
-from seaway.wire.job_out import JobCount, JobOut, JobPage, count_fields, job_fields
+from seaway.wire.job_in import JobBatchIn, JobIn, JobPatch
+from seaway.wire.job_out import JobBatch, JobCount, JobOut, JobPage, Workflow, count_fields, job_fields
 from seaway.wire.job_text import changes_text, job_text
 from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value
+from seaway.wire.yaml import MAX_VALUES
 
 LONGEST_KEY = 255
 """Maximum length of an idempotency key, characters."""
@@ -39,40 +41,104 @@ JobRef = Annotated[
 KEY = Header("Idempotency-Key", "A repeated submit with the same key and body returns the existing job.", LONGEST_KEY)
 DryRun = Annotated[bool, Query(description="Dry run: return the decision and store nothing.")]
 
+
+def _one_of(stored: type[BaseModel], trial: type[BaseModel], said: str) -> dict[str, Any]:
+    """Return the description of a response that is either of a dry run or of a repeated request."""
+    MESSAGES.update((stored, trial))
+    either = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in (stored, trial)]
+    return {"description": said, "content": {"application/json": {"schema": {"anyOf": either}}}}
+
+
 _SUBMITTED: dict[int, Any] = {
     201: JobOut,
-    200: {
-        "description": "The result of a dry run, or the existing job for a repeated idempotency key.",
-        "content": {
-            "application/json": {
-                "schema": {
-                    "anyOf": [{"$ref": "#/components/schemas/JobOut"}, {"$ref": "#/components/schemas/DryRunOut"}]
-                }
-            }
-        },
-    },
+    200: _one_of(JobOut, DryRunOut, "The result of a dry run, or the existing job for a repeated idempotency key."),
 }
 
-MESSAGES.add(DryRunOut)
+_ALL_SUBMITTED: dict[int, Any] = {
+    201: JobBatch,
+    200: _one_of(JobBatch, DryRunBatch, "The results of a dry run, or the jobs of a repeated idempotency key."),
+}
 
 
 async def submit(request: Request) -> Response:
     """Submit a job on the fast path, without the framework."""
-    who, plane = caller_of(request), plane_of(request)
     given, body = await read_either(request, JobIn)
     spec = _own(request, given)
-    key = _key(request, body)
-    job = await plane.jobs.replayed(spec.tenant, key) if key else None
-    new = job is None
-    if job is None:  # a stored job stays valid, whatever admission decides now
-        await _admit(request, spec)
-        job, new = await plane.jobs.submit(spec, who.name, key, partial(pipeline_of(request).accepted, request))
-        request.scope[NOTED] = new
-    request.scope[MADE] = job.id
+    (job, *_), new = await _stored(request, [spec], _key(request, body))
     headers = {"location": f"/api/v1/jobs/{job.id}"}
     if not new:
         headers["idempotency-replayed"] = "true"
     return job_reply(job, 201 if new else 200, headers)
+
+
+async def _stored(
+    request: Request, specs: Sequence[JobSpec], key: SubmitKey | None, *, batch: bool = False
+) -> tuple[list[JobRecord], bool]:
+    """Check and store jobs; return them, and whether they are new."""
+    jobs, tenant = plane_of(request).jobs, specs[0].tenant
+    found = await jobs.replayed(tenant, key, len(specs)) if key else []
+    new = not found
+    if new:  # a stored job stays valid, whatever admission decides now
+        specs, known = await _admitted(request, specs, batch=batch)
+        noted = partial(pipeline_of(request).accepted, request)
+        found, new = await jobs.submit(specs, caller_of(request).name, key, noted, known)
+        request.scope[NOTED] = new
+    request.scope[MADE] = found[0].id
+    return found, new
+
+
+async def _admitted(
+    request: Request, specs: Sequence[JobSpec], *, batch: bool = False
+) -> tuple[Sequence[JobSpec], dict[str, JobRecord]]:
+    """Check the jobs of a request; return them with IDs of stored predecessors, and these predecessors by ID.
+
+    Parameters
+    ----------
+    batch
+        Whether it is a request for several jobs, so that errors name the job.
+
+    Raises
+    ------
+    RejectedError
+        With the problems of all jobs.
+    """
+    names, known = {spec.name for spec in specs}, dict[str, JobRecord]()
+    admitted, wrong = [], []
+    for at, spec in enumerate(specs):
+        try:
+            await _admit(request, spec)
+            admitted.append(await _resolved(request, spec, names, known) if spec.after else spec)
+        except RejectedError as error:
+            wrong.append(error.below(f"jobs[{at}]") if batch else error)
+    if wrong:
+        raise RejectedError.together(wrong)
+    return admitted, known
+
+
+async def _resolved(request: Request, spec: JobSpec, names: Set[str], known: dict[str, JobRecord]) -> JobSpec:
+    """Return a job with IDs of its stored predecessors, and add these to `known`.
+
+    Parameters
+    ----------
+    names
+        Names of jobs of the same request, which take precedence.
+
+    Raises
+    ------
+    RejectedError
+        If a predecessor does not exist, or is not visible to the caller.
+    """
+    after = []
+    for at, each in enumerate(spec.after):
+        resolved = each
+        if each.job not in names:
+            try:
+                found = await find(request, each.job)
+            except RejectedError as error:
+                raise RejectedError(error.message, where=f"after[{at}].job") from None
+            known[found.id], resolved = found, replace(each, job=found.id)
+        after.append(resolved)
+    return replace(spec, after=tuple(after))
 
 
 @operation(
@@ -89,10 +155,48 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     request.scope[DRY_RUN] = True
     pipeline = pipeline_of(request)
     given, _ = await read_either(request, JobIn)
-    spec = _own(request, given)
-    await _admit(request, spec)
+    (spec,), _ = await _admitted(request, [_own(request, given)])
     dry_run_of = pipeline.plane.overview.dry_run
     return json_reply(dry_run_fields(await pipeline.threads.heavy(dry_run_of, spec, caller_of(request).name)))
+
+
+@operation(
+    routes,
+    "POST",
+    "/jobs:batch",
+    Role.USER,
+    _ALL_SUBMITTED,
+    errors=(404, 409),
+    body=JobBatchIn,
+    media=(JSON, YAML[0]),
+    headers=(KEY,),
+)
+async def submit_jobs(request: Request, dry_run: DryRun = False) -> Response:
+    """Submit several jobs in one transaction, all or none.
+
+    A job may come after others of the request, by name. With `dry_run`, the scheduler decides on the current fleet for
+    each job alone, as if its predecessors had ended.
+    """
+    pipeline, given = pipeline_of(request), await read_large(request, JobBatchIn, MAX_VALUES)
+    specs, wrong = [], []
+    for at, each in enumerate(given.jobs):
+        try:
+            specs.append(_own(request, each))
+            if specs[-1].tenant != specs[0].tenant:
+                raise RejectedError("must be the same for all jobs of a request", where="tenant")
+        except RejectedError as error:
+            wrong.append(error.below(f"jobs[{at}]"))
+    if wrong:
+        raise RejectedError.together(wrong)
+    if dry_run:
+        request.scope[DRY_RUN] = True
+        require_order((await _admitted(request, specs, batch=True))[0])
+        dry_run_of, name = pipeline.plane.overview.dry_run, caller_of(request).name
+        trials = [await pipeline.threads.heavy(dry_run_of, spec, name) for spec in specs]
+        return json_reply({"jobs": [dry_run_fields(each) for each in trials]})
+    jobs, new = await _stored(request, specs, _key(request, await request.body()), batch=True)
+    fields = {"jobs": [job_fields(each) for each in jobs]}
+    return json_reply(fields, 201 if new else 200, {} if new else {"idempotency-replayed": "true"})
 
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
@@ -123,6 +227,19 @@ async def get_job(request: Request, job: JobRef) -> Response:
         return job_reply(found)
     pipeline = pipeline_of(request)
     return job_reply(found, workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
+
+
+MAX_WORKFLOW = 200
+"""Maximum number of jobs in a workflow."""
+
+
+@operation(routes, "GET", "/jobs/{job}/workflow", Role.VIEWER, {200: Workflow}, errors=(404,))
+async def get_workflow(request: Request, job: JobRef) -> Response:
+    """Return a job with its predecessors and followers, and theirs, at most 200 jobs."""
+    pipeline, found = pipeline_of(request), await find(request, job)
+    tenant = caller_of(request).tenant
+    jobs, more = await pipeline.threads.read(workflow, pipeline.plane.store, found, tenant, MAX_WORKFLOW)
+    return json_reply({"jobs": [job_fields(each) for each in jobs], "more": more})
 
 
 @operation(
@@ -175,6 +292,9 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
     pipeline, who = pipeline_of(request), caller_of(request)
     spec = pipeline.plane.admission.with_template_traits(given.spec(job.spec.tenant))
+    spec = replace(spec, data=replace(spec.data, others=job.spec.data.others))
+    if spec.after != job.spec.after:
+        spec = await _resolved(request, spec, frozenset(), {})
     require_changeable(job, spec)
     _require_own_priority(request, spec, job.spec.priority)
     await pipeline.threads.admit(pipeline.plane.admission.admit, spec, who.tenant, job.spec)

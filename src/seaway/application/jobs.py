@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
+from types import MappingProxyType
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.tenancy import Names
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import Store
+from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord
-from seaway.application.transitions import ACCEPTED, accepted, moved, respecified, stepped, stopped
+from seaway.application.transitions import ACCEPTED, accepted, awaits_text, moved, respecified, stepped, stopped
 from seaway.application.writer import Writer
+from seaway.domain.dependencies import cycle_in
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec
+from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, encode
 from seaway.domain.job_state import JobState
 
 TRIES = 5
 """Number of retries of an operation after concurrent changes."""
+
+NO_JOBS: Mapping[str, JobRecord] = MappingProxyType({})
 
 Noted = Callable[[str], AuditEntry]
 _Step = Callable[[JobRecord, Attempt | None, int], tuple[JobRecord, Change]]
@@ -50,65 +55,71 @@ class Jobs:
         self._names = names
 
     async def submit(
-        self, spec: JobSpec, actor: str, key: SubmitKey | None = None, noted: Noted | None = None
-    ) -> tuple[JobRecord, bool]:
-        """Store a job that passed admission. Callers check `replayed` first.
+        self,
+        specs: Sequence[JobSpec],
+        actor: str,
+        key: SubmitKey | None = None,
+        noted: Noted | None = None,
+        known: Mapping[str, JobRecord] = NO_JOBS,
+    ) -> tuple[list[JobRecord], bool]:
+        """Store jobs that passed admission, all or none. Callers check `replayed` first.
 
         Parameters
         ----------
         noted
-            Returns the audit entry to store together with a new job.
+            Returns the audit entry to store together with new jobs.
+        known
+            Stored predecessors of the jobs, by ID.
 
         Returns
         -------
-        tuple of JobRecord and bool
-            The job, and whether it is new; False if `key` already belongs to the job.
+        tuple of list of JobRecord and bool
+            The jobs, and whether they are new; False if `key` already belongs to them.
 
         Raises
         ------
         ConflictError
             If `key` was used with another body, or for a deleted job, or a quota has no room for another waiting job.
+        RejectedError
+            If jobs come after each other in a cycle, or after a name that several of them have.
         UnavailableError
-            If the job could not be stored.
+            If the jobs could not be stored.
         """
+        require_order(specs)
         for _ in range(TRIES):
             now_ns = self._clock.now_ns()
-            job = JobRecord(
-                id=self._ids.generate(now_ns),
-                spec=spec,
-                state=JobState.PENDING,
-                submitted_ns=now_ns,
-                changed_ns=now_ns,
-                submitted_by=actor,
-                reason=ACCEPTED,
-            )
-            change = accepted(job)
+            jobs = _new_jobs(specs, self._ids.generate(now_ns, len(specs)), actor, now_ns, known)
+            change = Change()
+            for job in jobs:
+                change.add(accepted(job))
             if key:
-                change.insert.append(IdempotencyKey(spec.tenant, key.key, key.digest, job.id, now_ns))
+                change.insert.append(IdempotencyKey(specs[0].tenant, key.key, key.digest, jobs[0].id, now_ns))
             if noted:
-                change.insert.append(noted(job.id))
-            self._names.count_waiting(job)
+                change.insert.append(noted(jobs[0].id))
             outcome = None
             try:
+                for job in jobs:
+                    self._names.count_waiting(job)
                 outcome = await self._writer.stored_soon(change)
             finally:
                 if outcome is not Outcome.STORED:
-                    self._names.waiting.drop(job.id)
+                    for job in jobs:
+                        self._names.waiting.drop(job.id)
             if outcome is Outcome.STORED:
-                return job, True
-            if key and (known := await asyncio.to_thread(self._used, spec.tenant, key)):
-                return known, False
+                return jobs, True
+            if key and (found := await self.replayed(specs[0].tenant, key, len(specs))):
+                return found, False
         raise ConflictError("the job could not be stored; send it again")
 
-    async def replayed(self, tenant: str, key: SubmitKey) -> JobRecord | None:
-        """Return the job of an already used key; None for a new key.
+    async def replayed(self, tenant: str, key: SubmitKey, count: int = 1) -> list[JobRecord]:
+        """Return the jobs of an already used key, which stored `count` of them; none for a new key.
 
         Raises
         ------
         ConflictError
             If the key was used with another body, or for a deleted job.
         """
-        return await asyncio.to_thread(self._used, tenant, key)
+        return await asyncio.to_thread(self._used, tenant, key, count)
 
     def change(
         self, job_id: str, spec: JobSpec, actor: str, version: int | None = None, changes: str = ""
@@ -132,6 +143,9 @@ class Jobs:
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             require_changeable(job, spec)
+            if spec.after != job.spec.after:
+                self._require_no_cycle(job, spec)
+                job = replace(job, awaits=spec.after, reason=awaits_text(spec.after, NO_JOBS))
             may_stay = attempt is None or spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
             return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay, changes=changes)
 
@@ -155,7 +169,8 @@ class Jobs:
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is not JobState.SUSPENDED:
                 raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
-            after = moved(job, JobState.QUEUED, reason or f"resumed by {actor}", now_ns)
+            state = JobState.HELD if job.awaits else JobState.QUEUED
+            after = moved(job, state, reason or f"resumed by {actor}", now_ns)
             return after, stepped(after, actor)
 
         return self._take(job_id, version, step)
@@ -201,16 +216,110 @@ class Jobs:
         )
         return not allowed or allowed.issuperset(clusters)
 
-    def _used(self, tenant: str, key: SubmitKey) -> JobRecord | None:
+    def _require_no_cycle(self, job: JobRecord, spec: JobSpec) -> None:
+        """Check that no predecessor in a changed specification comes after the job."""
+        predecessors = {job.id: [each.job for each in spec.after]}
+        names, rest = {job.id: spec.name}, [each.job for each in spec.after]
+        while rest:
+            found = self._store.job(job_id) if (job_id := rest.pop()) not in predecessors else None
+            if found and not found.state.final:
+                predecessors[job_id], names[job_id] = [each.job for each in found.awaits], found.spec.name
+                rest += predecessors[job_id]
+        if cycle := cycle_in(predecessors):
+            named = [f"{names[each]} ({each})" for each in cycle]
+            raise RejectedError(_cycle_text(named), where="after")
+
+    def _used(self, tenant: str, key: SubmitKey, count: int) -> list[JobRecord]:
         used = self._store.key(tenant, key.key)
         if used is None:
-            return None
+            return []
         if used.digest != key.digest:
             raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
-        job = self._store.job(used.job_id)
-        if job is None:
+        jobs = [self._store.job(job_id) for job_id in following(used.job_id, count)]
+        found = [job for job in jobs if job]
+        if len(found) < count:
             raise ConflictError(f"the idempotency key {key.key!r} was used for a deleted job; use another")
-        return job
+        return found
+
+
+def _new_jobs(
+    specs: Sequence[JobSpec], first: str, actor: str, now_ns: int, known: Mapping[str, JobRecord]
+) -> list[JobRecord]:
+    """Return the records of new jobs, whose IDs follow each other. Names of jobs of the request become IDs."""
+    ids = following(first, len(specs)) if len(specs) > 1 else [first]
+    by_name = {spec.name: job_id for spec, job_id in zip(specs, ids, strict=True)}
+    jobs = []
+    for spec, job_id in zip(specs, ids, strict=True):
+        job = JobRecord(job_id, spec, JobState.PENDING, now_ns, now_ns, actor, ACCEPTED)
+        if spec.after:
+            after = tuple(replace(each, job=by_name.get(each.job, each.job)) for each in spec.after)
+            job = replace(job, spec=replace(spec, after=after), state=JobState.HELD, awaits=after)
+        jobs.append(job)
+    if any(job.awaits for job in jobs):
+        named = {**known, **{job.id: job for job in jobs}}
+        return [replace(job, reason=awaits_text(job.awaits, named)) if job.awaits else job for job in jobs]
+    return jobs
+
+
+def require_order(specs: Sequence[JobSpec]) -> None:
+    """Check the order of the jobs of a request, which refer to each other by name.
+
+    Raises
+    ------
+    RejectedError
+        If jobs come after each other in a cycle, or after a name that several jobs have.
+    """
+    names = Counter(spec.name for spec in specs)
+    for at, spec in enumerate(specs):
+        if several := next((each.job for each in spec.after if names[each.job] > 1), ""):
+            where = f"jobs[{at}].after" if len(specs) > 1 else "after"
+            raise RejectedError(f"{names[several]} jobs of the request have the name {several!r}", where=where)
+    cycle = cycle_in({spec.name: [each.job for each in spec.after if each.job in names] for spec in specs})
+    if cycle:
+        at = next(at for at, spec in enumerate(specs) if spec.name == cycle[0])
+        raise RejectedError(_cycle_text(cycle), where=f"jobs[{at}].after" if len(specs) > 1 else "after")
+
+
+def _cycle_text(jobs: Sequence[str]) -> str:
+    return f"no job of this cycle could ever start: {' → '.join(jobs)}, each after the next"
+
+
+def following(first: str, count: int) -> list[str]:
+    """Return the first of some IDs that follow each other, and the others."""
+    number = decode(first) or 0
+    return [encode(number + at) for at in range(count)]
+
+
+def workflow(store: Store, job: JobRecord, tenant: str, most: int) -> tuple[list[JobRecord], bool]:
+    """Return the jobs that a job is connected with by dependencies, and itself, oldest first.
+
+    Parameters
+    ----------
+    tenant
+        Tenant of the jobs; empty for all.
+    most
+        Maximum number of jobs, the closest ones.
+
+    Returns
+    -------
+    tuple of list of JobRecord and bool
+        The jobs, and whether there are more.
+    """
+    found, rest = {job.id: job}, deque([job])
+    while rest:
+        each = rest.popleft()
+        around = [*(store.job(earlier.job) for earlier in each.spec.after)]
+        around += store.jobs(JobFilter(tenant=tenant, predecessor=each.id), most + 1)
+        for other in around:
+            if other is None or other.id in found or other.state is JobState.DELETED:
+                continue
+            if tenant not in ("", other.spec.tenant):
+                continue
+            if len(found) >= most:
+                return sorted(found.values(), key=lambda job: job.id), True
+            found[other.id] = other
+            rest.append(other)
+    return sorted(found.values(), key=lambda job: job.id), False
 
 
 def require_changeable(job: JobRecord, spec: JobSpec) -> None:
@@ -227,3 +336,5 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
         raise ConflictError(f"the job is {job.state.value}; a finished job cannot change; submit it again")
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")
+    if spec.after != job.spec.after and job.state is not JobState.HELD:
+        raise ConflictError(f"the job is {job.state.value}; only a held job can get other predecessors")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
+from seaway.domain.dependencies import After
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
@@ -43,6 +44,8 @@ class JobRecord:
         Earliest time of the next attempt after a failure.
     completed
         Number of replicas, from the first on, that completed in earlier attempts.
+    awaits
+        Predecessors whose conditions are not met yet, while it is held.
     """
 
     id: str
@@ -61,6 +64,7 @@ class JobRecord:
     ended_ns: int | None = None
     not_before_ns: int | None = None
     completed: int = 0
+    awaits: tuple[After, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ attempt, from ending to ended, which only the control loop makes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from seaway.application.changes import Change
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
+from seaway.domain.dependencies import After, When
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
@@ -101,6 +103,22 @@ def ended(attempt: Attempt, now_ns: int) -> Change:
         for verb in Verb:
             change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, verb, now_ns))
     return change
+
+
+MAX_AWAITED = 3
+"""Maximum number of predecessors in a reason."""
+
+_VERBS = {When.SUCCEEDED: "to complete", When.FINISHED: "to end", When.STARTED: "to start", When.FAILED: "to fail"}
+
+
+def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) -> str:
+    """Return the reason of a job that waits for predecessors; `known` has the known ones by ID."""
+    named = []
+    for each in awaits[:MAX_AWAITED]:
+        job = known.get(each.job)
+        named.append(f"{f'{job.spec.name} ({each.job})' if job else each.job} {_VERBS[each.when]}")
+    more = len(awaits) - len(named)
+    return f"waits for {', '.join(named)}{f', and for {more} more jobs' if more else ''}"
 
 
 def waiting_text(job: JobRecord, placed: int) -> str:

@@ -5,6 +5,8 @@ A job that cannot be placed is not an error, but a value with reasons; see `seaw
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SeawayError(Exception):
     """Base class of all errors that Seaway raises on purpose."""
@@ -28,6 +30,17 @@ class RejectedError(SeawayError):
         self.message = message
         self.where = where
         self.also = also
+
+    def below(self, path: str) -> RejectedError:
+        """Return the error of an object that is part of another one, at a path in it."""
+        where = f"{path}.{self.where}" if self.where else path
+        return type(self)(self.message, where=where, also=tuple(each.below(path) for each in self.also))
+
+    @staticmethod
+    def together(errors: Sequence[RejectedError]) -> RejectedError:
+        """Return one error with all problems of several."""
+        first, *others = (part for each in errors for part in (each, *each.also))
+        return type(first)(first.message, where=first.where, also=tuple(others))
 
 
 class UnknownError(RejectedError):

@@ -207,15 +207,23 @@ class DataSource:
         Name of a cluster, a gateway or a region; empty for none.
     size_mib
         Amount of data, MiB.
+    others
+        Outputs of its predecessors.
     """
 
     location: str = ""
     size_mib: int = 0
+    others: tuple[DataSource, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject a negative size, and a size without a location."""
         if self.size_mib < 0 or (self.size_mib and not self.location):
             raise RejectedError("data has a place, and no negative size")
+
+    @property
+    def places(self) -> tuple[DataSource, ...]:
+        """All places with data; none without data."""
+        return tuple(each for each in (self, *self.others) if each.location)
 
 
 NO_DATA = DataSource()

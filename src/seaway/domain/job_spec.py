@@ -8,6 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any
 
+from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
@@ -164,6 +165,10 @@ class JobSpec:
         How clients outside its cluster reach its ports.
     one_by_one
         Whether its replicas are independent, so that it starts with those that fit. See `starts_in_part`.
+    after
+        Predecessors that it waits for.
+    output_mib
+        Amount of data that it leaves in its clusters for its followers, MiB.
     """
 
     name: str
@@ -188,6 +193,8 @@ class JobSpec:
     checkpoint: Checkpoint | None = None
     expose: Expose = NOT_EXPOSED
     one_by_one: bool = False
+    after: tuple[After, ...] = ()
+    output_mib: int = 0
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -264,7 +271,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Return the fields that running workloads depend on.
 
     These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations,
-    whether it is preemptible, and whether its replicas start one by one.
+    whether it is preemptible, whether its replicas start one by one, and its predecessors.
     """
     return (
         spec.demand,
@@ -305,11 +312,18 @@ class JobIds:
         self._random = random
         self._last = 0
 
-    def generate(self, now_ns: int) -> str:
-        """Return an ID that sorts after all earlier ones, even if the clock was set back."""
+    def generate(self, now_ns: int, count: int = 1) -> str:
+        """Return an ID that sorts after all earlier ones, even if the clock was set back.
+
+        Parameters
+        ----------
+        count
+            Number of IDs to reserve, which follow each other; the first one is returned.
+        """
         fresh = (now_ns // NS_PER_MS << RANDOM_BITS) | self._random.getrandbits(RANDOM_BITS)
-        self._last = fresh if fresh >> RANDOM_BITS > self._last >> RANDOM_BITS else self._last + 1
-        return encode(self._last)
+        first = fresh if fresh >> RANDOM_BITS > self._last >> RANDOM_BITS else self._last + 1
+        self._last = first + count - 1
+        return encode(first)
 
 
 def encode(number: int) -> str:

@@ -10,6 +10,8 @@ from seaway.domain.errors import ConflictError
 class JobState(Enum):
     """State of a job. Users see the values."""
 
+    HELD = "held"
+    """Waits for its predecessors, outside its queue."""
     PENDING = "pending"
     """Accepted and stored, but not yet processed by the control loop."""
     QUEUED = "queued"
@@ -28,6 +30,8 @@ class JobState(Enum):
     """Stopped by a user until it is resumed."""
     CANCELLED = "cancelled"
     """Stopped by a user; the record stays."""
+    SKIPPED = "skipped"
+    """Never ran, because its predecessors ended in another way than it requires."""
     DELETED = "deleted"
     """Deleted by a user and no longer listed. The record is removed later."""
 
@@ -47,7 +51,7 @@ class JobState(Enum):
         return self in PLACED
 
 
-FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.DELETED})
+FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.SKIPPED, JobState.DELETED})
 UNFINISHED = frozenset(JobState) - FINAL
 WAITING = frozenset({JobState.PENDING, JobState.QUEUED, JobState.PREEMPTED})
 PLACED = frozenset({JobState.SCHEDULED, JobState.DEPLOYING, JobState.RUNNING})
@@ -56,16 +60,18 @@ _STOPS = frozenset({JobState.SUSPENDED, JobState.CANCELLED, JobState.DELETED})
 _MAKES_WAY = frozenset({JobState.QUEUED, JobState.PREEMPTED, JobState.FAILED, JobState.COMPLETED})
 
 FOLLOWS: dict[JobState, frozenset[JobState]] = {
+    JobState.HELD: _STOPS | {JobState.PENDING, JobState.SKIPPED},
     JobState.PENDING: _STOPS | {JobState.QUEUED, JobState.FAILED},
     JobState.QUEUED: _STOPS | {JobState.SCHEDULED, JobState.FAILED},
     JobState.SCHEDULED: _STOPS | _MAKES_WAY | {JobState.DEPLOYING, JobState.RUNNING},
     JobState.DEPLOYING: _STOPS | _MAKES_WAY | {JobState.RUNNING},
     JobState.RUNNING: _STOPS | _MAKES_WAY | {JobState.DEPLOYING},
     JobState.PREEMPTED: _STOPS | {JobState.QUEUED},
-    JobState.SUSPENDED: frozenset({JobState.QUEUED, JobState.CANCELLED, JobState.DELETED}),
+    JobState.SUSPENDED: frozenset({JobState.HELD, JobState.QUEUED, JobState.CANCELLED, JobState.DELETED}),
     JobState.COMPLETED: frozenset({JobState.DELETED}),
     JobState.FAILED: frozenset({JobState.DELETED}),
     JobState.CANCELLED: frozenset({JobState.DELETED}),
+    JobState.SKIPPED: frozenset({JobState.DELETED}),
     JobState.DELETED: frozenset(),
 }
 """Allowed transitions. A running job returns to deploying if one of its workloads disappears."""

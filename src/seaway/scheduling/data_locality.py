@@ -35,8 +35,18 @@ def pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
 
     This is the size divided by the bandwidth that can be reserved from the data's location, on the link and on the
     interfaces at its ends. It is 0 at the location and behind the same gateway. Links that do not respond are not
-    used.
+    used. The times from several places add up.
     """
+    parts = [_pull_ms(snapshot, each) for each in data.places]
+    if len(parts) == 1:
+        return parts[0]
+    total = np.zeros(len(snapshot.clusters), np.int64)
+    for part in parts:
+        total = np.minimum(total + np.minimum(part, UNREACHABLE_MS), UNREACHABLE_MS)
+    return total
+
+
+def _pull_ms(snapshot: Snapshot, data: DataSource) -> Int64:
     links, gateways = links_of(snapshot), snapshot.arrays.clusters[CLUSTER_GATEWAY]
     homes = np.array(
         [data.location in (each.name, each.region, *each.facts.zones, each.gateway) for each in snapshot.clusters],
@@ -82,13 +92,14 @@ def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequ
     --------
     ``its data is at cluster-1; 200GB take 27 min to cluster-2``
     """
-    if not data.location:
+    if not data.places:
         return ""
     times = [(each, int(pulls[snapshot.cluster_index(each)])) for each in clusters[:MAX_CLUSTERS_NAMED]]
     known = [f"{rough_time_text(ms // 1000)} to {each}" for each, ms in times if 0 < ms < UNREACHABLE_MS]
     lost = [each for each, ms in times if ms >= UNREACHABLE_MS]
-    parts = [f"its data is at {data.location}"]
-    parts += [f"{memory_text(data.size_mib)} take {', '.join(known)}"] if known else []
+    parts = [f"its data is at {' and '.join(dict.fromkeys(each.location for each in data.places))}"]
+    size_mib = sum(each.size_mib for each in data.places)
+    parts += [f"{memory_text(size_mib)} take {', '.join(known)}"] if known else []
     parts += [f"the transfer time is unknown to {', '.join(lost)}"] if lost else []
     return "; ".join(parts)
 

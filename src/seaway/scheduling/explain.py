@@ -145,7 +145,7 @@ def explain(
         candidates=candidates,
         remedies=() if cycle.feasible.any() else trial.remedies(job),
         links=violating_links(snapshot, job, reserved),
-        data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.location else "",
+        data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.places else "",
         deferral_reason=cycle.deferral_reason,
         message=cycle.message,
     )
@@ -276,7 +276,7 @@ class _Trial:
     def candidates(self, cycle: Cycle, most: int = MAX_CANDIDATES) -> tuple[Candidate, ...]:
         """Return the best feasible nodes, ordered by proximity to the job's data, then by score."""
         data, cluster_of = cycle.job.data, self._snapshot.arrays.nodes[NODE_CLUSTER]
-        if not data.location:
+        if not data.places:
             return tuple(self._best(cycle, most))
         found: list[Candidate] = []
         for ring in locality_tiers(pull_ms(self._snapshot, data)) == 1:

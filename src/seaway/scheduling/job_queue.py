@@ -78,7 +78,7 @@ class JobQueue:
         """Report whether a job's spread over clusters must be decided, and whether its data has a location."""
         if len(self._snapshot.clusters) < 2:
             return False, False
-        return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.location)
+        return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.places)
 
     def __len__(self) -> int:
         return len(self.jobs)

@@ -155,6 +155,57 @@ JOB_COLUMNS = (
 )
 """Columns of jobs."""
 
+
+SUCCEEDED = "succeeded"
+
+
+def _in_tree(job: Body) -> Text:
+    return Text(job["branch"], "dim").append(job["name"], "default")
+
+
+def _comes_after(job: Body) -> str:
+    """Return the predecessors of a job, with conditions other than success."""
+    named = (each["name"] if each["when"] == SUCCEEDED else " ".join(each.values()) for each in job["predecessors"])
+    return ", ".join(named) or NONE
+
+
+TREE_COLUMNS = (
+    Column("NAME", _in_tree),
+    *JOB_COLUMNS[1:5],
+    Column("AFTER", _comes_after, cut=True, drop=6),
+    *JOB_COLUMNS[5:],
+)
+"""Columns of jobs in a tree."""
+
+
+def as_tree(jobs: Sequence[Body]) -> list[Body]:
+    """Order jobs as trees, oldest first, each below the last of its predecessors, with the marks of its branch."""
+    known = {job["id"]: job for job in sorted(jobs, key=lambda job: job["id"])}
+    below: dict[str, list[Body]] = {"": []}
+    for job in known.values():
+        after = job["spec"].get("after", [])
+        there = [each["job"] for each in after if each["job"] in known]
+        below.setdefault(there[-1] if there else "", []).append(job)
+    found: list[Body] = []
+    rest = [(job, "", "") for job in reversed(below[""])]
+    while rest:
+        job, mark, indent = rest.pop()
+        names = [
+            {
+                "name": known[each["job"]]["name"] if each["job"] in known else each["job"],
+                "when": each.get("when", SUCCEEDED),
+            }
+            for each in job["spec"].get("after", [])
+        ]
+        found.append({**job, "branch": mark, "predecessors": names})
+        children = below.get(job["id"], [])
+        rest += [
+            (child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
+            for last, child in ((child is children[-1], child) for child in reversed(children))
+        ]
+    return found
+
+
 WAITING_COLUMNS = (
     Column("NAME", lambda job: job["name"]),
     Column("TENANT", lambda job: job["tenant"], drop=4),

@@ -27,6 +27,8 @@ STYLES = {
     "preempted": "yellow",
     "queued": "yellow",
     "pending": "yellow",
+    "held": "blue",
+    "skipped": "dim",
     "stale": "yellow",
     "suspended": "magenta",
     "scheduled": "cyan",

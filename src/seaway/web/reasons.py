@@ -109,8 +109,8 @@ def by_node(placements: Sequence[PlacementOut]) -> list[ReplicasOn]:
     return [ReplicasOn(cluster, node, ranges(numbers)) for (cluster, node), numbers in found.items()]
 
 
-ORDER = ("running", "deploying", "scheduled", "queued", "pending", "preempted", "suspended", "failed", "completed",
-         "cancelled")  # fmt: skip
+ORDER = ("running", "deploying", "scheduled", "queued", "pending", "held", "preempted", "suspended", "failed",
+         "completed", "cancelled", "skipped")  # fmt: skip
 """Order of states in lists."""
 
 

@@ -152,6 +152,12 @@ class DryRunOut(Shown):
         return cls.model_validate(dry_run_fields(trial))
 
 
+class DryRunBatch(Shown):
+    """Results of the dry runs of several jobs, in their order."""
+
+    jobs: list[DryRunOut]
+
+
 def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     """Return the fields of `ExplanationOut` for an explanation."""
     return fields_of(

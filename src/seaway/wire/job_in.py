@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopology, NodeRules, ResourceRequest
@@ -30,6 +31,7 @@ from seaway.wire.fields import (
     NameOrNone,
     OneOrMore,
     Rate,
+    Reference,
     ReferenceOrNone,
     References,
     Text,
@@ -121,6 +123,23 @@ class DataIn(Incoming):
     """Name of a cluster, a gateway or a region."""
     size: Memory = 0
     """Amount of data, with its unit."""
+    output: Memory = 0
+    """Amount of data that the job leaves in its clusters for the jobs that come after it, with its unit."""
+
+
+def predecessors(value: object) -> object:
+    """Wrap a single predecessor in a list, and IDs or names of jobs in mappings; return other values unchanged."""
+    listed = [value] if isinstance(value, str | dict) else value
+    return [{"job": each} if isinstance(each, str) else each for each in listed] if isinstance(listed, list) else listed
+
+
+class AfterIn(Incoming):
+    """A predecessor, and the condition on it."""
+
+    job: Reference
+    """ID or name of a job. A job of the same request takes precedence."""
+    when: Literal["succeeded", "finished", "started", "failed"] = "succeeded"
+    """Condition under which the job may start: the predecessor completed, ended in any way, ran, or failed."""
 
 
 class TolerationIn(Incoming):
@@ -212,6 +231,13 @@ class ExposeIn(Incoming):
     """Host name for ``Ingress`` and ``HTTPRoute``. Default: the ID of the job within the operator's domain."""
 
 
+Predecessors = Annotated[
+    list[AfterIn],
+    Field(max_length=256),
+    BeforeValidator(predecessors, json_schema_input_type=str | AfterIn | list[str | AfterIn]),
+]
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -265,6 +291,11 @@ class JobIn(Incoming):
     """
     expose: ExposeIn = ExposeIn()
     """Way in which clients outside the job's cluster reach its ports."""
+    after: Predecessors = no_entries()
+    """Jobs that must start or end before. The job is held until then, and skipped if that can never be.
+
+    A text is the ID or name of a job that must complete.
+    """
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
@@ -309,10 +340,21 @@ class JobIn(Incoming):
             labels=dict(self.labels),
             on_violation=OnViolation(self.network.on_violation),
             data=_data(self.data),
+            output_mib=fields.memory_mib(self.data.output),
+            after=tuple(After(each.job, When(each.when)) for each in self.after),
             preemptible=self.preemptible,
             checkpoint=_checkpoint(self.checkpoint),
             expose=_expose(self.expose),
         )
+
+
+MAX_JOBS = 1000
+
+
+class JobBatchIn(Incoming):
+    """Jobs that are stored together or not at all. They may come after each other, by name."""
+
+    jobs: Annotated[list[JobIn], Field(min_length=1, max_length=MAX_JOBS)]
 
 
 class JobPatch(BaseModel):

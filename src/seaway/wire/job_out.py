@@ -52,6 +52,7 @@ class Remembered(Generic[Given, Made]):
 
 
 StateName = Literal[
+    "held",
     "pending",
     "queued",
     "scheduled",
@@ -62,6 +63,7 @@ StateName = Literal[
     "preempted",
     "suspended",
     "cancelled",
+    "skipped",
     "deleted",
 ]
 
@@ -97,6 +99,14 @@ class EndpointOut(Shown):
     """Clients that can use it: those outside the cluster, those that reach its nodes, its pods, or none yet."""
     note: str
     """Reason why clients outside the cluster cannot use it, or a condition for it; empty for none."""
+
+
+class AfterOut(Shown):
+    """A predecessor, and the condition on it."""
+
+    job: str
+    """ID of the predecessor."""
+    when: Literal["succeeded", "finished", "started", "failed"]
 
 
 class JobOut(Shown):
@@ -135,6 +145,8 @@ class JobOut(Shown):
     """Exact request of each replica."""
     endpoints: list[EndpointOut] = Field(default_factory=list)
     """Addresses of its ports, those with the widest reach first; only in the answer for a single job."""
+    awaits: list[AfterOut] = Field(default_factory=list)
+    """Predecessors that a held job waits for. `spec` has all of them."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -148,6 +160,20 @@ class JobPage(Shown):
     jobs: list[JobOut]
     next: str | None
     """Cursor of the next page: send it as `after`; null on the last page."""
+
+
+class JobBatch(Shown):
+    """Jobs of a request, in its order."""
+
+    jobs: list[JobOut]
+
+
+class Workflow(Shown):
+    """Jobs that are connected by dependencies, oldest first."""
+
+    jobs: list[JobOut]
+    more: bool
+    """True if there are more jobs, which are farther away."""
 
 
 class JobCount(Shown):
@@ -284,6 +310,7 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "started_at": moment_or_none(job.started_ns),
         "ended_at": moment_or_none(job.ended_ns),
         "not_before": moment_or_none(job.not_before_ns),
+        "awaits": [{"job": each.job, "when": each.when.value} for each in job.awaits],
         **_ASKED.of(spec),
     }
 

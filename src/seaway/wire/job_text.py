@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from seaway.domain.dependencies import After, When
 from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import NOT_EXPOSED, JobSpec, Run
 from seaway.domain.network import NetworkNeed, OnViolation
@@ -40,11 +41,12 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         | ({} if spec.on_violation is OnViolation.REPORT else {"on_violation": spec.on_violation.value}),
         "between_replicas": _need(spec.between_replicas),
         "placement": _node_rules(demand.nodes),
-        "data": _data(spec.data),
+        "data": _data(spec.data) | _given({"output": spec.output_mib and memory_text(spec.output_mib)}),
         "run": _run(spec.run),
         "time_limit": None if spec.time_limit_s is None else time_text(spec.time_limit_s),
         "retries": spec.retries,
         "labels": spec.labels,
+        "after": [{"job": each.job, **_condition(each)} for each in spec.after],
     }
     written["preemptible"] = spec.preemptible
     if spec.expose != NOT_EXPOSED:
@@ -170,6 +172,10 @@ def _need(need: NetworkNeed) -> dict[str, Any]:
 
 def _data(data: DataSource) -> dict[str, Any]:
     return _given({"location": data.location, "size": data.size_mib and memory_text(data.size_mib)})
+
+
+def _condition(after: After) -> dict[str, str]:
+    return {} if after.when is When.SUCCEEDED else {"when": after.when.value}
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from seaway.application.admission import Admission
 from seaway.application.changes import Change, Record
+from seaway.application.ports.store import JobFilter
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState
@@ -383,3 +384,67 @@ async def test_a_template_says_whether_a_job_returns(rig: Rig) -> None:
         changed = await client.patch(f"{JOBS}/{made['id']}", json={"template": "job"})
     assert changed.status_code == 200
     assert not rig.plane.jobs.find(made["id"]).spec.restarts
+
+
+async def test_jobs_of_a_request_are_stored_together(rig: Rig) -> None:
+    """Jobs refer to each other by name and to stored ones by ID or name; a repeated key returns the same jobs."""
+    first = await rig.submit(name="stored")
+    jobs = [
+        {**JOB, "name": "b", "after": ["a", {"job": "stored", "when": "started"}]},
+        {**JOB, "name": "a", "after": first["id"]},
+    ]
+    async with rig.client("user") as client:
+        answers = [
+            await client.post("/api/v1/jobs:batch", json={"jobs": jobs}, headers={"Idempotency-Key": "flow"})
+            for _ in range(2)
+        ]
+        other = await client.post("/api/v1/jobs:batch", json={"jobs": jobs[1:]}, headers={"Idempotency-Key": "flow"})
+        b, a = answers[0].json()["jobs"]
+        around = (await client.get("/api/v1/jobs/b/workflow")).json()
+        tried = await client.post("/api/v1/jobs:batch?dry_run=true", json={"jobs": jobs})
+    assert [each.status_code for each in (*answers, other, tried)] == [201, 200, 409, 200]
+    assert answers[0].json() == answers[1].json()
+    assert b["state"] == "held"
+    assert b["reason"] == f"waits for a ({a['id']}) to complete, stored ({first['id']}) to start"
+    assert b["awaits"] == [{"job": a["id"], "when": "succeeded"}, {"job": first["id"], "when": "started"}]
+    assert a["spec"]["after"] == [{"job": first["id"]}]
+    assert [each["name"] for each in around["jobs"]] == ["stored", "b", "a"]
+    assert [each["fits"] for each in tried.json()["jobs"]] == [True, True]
+    entries = [each for each in rig.plane.store.audit(0, 9) if each.verb == "POST submit_jobs" and each.status == 201]
+    assert [each.target for each in entries] == [f"/api/v1/jobs:batch/{b['id']}"]
+
+
+@pytest.mark.parametrize("dry_run", ["", "?dry_run=true"])
+async def test_all_errors_of_a_request_are_reported(rig: Rig, dry_run: str) -> None:
+    """Nothing is stored if any job is invalid, and each error names its job and field."""
+    jobs = [
+        {**JOB, "name": "a", "after": "nowhere"},
+        {**JOB, "name": "b", "queue": "missing", "after": [{"job": "a", "when": "succeeded"}]},
+        {**JOB, "name": "c", "resources": {"gpus": 0, "gpu_memory": "8Gi"}},
+    ]
+    ring = [{**JOB, "name": "a", "after": "b"}, {**JOB, "name": "b", "after": ["a"]}]
+    async with rig.client("user") as client:
+        answers = [
+            await client.post(f"/api/v1/jobs:batch{dry_run}", json={"jobs": each})
+            for each in (jobs[:2], jobs[1:], ring, [{**JOB, "after": "other"}], [{**JOB, "tenant": "other"}])
+        ]
+    assert {each.status_code for each in answers} == {422, 403}
+    found = [[error["field"] for error in each.json().get("errors", ())] for each in answers]
+    assert found == [["jobs[0].after[0].job", "jobs[1].queue"], ["jobs[1].resources.gpu_memory"], ["jobs[0].after"],
+                     ["jobs[0].after[0].job"], []]  # fmt: skip
+    assert "a → b → a" in answers[2].json()["detail"]
+    assert rig.plane.store.jobs(JobFilter(), 9) == []
+
+
+async def test_predecessors_change_with_a_patch(rig: Rig) -> None:
+    """A held job gets other predecessors by name or ID; a cycle is an error that names it."""
+    await rig.submit(name="a")
+    await rig.submit(name="b", after="a")
+    await rig.submit(name="c", after=["b"])
+    async with rig.client("user") as client:
+        wrong = await client.patch("/api/v1/jobs/b", json={"after": ["a", "c"]})
+        free = await client.patch("/api/v1/jobs/c", json={"after": "a"})
+        late = await client.patch("/api/v1/jobs/a", json={"after": "c"})
+    assert (wrong.status_code, free.status_code, late.status_code) == (422, 200, 409)
+    assert "b (" in wrong.json()["detail"]
+    assert free.json()["reason"].startswith("waits for")

@@ -176,8 +176,11 @@ def submit(jobs: Jobs, key: SubmitKey | None = None) -> tuple[JobRecord, bool]:
     """Submit a job."""
 
     async def run() -> tuple[JobRecord, bool]:
-        known = await jobs.replayed("default", key) if key else None
-        return (known, False) if known else await jobs.submit(spec(), "ada", key)
+        known = await jobs.replayed("default", key) if key else []
+        if known:
+            return known[0], False
+        (job,), new = await jobs.submit([spec()], "ada", key)
+        return job, new
 
     return asyncio.run(run())
 
@@ -190,7 +193,7 @@ def test_an_idempotency_key_makes_one_job() -> None:
     assert submit(made.plane.jobs, SubmitKey("k", "digest")) == (job, False)
     with pytest.raises(ConflictError, match="another request"):
         submit(made.plane.jobs, SubmitKey("k", "other"))
-    assert asyncio.run(made.plane.jobs.submit(spec(), "ada", SubmitKey("k", "digest"))) == (job, False)
+    assert asyncio.run(made.plane.jobs.submit([spec()], "ada", SubmitKey("k", "digest"))) == ([job], False)
     assert submit(made.plane.jobs, SubmitKey("l", "digest"))[1]
     assert len(list(made.plane.store.live_jobs())) == 2
 

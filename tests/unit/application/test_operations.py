@@ -219,13 +219,13 @@ def test_a_key_of_a_tenant_that_went_leads_to_no_job() -> None:
     writer.start()
     key = SubmitKey("k", "digest")
     operations.put_tenant(Tenant("t"), "ada")
-    job, _ = asyncio.run(made.plane.jobs.submit(spec(tenant="t"), "ada", key))
+    (job,), _ = asyncio.run(made.plane.jobs.submit([spec(tenant="t")], "ada", key))
     made.plane.jobs.cancel(job.id, "ada")
     made.plane.run(5)
     operations.delete_tenant("t", "ada")
     operations.put_tenant(Tenant("t"), "ada")
     with pytest.raises(ConflictError, match="a deleted job"):
-        asyncio.run(made.plane.jobs.submit(spec(tenant="t"), "bob", key))
+        asyncio.run(made.plane.jobs.submit([spec(tenant="t")], "bob", key))
     writer.stop()
 
 

@@ -38,7 +38,7 @@ def test_a_plane_runs_jobs_and_stops_quickly() -> None:
 
     plane.writer.listen(look)  # type: ignore[arg-type]  # a sequence is as good as a list here
     plane.start()
-    job, _ = asyncio.run(plane.jobs.submit(spec(), "ada"))
+    (job,), _ = asyncio.run(plane.jobs.submit([spec()], "ada"))
     assert runs.wait(30)
     begun_ns = clock.monotonic_ns()
     plane.stop()
@@ -65,7 +65,7 @@ def test_the_same_seed_draws_the_same_ids() -> None:
     for _ in range(2):
         clock = VirtualClock()
         plane = make_plane(Settings(), MemoryStore(), SimulatedBackends(two_clusters(), clock), clock, random=Random(1))
-        ids.append(asyncio.run(plane.jobs.submit(spec(), "ada"))[0].id)
+        ids.append(asyncio.run(plane.jobs.submit([spec()], "ada"))[0][0].id)
     assert ids[0] == ids[1]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
 from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Expose, JobSpec, Run, ServiceType
@@ -87,6 +88,8 @@ IN_PLACE = {
     "data",
     "preemptible",
     "one_by_one",
+    "after",
+    "output_mib",
 }
 """Anything that changes without starting a job again."""
 
@@ -113,6 +116,8 @@ OTHERS: dict[str, Any] = {
     "checkpoint": Checkpoint("SIGUSR1", 60),
     "expose": Expose(ServiceType.NODE_PORT),
     "one_by_one": True,
+    "after": (After("6hhgq2g019edv"),),
+    "output_mib": 9,
 }
 
 

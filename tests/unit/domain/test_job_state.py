@@ -29,8 +29,8 @@ def test_what_is_over_stays_over() -> None:
 
 
 def test_states_are_sorted() -> None:
-    """Each state is over, waits, has a place, or is suspended; one of these."""
-    kinds = [FINAL, WAITING, PLACED, frozenset({JobState.SUSPENDED})]
+    """Each state is over, waits, has a place, or is outside its queue; one of these."""
+    kinds = [FINAL, WAITING, PLACED, frozenset({JobState.HELD, JobState.SUSPENDED})]
     assert sum(len(kind) for kind in kinds) == len(JobState)
     for state in JobState:
         assert (state.final, state.waits, state.placed) == tuple(state in kind for kind in kinds[:3])
@@ -43,7 +43,7 @@ def test_only_what_waits_is_placed() -> None:
 
 def test_a_wrong_step_says_which_are_right() -> None:
     """The message names the state and all that could follow."""
-    with pytest.raises(ConflictError, match=r"suspended and cannot become running; .*: cancelled, deleted, queued"):
+    with pytest.raises(ConflictError, match=r"suspended and cannot become running; .*: cancelled, deleted, held"):
         require_may_follow(JobState.SUSPENDED, JobState.RUNNING)
     with pytest.raises(ConflictError, match="nothing else"):
         require_may_follow(JobState.DELETED, JobState.QUEUED)

@@ -31,5 +31,5 @@ def test_words_narrow_down(text: str, asked: dict[str, str]) -> None:
 def test_states_may_be_cut_short_and_several() -> None:
     """Anyone who names one sees jobs that are over too."""
     assert wanted("state:fail state:comp")["state"] == ("failed", "completed")
-    assert wanted("state:s")["state"] == ("scheduled", "suspended")
+    assert wanted("state:s")["state"] == ("scheduled", "suspended", "skipped")
     assert wanted("state:nonsense")["state"] == ("nonsense",)

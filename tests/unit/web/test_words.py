@@ -15,6 +15,7 @@ from jinja2 import nodes
 
 from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
+from seaway.domain.dependencies import When
 from seaway.domain.job_state import JobState
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
@@ -41,6 +42,7 @@ NAMED = {
     "user",
     "operator",
     "admin",
+    *When,
 } - {"deleted"}
 """Anything that the API says in one word, and pages say as a word of theirs."""
 

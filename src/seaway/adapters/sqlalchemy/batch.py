@@ -211,7 +211,7 @@ class Batch:
         number = row[0]
         if step is Step.DELETE:
             self._put(step, tables.JOBS, row)
-            for table in (tables.JOB_SPECS, tables.JOB_LABELS, tables.JOB_CLUSTERS):
+            for table in (tables.JOB_SPECS, tables.JOB_LABELS, tables.JOB_CLUSTERS, tables.JOB_PREDECESSORS):
                 self._put(Step.CLEAR, table, row)
             return
         known = None if step is Step.INSERT else self._known(number)
@@ -223,12 +223,14 @@ class Batch:
             text = codec.spec_text(spec)
             self._put(Step.INSERT if step is Step.INSERT else Step.PUT, tables.JOB_SPECS, (number, text))
             self._link(step, tables.JOB_LABELS, number, spec.labels.items(), known is None or bool(known.spec.labels))
+            earlier = [(codec.require_number(each.job),) for each in spec.after]
+            self._link(step, tables.JOB_PREDECESSORS, number, earlier, known is None or bool(known.spec.after))
         if known is None or known.clusters != clusters:
             names = [(cluster,) for cluster in clusters]
             self._link(step, tables.JOB_CLUSTERS, number, names, known is None or bool(known.clusters))
         self.jobs[number] = Known(spec, text, clusters, job.state.final)
 
-    def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[str, ...]], clear: bool) -> None:
+    def _link(self, step: Step, table: Table, number: int, names: Iterable[tuple[Any, ...]], clear: bool) -> None:
         """Set the names of a job in a table; `clear` is True if the table may contain other names."""
         if clear and step is not Step.INSERT:
             self._put(Step.CLEAR, table, (number,))

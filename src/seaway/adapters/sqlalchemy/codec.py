@@ -29,6 +29,7 @@ from seaway.application.records import (
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
+from seaway.domain.dependencies import After
 from seaway.domain.errors import InvariantError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec
@@ -44,6 +45,7 @@ _SPEC = TypeAdapter(JobSpec)
 _PLACEMENTS = TypeAdapter(tuple[Placement, ...])
 _FACTS = TypeAdapter(Facts)
 _QUOTAS = TypeAdapter(Mapping[str, Quota])
+_AWAITS = TypeAdapter(tuple[After, ...])
 
 _JOB_STATES = {state.value: state for state in JobState}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
@@ -115,13 +117,14 @@ def job_row(job: JobRecord) -> Row:
         names_text(job.nodes),
         job.reason,
         job.completed,
+        _AWAITS.dump_json(job.awaits).decode() if job.awaits else None,
     )
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
-    version, attempt, failures, clusters, nodes, reason, completed, spec = more
+    version, attempt, failures, clusters, nodes, reason, completed, awaits, spec = more
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -139,6 +142,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         ended_ns,
         not_before_ns,
         completed,
+        _AWAITS.validate_json(awaits) if awaits else (),
     )
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Dialect
 
 from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy.codec import Row
-from seaway.adapters.sqlalchemy.tables import JOB_CLUSTERS, JOB_LABELS, JOB_SPECS, JOBS
+from seaway.adapters.sqlalchemy.tables import JOB_CLUSTERS, JOB_LABELS, JOB_PREDECESSORS, JOB_SPECS, JOBS
 from seaway.application.ports.store import JobFilter
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
@@ -290,15 +290,13 @@ def _states(wanted: JobFilter) -> Condition:
 
 def _conditions(wanted: JobFilter) -> list[Condition]:
     """Return the conditions on a job's row, without the condition on its state."""
-    found: list[Condition] = []
-    if wanted.tenant:
-        found.append(JOBS.c.tenant == wanted.tenant)
-    if wanted.queue:
-        found.append(JOBS.c.queue == wanted.queue)
-    if wanted.submitted_by:
-        found.append(JOBS.c.submitted_by == wanted.submitted_by)
-    if wanted.named:
-        found.append(JOBS.c.name == wanted.named)
+    exact = (
+        (JOBS.c.tenant, wanted.tenant),
+        (JOBS.c.queue, wanted.queue),
+        (JOBS.c.submitted_by, wanted.submitted_by),
+        (JOBS.c.name, wanted.named),
+    )
+    found: list[Condition] = [column == value for column, value in exact if value]
     if wanted.name:
         without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
         found.append(without != JOBS.c.name)
@@ -311,4 +309,7 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
         if before is None:
             raise RejectedError(f"{wanted.before!r} is not an id of a job", where="before")
         found.append(_order(wanted) < before)
+    if wanted.predecessor:
+        link = JOB_PREDECESSORS.c.predecessor == (codec.number(wanted.predecessor) or -1)
+        found.append(JOBS.c.id.in_(select(JOB_PREDECESSORS.c.job_id).where(link)))
     return found

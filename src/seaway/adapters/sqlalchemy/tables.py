@@ -114,6 +114,7 @@ JOBS = _table(
     _text("nodes"),
     _text("reason"),
     _later_count("completed"),
+    _later_text("awaits"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_tenant", "tenant", "state", "id"),
@@ -146,6 +147,16 @@ JOB_CLUSTERS = _table(
     rowid=False,
 )
 """Clusters of jobs for lookups. `JOBS` contains them, too."""
+
+JOB_PREDECESSORS = _table(
+    "job_predecessors",
+    _number("predecessor"),
+    _number("job_id"),
+    _key("predecessor", "job_id"),
+    Index("ix_job_predecessors_job", "job_id"),
+    rowid=False,
+)
+"""Predecessors of jobs for lookups. The spec contains them, too."""
 
 ATTEMPTS = _table(
     "attempts",

@@ -262,6 +262,12 @@ EXAMPLES: dict[str, Any] = {
     "TenantIn": _TENANT,
     "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},
     "WhatIfIn": {"question": {"drain": ["berlin/node-1"], "jobs": [{"name": "train", "resources": {"gpus": 2}}]}},
+    "JobBatchIn": {
+        "jobs": [
+            {"name": "prepare", "resources": {"cpu": 8}, "data": {"output": "200GB"}},
+            {"name": "train", "resources": {"gpus": 4}, "after": [{"job": "prepare"}]},
+        ]
+    },
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
     "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},

@@ -278,8 +278,13 @@ class Controller:
         return bool(outcomes)
 
     def _follow_changes(self) -> bool:
+        predecessors = self.live.dependencies.look_up(self.live.jobs, self._store)
         with self.lock:
-            changes = [*self.housekeeping.changes(), *self.slo_violations.changes()]
+            changes = [
+                *self.housekeeping.changes(),
+                *self.slo_violations.changes(),
+                *self.live.dependencies.changes(predecessors, self._clock.now_ns()),
+            ]
         return bool(self._store_all(changes))
 
     def _steer(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
 from seaway.application.control.attempt_totals import Holdings
+from seaway.application.control.dependencies import Dependencies
 from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
@@ -114,6 +115,8 @@ class ControlState:
         Durations of stages.
     history
         Past use and past runs.
+    dependencies
+        Held jobs.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
     began_ns
@@ -136,6 +139,7 @@ class ControlState:
         self.left_ns: dict[str, int] = {}
         self.began_ns: dict[Key, int] = {}
         self.names = Names()
+        self.dependencies = Dependencies()
         self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
         self.clear()
 
@@ -164,6 +168,7 @@ class ControlState:
         self.by_node: dict[tuple[str, str], set[Key]] = {}
         self.done: set[Key] = set()
         self._settling: set[Key] = set()
+        self.dependencies.clear()
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
@@ -258,6 +263,7 @@ class ControlState:
             if (job.id, number) not in self.done:
                 self.count(self.attempts[job.id, number])
         self.stages.went(before, job)
+        self.dependencies.note(job)
         if job.state is JobState.QUEUED and job.reason.endswith(AWAITS_VICTIMS):
             self.awaiting_victims.add(job.id)
         else:
@@ -265,7 +271,7 @@ class ControlState:
         if before and job.state is JobState.COMPLETED is not before.state:
             self._learn(job)
         self._pause(job)
-        if before is None and job.state is JobState.PENDING:
+        if job.state is JobState.PENDING and (before is None or before.state is JobState.HELD):
             self.recent.append(job.spec.job(job.id))
             self.taken_in += 1
         self.consider(job.id)

@@ -61,7 +61,7 @@ class WaitingCounts:
         """
         tenant, user = job.spec.tenant, job.submitted_by
         with self._lock:
-            if quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
+            if job.state.waits and quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
                 counts = [(of, count) for (queue, of), count in self._counts[tenant].items() if in_pool(queue)]
                 _require_room(f"tenant {tenant!r}", pool, sum(count for _, count in counts), quota.max_waiting)
                 own = sum(count for of, count in counts if of == user)

@@ -56,6 +56,8 @@ class JobFilter:
         Key and value of a label.
     before
         Exclusive upper bound of the job ID, for the next page of a list from new to old.
+    predecessor
+        ID of a job that they come after.
     """
 
     tenant: str = ""
@@ -69,6 +71,7 @@ class JobFilter:
     submitted_from_ns: int | None = None
     submitted_until_ns: int | None = None
     before: str = ""
+    predecessor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

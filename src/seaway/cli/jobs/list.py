@@ -65,6 +65,9 @@ def jobs(
             rich_help_panel=FILTERS,
         ),
     ] = False,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Jobs that come after others, below them; oldest first.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="MARK", help="Continue after the previous page.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
@@ -86,6 +89,10 @@ def jobs(
 
       [cyan]seaway jobs -s failed --since 1h[/cyan]
 
+    Workflows, with each job below the one that it comes after:
+
+      [cyan]seaway jobs --tree[/cyan]
+
     Cancel all jobs of a sweep:
 
       [cyan]seaway cancel $(seaway jobs -l sweep=7 -o name)[/cyan]
@@ -94,7 +101,7 @@ def jobs(
     from seaway.client.calls.jobs import jobs as listed
     from seaway.client.calls.queues import waiting as listed_waiting
     from seaway.terminal.queues import ALL_WAITING
-    from seaway.terminal.tables import JOB_COLUMNS
+    from seaway.terminal.tables import JOB_COLUMNS, TREE_COLUMNS, as_tree
 
     given = {
         "state": state,
@@ -110,14 +117,21 @@ def jobs(
     if waiting and (others := given.keys() - {"queue", "tenant"}):
         option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
         raise RejectedError(f"{option} cannot be used with --waiting; use --queue and --tenant", where="--waiting")
+    if tree and waiting:
+        raise RejectedError("cannot be used with --waiting", where="--tree")
     call: Callable[..., Paged[Any]] = listed_waiting if waiting else listed
     paged = call(limit=limit, after=after or "", **given)
-    columns = ALL_WAITING if waiting else JOB_COLUMNS
+    columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else JOB_COLUMNS
+
+    def read() -> Body:
+        found = whole(client, paged)
+        return {**found, "jobs": as_tree(found["jobs"])} if tree else found
+
     with connect(context) as client:
         if watch:
-            keep_showing(lambda: table(whole(client, paged), columns, wide=output is Output.WIDE))
+            keep_showing(lambda: table(read(), columns, wide=output is Output.WIDE))
             return
-        body = whole(client, paged)
+        body = read()
     show(output, body, lambda wide: table(body, columns, wide=wide), lambda: (job["id"] for job in body["jobs"]))
     if not body["jobs"]:
         raise typer.Exit(FAILED)

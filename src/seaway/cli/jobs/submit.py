@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from seaway.cli.jobs.file import Written
     from seaway.cli.remote import Body
+    from seaway.client.call import Call
     from seaway.client.sync import Client
 
 
@@ -84,24 +87,11 @@ def _bandwidth(link: Body | None) -> str:
     return rate(max(link["bandwidth_mbps"] - link["used_mbps"], 0)) if link else NONE
 
 
-T = TypeVar("T")
+MOST_TOGETHER, MOST_BYTES = 1000, 500_000
+"""Maximum number of jobs in one request, and of characters of their JSON."""
 
-LEAST = 5
-"""Minimum number of items for a progress bar."""
-
-
-def progress(things: Sequence[T], doing: str) -> Iterator[T]:
-    """Iterate over items, and show the progress."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    if len(things) < LEAST or not console.is_terminal:
-        yield from things
-        return
-    with Progress(TextColumn(doing), BarColumn(), MofNCompleteColumn(), console=console, transient=True) as bar:
-        yield from bar.track(things)
-
+IN_BATCH = re.compile(r"jobs\[(\d+)\](?:\.(.*))?")
+"""Path of a job, or of its field, in a request of several jobs."""
 
 NEEDS, RUNS, WHERE = "Resources", "Program", "Where and when"
 
@@ -234,6 +224,14 @@ def submit(
         ),
     ] = None,
     data_size: Annotated[str | None, typer.Option(help="Amount of data, like 200GB.", rich_help_panel=WHERE)] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOB[:WHEN]",
+            help="Job that must end before, by ID or name; WHEN is succeeded, finished, started or failed. Repeatable.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -274,7 +272,7 @@ def submit(
       run: {image: "pytorch:2.9", command: \[python, train.py]}[/dim]
     """
     files, command = sorted_words(words or [], context.meta[AFTER_DASHES])
-    given = {
+    given: dict[str, Any] = {
         "name": name,
         "resources.gpus": gpus,
         "resources.gpu_memory": gpu_memory,
@@ -309,13 +307,14 @@ def submit(
         "network.on_violation": on_violation.value if on_violation else None,
         "data.location": data,
         "data.size": data_size,
+        "after": after and [predecessor(each) for each in after],
         "labels": pairs(label, "--label"),
     }
     jobs = written_jobs(
         [*map(str, file or []), *files], {path: value for path, value in given.items() if value is not None}
     )
-    if key and len(jobs) > 1:
-        raise RejectedError("an idempotency key is for one job, but there are several", where="--key")
+    if key and len(batches(jobs)) > 1:
+        raise RejectedError("an idempotency key is for one request, but these jobs need several", where="--key")
     plain = output in (Output.TABLE, Output.WIDE)
     with connect(context) as client:
         if dry_run or plain:
@@ -333,6 +332,12 @@ def submit(
 
             print_stored(stored)
             raise typer.Exit(attach(client, stored[0]))
+
+
+def predecessor(text: str) -> dict[str, str]:
+    """Return the predecessor that an option names."""
+    job, _, when = text.partition(":")
+    return {"job": job, "when": when} if when else {"job": job}
 
 
 AFTER_DASHES = "seaway.after_dashes"
@@ -387,18 +392,41 @@ def try_out(client: Client, jobs: list[Written]) -> list[Body]:
     RejectedError
         When any job is invalid, with all errors of all jobs and their positions.
     """
-    from seaway.client.calls.jobs import dry_run as call_dry_run
+    from seaway.client.calls.jobs import dry_run, dry_run_batch
 
-    trials, wrong = [], []
-    for job in jobs:
-        try:
-            trials.append(client.body(call_dry_run(job.fields)))
-        except RejectedError as error:
-            placed = job.placed(error)
-            wrong += [type(placed)(placed.message, where=placed.where), *placed.also]
-    if wrong:
-        raise type(wrong[0])(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
+    if len(jobs) == 1:
+        return [_placed(client, jobs, partial(dry_run, jobs[0].fields))]
+    trials: list[Body] = []
+    for batch in batches(jobs):
+        trials += _placed(client, batch, partial(dry_run_batch, [job.fields for job in batch]))["jobs"]
     return trials
+
+
+def _placed(client: Client, jobs: list[Written], call: Callable[[], Call[Any]]) -> Body:
+    """Make a call about jobs. Its errors name the positions in their files."""
+    try:
+        return client.body(call())
+    except RejectedError as error:
+        found = []
+        for each in (error, *error.also):
+            named = IN_BATCH.fullmatch(each.where)
+            at, where = (int(named[1]), named[2] or "") if named else (0, each.where)
+            found.append(jobs[at].placed(type(each)(each.message, where=where)))
+        raise RejectedError.together(found) from None
+
+
+def batches(jobs: list[Written]) -> list[list[Written]]:
+    """Split jobs into requests. Jobs of one request are stored together, and may come after each other."""
+    found: list[list[Written]] = [[]]
+    size = 0
+    for job in jobs:
+        length = len(as_json(job.fields))
+        if found[-1] and (len(found[-1]) >= MOST_TOGETHER or size + length > MOST_BYTES):
+            found.append([])
+            size = 0
+        found[-1].append(job)
+        size += length
+    return found
 
 
 def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None:
@@ -418,17 +446,20 @@ def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None
 
 
 def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
-    """Submit jobs, with a progress bar if there are many."""
-    from seaway.cli.jobs.submit import progress
-    from seaway.client.calls.jobs import submit as call
+    """Submit jobs: all or none, if they fit in one request."""
+    from seaway.client.calls.jobs import submit as submit_one
+    from seaway.client.calls.jobs import submit_batch
 
-    stored = []
-    for job in progress(jobs, "submitting"):
+    if len(jobs) == 1:
+        return [_placed(client, jobs, partial(submit_one, jobs[0].fields, key=key))]
+    stored: list[Body] = []
+    for batch in batches(jobs):
         try:
-            stored.append(client.body(call(job.fields, key=key)))
-        except RejectedError as error:
+            call = partial(submit_batch, [job.fields for job in batch], key=key)
+            stored += _placed(client, batch, call)["jobs"]
+        except RejectedError:
             print_stored(stored)
-            raise job.placed(error) from None
+            raise
     return stored
 
 

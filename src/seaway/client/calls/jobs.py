@@ -12,12 +12,15 @@ from seaway.client.errors import RejectedError
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventList, EventOut
-    from seaway.wire.explanations import DryRunOut, ReasonOut
+    from seaway.wire.explanations import DryRunBatch, DryRunOut, ReasonOut
     from seaway.wire.job_in import JobIn
-    from seaway.wire.job_out import AttemptList, JobCount, JobOut, JobPage
+    from seaway.wire.job_out import AttemptList, JobBatch, JobCount, JobOut, JobPage, Workflow
 
 JOB: Answer[JobOut] = Model("seaway.wire.job_out", "JobOut")
 JOBS: Answer[JobPage] = Model("seaway.wire.job_out", "JobPage")
+BATCH: Answer[JobBatch] = Model("seaway.wire.job_out", "JobBatch")
+WORKFLOW: Answer[Workflow] = Model("seaway.wire.job_out", "Workflow")
+DRY_RUNS: Answer[DryRunBatch] = Model("seaway.wire.explanations", "DryRunBatch")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
 DRY_RUN: Answer[DryRunOut] = Model("seaway.wire.explanations", "DryRunOut")
@@ -65,6 +68,8 @@ class JobFields(TypedDict, total=False):
     preemptible: bool | None
     checkpoint: Mapping[str, Any] | None
     expose: Mapping[str, Any]
+    data: Mapping[str, Any]
+    after: Sequence[str | Mapping[str, str]]
 
 
 class JobFilter(TypedDict, total=False):
@@ -117,6 +122,18 @@ def dry_run(job: JobIn | Mapping[str, Any] | str | None = None, **given: Unpack[
     return replace(_submit_call(DRY_RUN, job, given), query={"dry_run": True})
 
 
+def submit_batch(jobs: Sequence[JobIn | Mapping[str, Any]], *, key: str = "") -> Call[JobBatch]:
+    """Submit several jobs, all or none. They may come after each other by name; `key` is as in `submit`."""
+    call = send("POST", "/jobs:batch", BATCH, {"jobs": [written(each, {}) for each in jobs]})
+    return replace(call, headers={**call.headers, "Idempotency-Key": key or uuid4().hex})
+
+
+def dry_run_batch(jobs: Sequence[JobIn | Mapping[str, Any]]) -> Call[DryRunBatch]:
+    """Run the scheduler for each of several jobs without submitting any, as if its predecessors had ended."""
+    call = send("POST", "/jobs:batch", DRY_RUNS, {"jobs": [written(each, {}) for each in jobs]})
+    return replace(call, query={"dry_run": True})
+
+
 def job(job: str) -> Call[JobOut]:
     """Return a job."""
     return get(f"/jobs/{part(job)}", JOB)
@@ -134,6 +151,11 @@ def jobs(*, limit: int | None = None, after: str = "", **wanted: Unpack[JobFilte
     """
     query = {**wanted, "after": after or None, "limit": PAGE if limit is None else max(1, min(limit, PAGE))}
     return Paged(get("/jobs", JOBS, query), "jobs", limit=limit)
+
+
+def workflow(job: str) -> Call[Workflow]:
+    """Return a job with its predecessors and followers, and theirs."""
+    return get(f"/jobs/{part(job)}/workflow", WORKFLOW)
 
 
 def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:

@@ -388,7 +388,7 @@ class VictimSearch:
         at = enough[position]
         cost = (lost[at] - lost[before[at]] + on.lost[which[before[at]]]).round(6)
         order = np.argsort(cost, kind="stable")
-        if self._job.data.location:
+        if self._job.data.places:
             pulls = pull_ms(self._snapshot, self._job.data)
             order = np.lexsort((pulls[self._snapshot.arrays.nodes[NODE_CLUSTER, found]], cost))
         return [int(each) for each in found[order[:MAX_NODES]]]

@@ -48,7 +48,7 @@ class _Ran:
     @staticmethod
     def submit(jobs: Jobs) -> str:
         """Submit a job."""
-        return asyncio.run(jobs.submit(spec(), "ada"))[0].id
+        return asyncio.run(jobs.submit([spec()], "ada"))[0][0].id
 
 
 def crash(made: Scene) -> None:

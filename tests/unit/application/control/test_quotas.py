@@ -278,7 +278,7 @@ def test_the_number_of_waiting_jobs_is_limited_at_submit() -> None:
     made = with_quota(gpus(1), Quota(max_waiting=3, user_max_waiting=2))
 
     async def submit(actor: str, count: int) -> list[object]:
-        each = [made.plane.jobs.submit(one, actor) for one in many(count)]
+        each = [made.plane.jobs.submit([one], actor) for one in many(count)]
         return await asyncio.gather(*each, return_exceptions=True)
 
     found = asyncio.run(submit("ada", 5))

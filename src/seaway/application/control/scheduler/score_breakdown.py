@@ -70,7 +70,7 @@ class ScoreBreakdown:
     def _tiers(self, job: Job) -> Mapping[str, int]:
         """Return the tier of each cluster by closeness to the job's data, the closest is 0."""
         names = [each.name for each in self._snapshot.clusters]
-        if not job.data.location:
+        if not job.data.places:
             return dict.fromkeys(names, 0)
         tiers = locality_tiers(pull_ms(self._snapshot, job.data)).argmax(axis=0)
         return dict(zip(names, tiers.tolist(), strict=True))

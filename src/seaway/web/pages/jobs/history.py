@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import ReasonOut
-    from seaway.wire.job_out import AttemptList, JobOut
+    from seaway.wire.job_out import AttemptList, JobOut, Workflow
 
 
 REPLICAS = 50
@@ -51,6 +54,8 @@ class Overview(WithEvents):
 
     def make(self) -> None:
         """Draw the empty tab."""
+        self._workflow = Fragment("job_workflow", self.words)
+        self._workflow.element.set_visibility(False)
         self._timeline = Fragment("job_timeline", self.words)
         self._places = Fragment("job_places", self.words)
         on_act(self._places, self._turned)
@@ -63,6 +68,7 @@ class Overview(WithEvents):
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
         interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
         await self.follow_beside(turn, call, self._received_attempts, interval_s)
+        await self.follow_beside(turn, jobs.workflow(self.job.id), self._received_workflow)
 
     def draw(self) -> None:
         """Render the tab again."""
@@ -79,6 +85,11 @@ class Overview(WithEvents):
         self.keep()
         await self.open()
 
+    def _received_workflow(self, workflow: Workflow) -> None:
+        self._workflow.element.set_visibility(len(workflow.jobs) > 1)
+        if len(workflow.jobs) > 1:
+            self._workflow.show(graph=graph_of(workflow.jobs), job=self.job, more=workflow.more)
+
     def _received_attempts(self, ran: AttemptList) -> None:
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
@@ -92,6 +103,61 @@ class Overview(WithEvents):
             first=self._first,
             most=REPLICAS,
         )
+
+
+WIDTH, HEIGHT, GAP_X, GAP_Y = 168, 46, 56, 14
+"""Size of a job in the graph, and the gaps between jobs, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Drawing of a workflow.
+
+    Attributes
+    ----------
+    width, height
+        Size in pixels.
+    boxes
+        Each job with its left and upper edge.
+    lines
+        Path of each dependency, with its condition.
+    """
+
+    width: int
+    height: int
+    boxes: Sequence[tuple[JobOut, int, int]]
+    lines: Sequence[tuple[str, str]]
+
+
+def graph_of(listed: Sequence[JobOut]) -> Graph:
+    """Draw jobs from left to right, each to the right of all its predecessors."""
+    after = {job.id: job.spec.get("after", []) for job in listed}
+    columns: dict[str, int] = {}
+    rest = list(after)
+    while rest:
+        job_id = rest[-1]
+        open_ones = [each["job"] for each in after[job_id] if each["job"] in after and each["job"] not in columns]
+        rest += open_ones
+        if not open_ones:
+            known = (columns[each["job"]] + 1 for each in after[job_id] if each["job"] in columns)
+            columns[rest.pop()] = max(known, default=0)
+    rows: Counter[int] = Counter()
+    places: dict[str, tuple[int, int]] = {}
+    for job in listed:
+        column = columns[job.id]
+        places[job.id] = column * (WIDTH + GAP_X), rows[column] * (HEIGHT + GAP_Y)
+        rows[column] += 1
+    lines = []
+    for job_id, (x, y) in places.items():
+        for each in after[job_id]:
+            if start := places.get(each["job"]):
+                from_x, from_y = start[0] + WIDTH, start[1] + HEIGHT // 2
+                half, to_y = (from_x + x) // 2, y + HEIGHT // 2
+                path = f"M{from_x} {from_y} C{half} {from_y} {half} {to_y} {x} {to_y}"
+                lines.append((path, each.get("when", "succeeded")))
+    boxes = [(job, *places[job.id]) for job in listed]
+    width = (max(columns.values()) + 1) * (WIDTH + GAP_X) - GAP_X
+    return Graph(width, max(rows.values()) * (HEIGHT + GAP_Y) - GAP_Y, boxes, lines)
 
 
 class Events(WithEvents):
