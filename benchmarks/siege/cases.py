@@ -115,6 +115,7 @@ def siege(seed: int, options: RunOptions) -> Result:
         *_attack_notes(found.attacks),
         f"closed by the server: {', '.join(f'{why} {n:,}' for why, n in found.closed.items() if n)}",
         f"jobs: {', '.join(f'{state} {n:,}' for state, n in found.clients['states'].items())}",
+        f"slowest /readyz: {', '.join(_slowest(found))}",
         *(f"not ready {n} times: {why}" for why, n in Counter(why for _, _, why in found.probes if why).most_common()),
     ]
     return Result("siege", _rows(found), notes, _missed(found))
@@ -289,6 +290,7 @@ def _figures(found: Siege, phase: Phase) -> dict[str, float]:
         "/readyz, p50 ms": _ms(ready_s, 50),
         "/readyz, p99 ms": _ms(ready_s, 99),
         "/readyz, most ms": _ms(ready_s, 100),
+        f"/readyz, answers after {1000 * MAX_READY_S:.0f} ms": sum(took_s > MAX_READY_S for took_s in ready_s),
         "RSS, most MiB": round(max(each.rss_mib for each in samples)),
         "PSS, most MiB": round(max(each.pss_mib for each in samples)),
         "file descriptors, most": max(each.files for each in samples),
@@ -308,6 +310,13 @@ def _attack_notes(attacks: Mapping[str, Mapping[str, Any]]) -> list[str]:
         + ", ".join(f"{end} {count:,}" for end, count in attack["ends"].items())
         for name, attack in attacks.items()
     ]
+
+
+def _slowest(found: Siege) -> list[str]:
+    """Return the slowest readiness checks of the siege, with the seconds at which they began."""
+    siege = found.phases[1]
+    slowest = sorted((each for each in found.probes if siege.covers(each[0])), key=lambda probe: -probe[1])[:5]
+    return [f"{1000 * took_s:.0f} ms at {at_s - siege.began_s:.0f} s" for at_s, took_s, _ in slowest]
 
 
 def _rate(found: Siege, phase: Phase) -> float:
