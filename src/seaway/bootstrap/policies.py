@@ -35,8 +35,10 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.compile import is_compiled, mark_compiled
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile, policy_names
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing import backfill
 from seaway.scheduling.registry import PluginSpec, ProfileSpec, make_plugin
 from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node
 from seaway.simulation.demo import demo_fleet, demo_jobs
 
 if TYPE_CHECKING:
@@ -226,7 +228,9 @@ def compile_apart(names: Iterable[str] = POLICIES, stopped: Callable[[], bool] =
 
 
 def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile) -> None:
-    """Compile the code of a policy, or load it from the cache, with and without past jobs to learn from.
+    """Compile the code of a policy and what all servers need, or load it from the cache.
+
+    A policy that learns from past jobs is compiled with and without them.
 
     Parameters
     ----------
@@ -248,5 +252,7 @@ def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile
         first = next(job for job in jobs if job.name == placements[0].job)
         allocate(snapshot, first, [each for each in placements if each.job == first.name])
         explain(snapshot, jobs[-1], profile)
+        put_node(snapshot, fleet.clusters[0].name, fleet.clusters[0].nodes[0])
+    backfill.warm()
     if name in BUILT_IN:
         mark_compiled(name)

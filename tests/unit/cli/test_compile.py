@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,21 @@ def test_compiles_what_admission_needs_and_then_nothing(warmed: list[str]) -> No
     assert CliRunner().invoke(APP, ["compile", "spread"]).exit_code == 0
     assert CliRunner().invoke(APP, ["compile", "--all"]).exit_code == 0
     assert sorted(warmed) == sorted(compilable())
+
+
+def test_what_a_server_calls_later_is_compiled_too() -> None:
+    """Changes of nodes, expected starts and backfill compile nothing, since this would delay requests."""
+    program = """
+from seaway.bootstrap.policies import POLICIES, warm
+from seaway.scheduling.kernels.allocate import refresh_changed
+from seaway.scheduling.queueing import backfill
+
+warm(POLICIES[0])
+for each in (refresh_changed, backfill._add, backfill._earliest_start, backfill._longest, backfill.next_startable):
+    print(each.__name__, len(each.signatures))
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [line.split()[1] for line in said.stdout.splitlines()] == ["1"] * 5, said.stdout
 
 
 def test_only_built_in_policies_can_be_compiled(warmed: list[str]) -> None:

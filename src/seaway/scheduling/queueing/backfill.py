@@ -104,10 +104,23 @@ def _longest(times_s: Int64, free: Int64, count: int, need: Int64, now_s: int) -
 
 
 @compiled
+def _first_from(times_s: Int64, count: int, from_s: int) -> int:
+    """Return the index of the first of `count` times that is not before another."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if times_s[middle] < from_s:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def _add(times_s: Int64, free: Int64, count: int, start_s: int, end_s: int, amounts: Int64) -> int:
     """Add amounts between two times; return the new number of periods, at most two more."""
     for edge_s in (start_s, end_s):
-        at = np.searchsorted(times_s[:count], edge_s)
+        at = _first_from(times_s, count, edge_s)
         if edge_s >= NEVER_S or (at < count and times_s[at] == edge_s):
             continue
         for each in range(count, at, -1):
@@ -116,8 +129,9 @@ def _add(times_s: Int64, free: Int64, count: int, start_s: int, end_s: int, amou
         if at:
             free[at] = free[at - 1]
         count += 1
-    first, end = np.searchsorted(times_s[:count], start_s), np.searchsorted(times_s[:count], end_s)
-    free[first:end] += amounts
+    for at in range(_first_from(times_s, count, start_s), _first_from(times_s, count, end_s)):
+        for r in range(amounts.shape[0]):
+            free[at, r] += amounts[r]
     return count
 
 
@@ -185,3 +199,14 @@ class FreeOverTime:
             self._times_s[:left] = self._times_s[first : self._count].copy()
             self._free[:left] = self._free[first : self._count].copy()
             self._count = left
+
+
+def warm() -> None:
+    """Compile the functions of this module, or load them from the cache."""
+    need: Int64 = np.ones(1, np.int64)
+    free = FreeOverTime(2 * need, 0)
+    free.add(0, 1, -need)
+    free.longest(need, free.earliest_start(need, 1, 0))
+    free_amounts(np.zeros((CLUSTER_GPU_CORE_FREE + 1, 1), np.int64))
+    waiting = np.zeros((1, WAITING_NEED + 1), np.int64)
+    next_startable(0, 1, waiting, np.zeros(1, np.uint8), need, 0, need)
