@@ -355,8 +355,9 @@ class Operations:
         Raises
         ------
         RejectedError
-            If a quota is for an unknown pool.
+            If a quota is for an unknown pool, or guarantees more GPUs of single models than GPUs.
         """
+        tenant.require_models()
         with self._writer.setting_up:
             _require_precondition(meant, self._store.tenants(), tenant.name, "tenant")
             pools = [pool.name for pool in self._store.pools()]

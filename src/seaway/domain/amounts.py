@@ -264,6 +264,29 @@ def require_bounds(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
         )
 
 
+def require_models(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
+    """Check that the guaranteed GPUs of single models together are no more than the guaranteed GPUs and their limit.
+
+    Parameters
+    ----------
+    where
+        Prefix of the field in errors.
+
+    Raises
+    ------
+    RejectedError
+        If they are more.
+    """
+    of_models = gpus_of_models(guarantee)
+    for kind, bound in (("guarantee", guarantee), ("limit", limit)):
+        if of_models > bound.get(GPUS, of_models):
+            raise RejectedError(
+                f"guarantees {resource_text(GPUS, of_models)} of single models, more than its {kind} of "
+                f"{resource_text(GPUS, bound[GPUS])}",
+                where=f"{where}guarantee.{GPUS}",
+            )
+
+
 def checked(amounts: Amounts, where: str) -> Amounts:
     """Return amounts unchanged.
 

@@ -20,6 +20,7 @@ from seaway.domain.amounts import (
     exceeded,
     gpus_of_models,
     require_bounds,
+    require_models,
     resource_text,
     total_of,
 )
@@ -262,7 +263,7 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
         If its parent is missing, has another pool or is one of its descendants, or if a queue guarantees less than its
         children do. GPUs of single models count as GPUs.
     """
-    _check_models(queue)
+    require_models(queue.guarantee, queue.limit)
     queues = {each.name: each for each in others} | {queue.name: queue}
     if queue.parent:
         _check_parent(queue, queues)
@@ -275,18 +276,6 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
             )
     for each in path_of(queue.name, queues):
         _check_sums(each, queues, children, changed=queue.name)
-
-
-def _check_models(queue: Queue) -> None:
-    """Check that the GPUs of single models are no more than the GPUs that a queue names."""
-    of_models = gpus_of_models(queue.guarantee)
-    for kind, bound in (("guarantee", queue.guarantee), ("limit", queue.limit)):
-        if of_models > bound.get(GPUS, of_models):
-            raise RejectedError(
-                f"guarantees {resource_text(GPUS, of_models)} of single models, more than its {kind} of "
-                f"{resource_text(GPUS, bound[GPUS])}",
-                where="guarantee.gpus",
-            )
 
 
 def _check_parent(queue: Queue, queues: Mapping[str, Queue]) -> None:

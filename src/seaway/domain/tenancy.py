@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds
+from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds, require_models
 from seaway.domain.errors import RejectedError
 from seaway.domain.units import LARGEST
 
@@ -97,6 +97,17 @@ class Tenant:
             raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
         for pool, quota in self.quotas.items():
             quota.require(f"quotas.{pool}.")
+
+    def require_models(self) -> None:
+        """Check the guarantees of models and GPUs together. Tenants that were stored by earlier versions stay readable.
+
+        Raises
+        ------
+        RejectedError
+            If a quota guarantees more GPUs of single models than GPUs, or than its limit of them.
+        """
+        for pool, quota in self.quotas.items():
+            require_models(quota.guarantee, quota.limit, f"quotas.{pool}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,11 @@ def test_fewer_nodes_delay_and_more_nodes_advance_starts() -> None:
         ({"queues": (("Q", {}),)}, "queues.0.name", "queue 'Q': use"),
         ({"tenants": (("default", {"weight": -1}),)}, "tenants.0.weight", "must be between 0"),
         ({"tenants": (("t", {"quotas": {"gold": {}}}),)}, "tenants.0.quotas.gold", "unknown pool 'gold'"),
+        (
+            {"tenants": (("t", {"quotas": {"default": {"guarantee": {"gpus": 1000, "gpus/l4": 2000}}}}),)},
+            "tenants.0.quotas.default.guarantee.gpus",
+            "2 gpus of single models, more than its guarantee of 1 gpus",
+        ),
         ({"removed": ("nowhere",)}, "remove_queues.0", "unknown queue 'nowhere'"),
         ({"removed": ("default",)}, "remove_queues.0", "cannot be removed"),
         ({"removed": ("all",)}, "remove_queues.0", "has the child 'leaf'"),

@@ -4,7 +4,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Queue
-from seaway.domain.tenancy import Pool, Tenant
+from seaway.domain.tenancy import Pool, Quota, Tenant
 
 
 @pytest.mark.parametrize("name", ["a", "team-a", "v1.2", "0", "a" * 63])
@@ -20,3 +20,18 @@ def test_other_names_are_refused(name: str) -> None:
         with pytest.raises(RejectedError) as error:
             kind(name)
         assert error.value.where == "name"
+
+
+@pytest.mark.parametrize(
+    ("quota", "said"),
+    [
+        (Quota({"gpus": 8000, "gpus/a100": 6000, "gpus/l4": 4000}), "10 gpus of single models, more than its guara"),
+        (Quota({"gpus/a100": 16_000}, {"gpus": 8000}), "16 gpus of single models, more than its limit of 8 gpus"),
+    ],
+)
+def test_guaranteed_gpus_of_models_are_gpus(quota: Quota, said: str) -> None:
+    """A quota cannot guarantee more GPUs of single models than GPUs, nor than its limit of them."""
+    tenant = Tenant("vision", quotas={"default": quota})
+    with pytest.raises(RejectedError, match=said) as refused:
+        tenant.require_models()
+    assert refused.value.where == "quotas.default.guarantee.gpus"

@@ -108,6 +108,8 @@ class QueueChanges:
                 said = f"queue {name!r} has the child {children[0]!r}; remove it too, or change its parent"
                 raise RejectedError(said, where=f"remove_queues.{at}")
         for at, (name, _) in enumerate(self.tenants):
+            with errors_at(f"tenants.{at}"):
+                after.tenants[name].require_models()
             for pool in sorted(after.tenants[name].quotas.keys() - after.pools.keys()):
                 raise _unknown("pool", pool, after.pools, where=f"tenants.{at}.quotas.{pool}")
         for at, each in enumerate(self.moved):
