@@ -347,20 +347,28 @@ def _effective_limit(queue: Queue, guarantee: Amounts) -> Amounts:
     return {name: min(borrowing.get(name, most), most) for name, most in {**borrowing, **queue.limit}.items()}
 
 
+NOW, LATER = range(2)
+"""The present, and the time when claims have their amounts and ending attempts are gone."""
+
+
+def _at_both() -> tuple[Counter[str], Counter[str]]:
+    return Counter(), Counter()
+
+
 class _Pool(Holder):
     """A pool with lenders.
 
     Attributes
     ----------
     reserved
-        Amounts that its outermost lenders keep for their own jobs now.
+        Amounts that its outermost lenders keep for their own jobs, `NOW` and `LATER`.
     """
 
     __slots__ = ("reserved",)
 
     def __init__(self, name: str) -> None:
         super().__init__(f"//{name}", f"pool {name!r}, beside what queues keep for themselves,", {}, pool=name)
-        self.reserved: Counter[str] = Counter()
+        self.reserved = _at_both()
 
 
 @dataclass(slots=True, eq=False)
@@ -371,28 +379,30 @@ class _Lender:
     ----------
     above
         The next lender above it, or the pool.
-    use
-        Amounts that its jobs hold.
+    queue
+        The queue, with what its jobs hold and claim.
     unlent
         Amounts that it keeps while its jobs hold nothing.
     unused
-        Amounts that it keeps now.
+        Amounts that it keeps, `NOW` and `LATER`.
     reserved
-        Amounts that the next lenders below it keep now.
+        Amounts that the next lenders below it keep, `NOW` and `LATER`.
     """
 
     above: _Lender | _Pool
-    use: Use
+    queue: Holder
     unlent: Amounts
-    unused: Counter[str] = field(default_factory=Counter)
-    reserved: Counter[str] = field(default_factory=Counter)
+    unused: tuple[Counter[str], Counter[str]] = field(default_factory=_at_both)
+    reserved: tuple[Counter[str], Counter[str]] = field(default_factory=_at_both)
 
     def update(self) -> None:
-        """Compute what it keeps after a change of its use."""
+        """Compute what it keeps after a change of its use or claims."""
         for resource, amount in self.unlent.items():
-            unused = max(0, amount - self.use.amount(resource))
-            self.above.reserved[resource] += unused - self.unused[resource]
-            self.unused[resource] = unused
+            now = self.queue.use.amount(resource)
+            for at, used in enumerate((now, now + self.queue.claimed.get(resource, 0))):
+                unused = max(0, amount - used)
+                self.above.reserved[at][resource] += unused - self.unused[at][resource]
+                self.unused[at][resource] = unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,7 +604,7 @@ class QueueTree:
                 unlent = {each: node.guarantee[each] - lent[each] for each in lent if each in node.guarantee}
                 pool = self._pools.setdefault(node.queue.pool, _Pool(node.queue.pool))
                 above = (self._lenders[each.key] for each in node.path[1:] if each.key in self._lenders)
-                lender = self._lenders[name] = _Lender(next(above, pool), node.use, unlent)
+                lender = self._lenders[name] = _Lender(next(above, pool), node, unlent)
                 lender.update()
         for name, _, held in self.uses() if self._pools else ():  # also of queues that no longer exist
             if total := self._pools.get((self._queues.get(name) or Queue(name)).pool):
@@ -739,15 +749,22 @@ class QueueTree:
             amounts = {**amounts, JOBS: 1}
         else:
             return
-        for holder in (*self.node(owner.queue).path, *self._holders_of(owner).quotas):
+        holders = self._holders_of(owner)
+        for holder in (*self.node(owner.queue).path, *holders.quotas, *filter(None, (holders.pool,))):
             add(holder.claimed, amounts, times)
+        for lender in holders.lenders:
+            lender.update()
 
     def _reserved(self, holder: Holder, resource: str, job: str) -> int:
         """Return the amount of a resource that is reserved for other jobs than `job`."""
+        return max(0, self._claimed(holder, resource, job))
+
+    def _claimed(self, holder: Holder, resource: str, job: str) -> int:
+        """Return by how much the amount of a resource will change without `job`, see `Holder.claimed`."""
         claimed = holder.claimed.get(resource, 0)
         if job in self._claims and self._claims[job][0] not in self._held:
             claimed -= self._claims[job][2].get(resource, 0)
-        return max(0, claimed)
+        return claimed
 
     def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key]) -> None:
         """Add amounts `times` as much. The job counts where none of its other attempts does."""
@@ -817,9 +834,9 @@ class QueueTree:
                 reserved = self._reserved(holder, name, job) if holder.claimed else 0
                 if requested and holder.use.amount(name) + reserved + requested > most:
                     return LimitHit.of(holder, name, requested, reserved)
-        return self._hit_of_lenders(owner, amounts)
+        return self._hit_of_lenders(owner, amounts, job)
 
-    def _hit_of_lenders(self, owner: Owner, amounts: Amounts) -> LimitHit | None:
+    def _hit_of_lenders(self, owner: Owner, amounts: Amounts, job: str) -> LimitHit | None:
         """Return the resource of which the pool has too little beside what queues keep for their own jobs."""
         holders = self._holders_of(owner)
         pool = holders.pool
@@ -827,10 +844,13 @@ class QueueTree:
             return None
         capacity = self.node(owner.queue).capacity
         for resource, requested in amounts.items():
-            inside = sum(each.reserved[resource] - each.unused[resource] for each in holders.lenders)
-            reserved, held = pool.reserved[resource] + inside, pool.use.amount(resource)
-            if reserved and resource in capacity and held + requested > capacity[resource] - reserved:
-                return LimitHit(pool, resource, held, capacity[resource] - reserved, requested)
+            for at in (NOW, LATER) if self._claims else (NOW,):
+                inside = sum(each.reserved[at][resource] - each.unused[at][resource] for each in holders.lenders)
+                reserved, held = pool.reserved[at][resource] + inside, pool.use.amount(resource)
+                claimed = self._claimed(pool, resource, job) if at == LATER else 0
+                if reserved and resource in capacity and held + claimed + requested > capacity[resource] - reserved:
+                    most = capacity[resource] - reserved
+                    return LimitHit(pool, resource, held, most, requested, max(0, claimed))
         return None
 
     def model_hits(

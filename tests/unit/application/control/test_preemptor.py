@@ -375,7 +375,7 @@ ROOM = {"gpus": 1000}
 
 
 @pytest.mark.parametrize("crash", [None, *range(5)])
-@pytest.mark.parametrize("limited", ["queue", "parent", "tenant", "user"])
+@pytest.mark.parametrize("limited", ["queue", "parent", "tenant", "user", "lending"])
 def test_another_job_does_not_take_the_room_of_the_victims(limited: str, crash: int | None) -> None:
     """Room under limits is reserved for the winner until it has its place, also if a crash comes before any commit."""
     made = with_queues(
@@ -383,6 +383,7 @@ def test_another_job_does_not_take_the_room_of_the_victims(limited: str, crash: 
         Queue("lab", limit=ROOM if limited == "parent" else {}),
         replace(BY_PRIORITY, parent="lab", limit=ROOM if limited == "queue" else {}),
         Queue("y", parent="lab", priority=9),
+        *([Queue("keeps", guarantee={"gpus": 3000}, lending_limit={"gpus": 0})] if limited == "lending" else ()),
     )
     quotas = {"tenant": Quota(limit=ROOM), "user": Quota(user_limit=ROOM)}
     if limited in quotas:

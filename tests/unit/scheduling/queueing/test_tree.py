@@ -319,3 +319,55 @@ def test_what_lenders_keep_equals_the_sum_over_all_of_them(seed: int) -> None:
             hit = tree.hit(Owner(name, "t"), {"gpus": max(0, free) + 1})
             assert (hit is None) == (not kept)
             assert hit is None or (hit.held, hit.limit) == (everything, total - kept)
+
+
+def beside_lenders(queues: Sequence[Queue], held: Sequence[tuple[str, int]], own: str, total: int) -> int:
+    """Return what is free for a queue beside what lenders keep; all if they keep nothing."""
+    names = [each.name for each in queues]
+    used = {name: sum(n for queue, n in held if (queue + "-").startswith(name + "-")) for name in names}
+    kept = unlent(queues, used, own)
+    return total - kept - sum(n for _, n in held) if kept else total
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_job_has_room_beside_lenders_now_and_once_claims_are_placed(seed: int) -> None:
+    """A job fits if lenders keep their part now, and also once ending jobs are gone and winners have their places."""
+    random = Random(seed)
+    queues, total = lending_tree(random), 150
+    names = [each.name for each in queues]
+    tree = QueueTree(queues, {"default": {"gpus": total}})
+    holds, ending, claims = dict[str, tuple[str, int]](), set[str](), dict[str, tuple[str, int]]()
+    for at in range(120):
+        job = f"job-{at}"
+        queue, amount = random.choice(names), random.randrange(1, 9)
+        match random.choice(("hold", "hold", "end", "release", "claim", "place")):
+            case "hold":
+                holds[job] = queue, amount
+                tree.hold((job, 1), Owner(queue, "t"), {"gpus": amount})
+            case "end" if alive := sorted(holds.keys() - ending):
+                ends = random.choice(alive)
+                ending.add(ends)
+                tree.end((ends, 1))
+            case "release" if holds:
+                gone = random.choice(sorted(holds))
+                tree.release((gone, 1))
+                del holds[gone]
+                ending.discard(gone)
+            case "claim":
+                claims[job] = queue, amount
+                tree.claim((job, 1), Owner(queue, "t"), {"gpus": amount})
+            case "place" if claims:
+                winner = random.choice(sorted(claims))
+                holds[winner] = claims.pop(winner)
+                tree.hold((winner, 1), Owner(holds[winner][0], "t"), {"gpus": holds[winner][1]})
+                tree.drop_claim(winner)
+        if random.random() < 0.1:
+            tree.set_queues(queues, [])
+        for own, name in [("", random.choice(names)), *((each, claims[each][0]) for each in sorted(claims)[:2])]:
+            later = {each: held for each, held in holds.items() if each not in ending}
+            later |= {each: held for each, held in claims.items() if each != own}
+            worlds = [holds, later] if claims else [holds]
+            free = min(beside_lenders(queues, [*world.values()], name, total) for world in worlds)
+            hit = tree.hit(Owner(name, "t"), {"gpus": max(0, free) + 1}, own)
+            assert (hit is not None) == (free < total)
+            assert free <= 0 or tree.hit(Owner(name, "t"), {"gpus": free}, own) is None
