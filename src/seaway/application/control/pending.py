@@ -41,6 +41,10 @@ MAX_AHEAD = 16
 """Number of jobs of a lane of which one can prevent the reservation of another queue."""
 
 
+MAX_PARTED = 64
+"""Number of jobs of a refused kind of which shorter ones get a kind of their own."""
+
+
 class Rules:
     """Requirements of jobs except amounts. Equal requirements share one instance, so comparison by identity works."""
 
@@ -475,6 +479,23 @@ class Waiting:
             lane.refused.add(kind)
             self._touched.add(name)
 
+    def part(self, refused: Entry, in_time: Callable[[Entry], bool]) -> None:
+        """Give shorter jobs of a refused job's kind and tenant kinds of their own, so that they are tried.
+
+        Jobs of a kind can differ in their durations. Those that end before reservations begin may fit all the same.
+
+        Parameters
+        ----------
+        in_time
+            Report whether a job ends before the reservations of others begin.
+        """
+        lane = self._lane(refused.lane)
+        line = lane.kinds.get(refused.kind) if lane else None
+        if line is None or len(line.heap) < 2 or in_time(refused):
+            return
+        for each in [each for _, _, each in line.heap[:MAX_PARTED] if self._waits(each) and in_time(each)]:
+            self.put(replace(each, kind=Kind.of(each.queue, each.kind, each.max_duration_s or 0, each.job)))
+
     def limit(self, entry: Entry, hit: LimitHit) -> None:
         """Set the kind of a waiting job aside, since it would exceed a limit, until the use of that queue falls.
 
@@ -508,6 +529,7 @@ class Waiting:
         alike: Callable[[Entry], Hashable],
         infeasible: Callable[[Entry], bool] = lambda _: False,
         in_any_order: Callable[[Entry], bool] = lambda _: False,
+        in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> list[Entry]:
         """Remove and return the next jobs to try, up to `most`, while `alike` returns the same value for them.
 
@@ -518,6 +540,8 @@ class Waiting:
         ----------
         in_any_order
             Report whether `infeasible` does not depend on the order of the jobs in the queue of one.
+        in_time
+            Report whether a job may use reserved capacity, see `part`.
         """
         skipped = 0
         taken: list[Entry] = []
@@ -538,12 +562,14 @@ class Waiting:
             elif infeasible(first):
                 self._note_infeasible(lane, first)
                 self._pass_over(lane)
+                self.part(first, in_time)
                 skipped += 1
                 while skipped < MAX_SKIPPED and in_any_order(first):  # far cheaper than one at a time
                     following = self._next(lane)
                     if following is None or self.hit(following) or not infeasible(following):
                         break
                     self._pass_over(lane)
+                    self.part(following, in_time)
                     skipped += 1
             else:
                 its_sort = alike(first)

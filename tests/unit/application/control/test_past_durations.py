@@ -106,6 +106,22 @@ def test_names_with_similar_past_runs_are_of_one_kind() -> None:
     assert kinds[0] is kinds[1] is not kinds[2]
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_short_job_does_not_wait_behind_a_longer_one_of_its_kind(*, learns: bool) -> None:
+    """Of jobs with similar durations, known or learned, those that end before a reservation begins start."""
+    made = with_past(40)
+    for run_s in (40, 120) if learns else ():
+        made.submit(name="test", expected_duration_s=run_s)
+        made.plane.run(run_s + 10)
+    reserve(made)
+    long_s, short_s = (None, None) if learns else (120, 70)
+    long, short = made.plane.submit(
+        spec(name="test", expected_duration_s=long_s), spec(name="eval", expected_duration_s=short_s)
+    )
+    made.plane.settle()
+    assert [made.state(each) for each in (long, short)] == ["queued", "deploying"]
+
+
 def test_a_name_changes_its_kind_only_for_a_far_duration() -> None:
     """The class of a name follows its expected duration only from two powers of two away."""
     runs = PastRuns()

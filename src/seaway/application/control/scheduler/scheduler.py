@@ -291,7 +291,7 @@ class Scheduler:
             waiting.try_all()
         while tried < settings.max_tried_per_cycle and len(decisions) < settings.batch_size:
             most = settings.batch_size - len(decisions)
-            batch = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order)
+            batch = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
             tried += len(batch)
             known = self._known(batch)
             decisions += self._decide(known) if known else []
@@ -507,6 +507,7 @@ class Scheduler:
         for entry in rejected:
             apart = entry in narrowed or self.reservations.has_equal(entry)
             self._state.waiting.refuse(entry.kind, entry.lane if apart else None)
+            self._state.waiting.part(entry, self._ends_in_time)
         if rejected and self._by_rules(rejected[0]):
             passes = self.reservations.may_pass(rejected[0])
             self._refused.note([entry for entry in rejected if entry not in narrowed], passes)
@@ -562,6 +563,10 @@ class Scheduler:
             and not self.reservations.awaits(entry)
             and self._by_rules(entry)
         )
+
+    def _ends_in_time(self, entry: Entry) -> bool:
+        """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time."""
+        return not self.reservations.own(entry) and self.reservations.may_pass(entry)
 
     def _skips_in_any_order(self, entry: Entry) -> bool:
         """Report whether no job of a queue is tried only for a reservation, for which their order would count."""
