@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from seaway.application.control.scheduler.scheduler import DELAYS
 from seaway.application.whatif.place import OVERTAKES
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
@@ -207,6 +208,20 @@ def test_fewer_nodes_delay_and_more_nodes_advance_starts() -> None:
     nodes = (NewNodes("alpha", "node-0", 1), NewNodes("alpha", "node-0", 1), NewNodes("beta", "node-0", 2))
     waits = what_if(made).ask(Question(add_nodes=nodes)).waits
     assert (waits.earlier, waits.later) == (6, 0)
+
+
+def test_conservative_backfill_delays_no_earlier_job() -> None:
+    """A job that would delay the third one of its queue stays where it is, unless only the first has a reservation."""
+    made = scene()
+    made.plane.operations.put_queue(Queue("q", order=Order.FIFO, backfill=Backfill.CONSERVATIVE), "ada")
+    for name, gpus, lasts_s in (("runs", 3, 100), ("head", 2, 100), ("all", 4, 100), ("late", 1, 250)):
+        made.submit(name=name, queue="q", gpus=1, replicas=gpus, gang=True, expected_duration_s=lasts_s)
+        made.plane.run(2)
+    assert sorted(starts_s(made)) == ["all", "head", "late"]
+    for fields, started in (({"weight": 2}, []), ({"backfill": Backfill.EASY}, ["late"])):
+        answer = what_if(made).ask(Question(changes=QueueChanges(queues=(("q", fields),))))
+        assert [each.job for each in answer.started] == started
+        assert (answer.waiting[-1].why == DELAYS) == (not started)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ unless they end before it begins. Jobs that do not fit displace running ones whe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from seaway.application.admission import shortage
 from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
+from seaway.application.control.scheduler.scheduler import DELAYS
 from seaway.application.control.state import without_models
 from seaway.application.whatif.dry_run import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
@@ -149,12 +150,15 @@ class Placer:
         unknown. None for no reservations.
     reserved
         Present reservations, by queue, or by a text with a slash for a job whose victims are ending.
+    due
+        Names of the jobs whose planned start has come. Others of a queue with conservative backfill pass no earlier
+        job.
     placed
         Jobs that fit, by name.
     limited
         Reason of each job that may not start although it could fit.
     blocked
-        Queues without backfill of which a job did not fit.
+        Queues without backfill or with a conservative one, of which a job did not fit.
     displaced
         Keys of running jobs that are displaced, with the job that displaces each.
     """
@@ -164,6 +168,7 @@ class Placer:
     tree: QueueTree
     ends: list[tuple[int, Allocation]] | None = None
     reserved: dict[str, Reserved] = field(default_factory=dict)
+    due: Collection[str] = ()
     placed: dict[str, Placed] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
@@ -248,7 +253,8 @@ class Placer:
             placements = [plan.placement(int(row)) for row in plan.rows_of(at)] if fits[at] else []
             amounts = held_amounts(task.job.demand, placements, snapshot.device)
             hit = tree.hit(task.owner, amounts, task.job.name) if placements else None
-            if placements and not hit and task.queue not in self.blocked:
+            waits = self._passing(task)
+            if placements and not hit and not waits:
                 tree.hold(_key(task), task.owner, amounts)
                 self.placed[task.job.name] = Placed(tuple(placements), amounts)
                 if self.reserved.pop(own, None):
@@ -257,17 +263,25 @@ class Placer:
                     self.ends.append((task.lasts_s * NS_PER_S, allocations[at].copy()))
                 continue
             allocations[at].release(snapshot)
-            self._leave(task, hit.message if hit else OVERTAKES if placements else "")
+            self._leave(task, hit.message if hit else waits if placements else "")
             if not placements and self._awaits(task):
                 head = task
         if head:
             self._reserve(head)
         return again
 
+    def _passing(self, task: Task) -> str:
+        """Return why a job may not start before an earlier one of its queue; empty if it may, or passes none."""
+        if task.queue not in self.blocked:
+            return ""
+        if self.tree.node(task.queue).queue.backfill is Backfill.NONE:
+            return OVERTAKES
+        return "" if task.job.name in self.due else DELAYS
+
     def _leave(self, task: Task, why: str) -> None:
         if why:
             self.limited[task.job.name] = why
-        if self.tree.node(task.queue).queue.backfill is Backfill.NONE:
+        if self.tree.node(task.queue).queue.backfill in (Backfill.NONE, Backfill.CONSERVATIVE):
             self.blocked.add(task.queue)
 
     def _awaits(self, task: Task) -> bool:
@@ -350,7 +364,8 @@ class Placer:
         found, strict = [], set[str]()
         for task in tasks:
             requested, node = requested_amounts(task.job.demand, task.job.replicas), self.tree.node(task.queue)
-            if task.job.name in self.placed or task.queue in strict:
+            delays = self.limited.get(task.job.name) == DELAYS
+            if task.job.name in self.placed or task.queue in strict or delays:
                 continue
             if node.queue.backfill is Backfill.NONE:
                 strict.add(task.queue)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
 from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
-from seaway.domain.queues import Queue, children_of, path_of
+from seaway.domain.queues import Backfill, Queue, children_of, path_of
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.tree import Key
 
@@ -170,6 +170,14 @@ class Side:
             amounts, within = entry.kind.requested, max(0.0, ends_s - wait_s) / window_s
             share = max(amounts.get(GPUS, 0) / gpus, amounts.get(GPU_MEMORY, 0) / memory_mib)
             yield entry.queue, entry.record.spec.tenant, share * within
+
+
+def due_jobs(state: PlanState, running: Sequence[tuple[Key, Running]]) -> Collection[str]:
+    """Return the IDs of the jobs whose planned start has come; none if no queue has conservative backfill."""
+    if all(each.backfill is not Backfill.CONSERVATIVE for each in state.queues):
+        return ()
+    plan = planned(state, running, MAX_PLANNED)
+    return {job_id for job_id, each in plan.items() if each.starts_ns == state.now_ns}
 
 
 def compare(before: Side, after: Side, window_s: int) -> WaitChanges:

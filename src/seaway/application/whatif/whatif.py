@@ -38,7 +38,7 @@ from seaway.application.whatif.question import (
     totals,
 )
 from seaway.application.whatif.trace import InTurn, Spread, TraceJob, past_jobs, replay_trace
-from seaway.application.whatif.waits import Side, compare
+from seaway.application.whatif.waits import Side, compare, due_jobs
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
@@ -110,13 +110,15 @@ class WhatIf:
             booking.release(snapshot)
             tree.release((attempt.job_id, attempt.number))
         left = {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt, _ in leaving}
-        others = in_order(state.discipline, tree.copy(), [*entries, *asked])
-        moving = ((left[attempt.job_id], where(attempt.placements)) for attempt, _ in leaving)
-        tasks = self._tasks([*moving, *((each, ()) for each in others)])
+        others = [(each, ()) for each in in_order(state.discipline, tree.copy(), [*entries, *asked])]
+        tasks = self._tasks([*((left[each.job_id], where(each.placements)) for each, _ in leaving), *others])
         running_jobs = candidates(copy, tree, changes, left)
         queues = {task.queue for task in tasks} | {each.owner.queue for each, may in running_jobs if may}
         policies = {name: self._policy(question.policy, name, names) for name in queues}
-        placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved))
+        due = due_jobs(
+            replace(state, entries=[*left.values(), *entries, *asked]), still_running(state, left, {}, changes)
+        )
+        placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved), due)
         placer.place(tasks)
         placer.displace(tasks, running_jobs)
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
