@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.queues import Backfill, Order, Preemption, Queue
 from seaway.domain.tenancy import Quota, Tenant
 from tests.unit.application.scene import START_S, Scene, scene
 
@@ -83,6 +83,43 @@ def test_a_quota_of_jobs_delays_the_expected_start() -> None:
         "b": pytest.approx(100 + START_S, abs=START_S),
         "c": pytest.approx(200 + START_S, abs=START_S),
     }
+
+
+def test_room_of_a_winner_is_not_expected_to_be_free() -> None:
+    """A job that goes before one that displaced another is expected after it, since its room is reserved."""
+    made = scene()
+    made.plane.operations.put_tenant(Tenant("other"), "ada")
+    rules = Queue("x", limit={"gpus": 2000}, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+    made.plane.operations.put_queue(rules, "ada")
+    submit_all(made, ["low"], queue="x", expected_duration_s=1000)
+    made.plane.run(10)
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect(for_s=10)
+    submit_all(made, ["high"], queue="x", priority=5)
+    submit_all(made, ["next"], queue="x", tenant="other")
+    made.plane.settle()
+    found = starts_s(made)
+    assert found["next"] == pytest.approx((found["high"] or 0) + 100, abs=1)
+
+
+@pytest.mark.parametrize("rule", ["priority", "guarantee"])
+def test_a_displacement_after_the_minimum_run_time_is_expected(rule: str) -> None:
+    """A job that may displace others later is expected then, and the ones behind it are not expected in its place."""
+    made = scene()
+    for queue in (
+        Queue("x", min_runtime_s=300, preemption=Preemption.PREEMPT_LOWER_PRIORITY),
+        Queue("y", guarantee={"gpus": 2000} if rule == "guarantee" else {}),
+    ):
+        made.plane.operations.put_queue(queue, "ada")
+    submit_all(made, ["first", "second"], queue="x", expected_duration_s=None)
+    made.plane.run(100)
+    asks = "x" if rule == "priority" else "y"
+    urgent = made.submit(name="urgent", queue=asks, priority=5, gpus=2, expected_duration_s=100)
+    submit_all(made, ["later"], queue="x")
+    made.plane.run(10)
+    assert starts_s(made) == {"urgent": pytest.approx(190, abs=2 * START_S), "later": pytest.approx(290, abs=20)}
+    made.plane.run(250)
+    assert made.state(urgent) == "running"
 
 
 def test_a_short_job_is_expected_to_overtake_only_with_backfill() -> None:

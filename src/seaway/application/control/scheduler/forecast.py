@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from seaway.application.control.pending import Entry
+from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
@@ -100,6 +101,10 @@ class PlanState:
         Start of each reservation by job ID, seconds from now.
     advance
         Advance reservations, with the UUIDs of the GPUs of those of a number of GPUs.
+    winners
+        IDs of the jobs that displaced others, whose places and room under limits are reserved.
+    foreseen
+        Later displacements by job ID: the attempts that end for it, and the time, seconds from now.
     """
 
     now_ns: int
@@ -114,6 +119,8 @@ class PlanState:
     entries: Sequence[Entry]
     reserved_s: Mapping[str, int]
     advance: Mapping[AdvanceReservation, frozenset[str]]
+    winners: frozenset[str] = frozenset()
+    foreseen: Mapping[str, tuple[frozenset[Key], int]] = field(default_factory=dict)
 
 
 class Forecast:
@@ -126,10 +133,16 @@ class Forecast:
     """
 
     def __init__(
-        self, live: ControlState, reservations: Reservations, names: Names, lock: AbstractContextManager[None]
+        self,
+        live: ControlState,
+        reservations: Reservations,
+        preemptor: Preemptor,
+        names: Names,
+        lock: AbstractContextManager[None],
     ) -> None:
         self._live = live
         self._reservations = reservations
+        self._preemptor = preemptor
         self._names = names
         self._lock = lock
         self._making = threading.Lock()
@@ -207,6 +220,11 @@ class Forecast:
             {
                 each: live.advance.devices(each) if each.gpus else frozenset()
                 for each in self._names.reservations.values()
+            },
+            frozenset(each.record.id for each in self._reservations.claims()),
+            {
+                job_id: (each.victims, max(0, each.at_ns - monotonic_ns) // NS_PER_S)
+                for job_id, each in self._preemptor.foreseen.items()
             },
         )
 
@@ -305,7 +323,12 @@ class _Plan:
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
         holders = self.tree.limits_of(entry.owner)
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
-        starts_s = _earliest(plans, lasts, max(after_s, self.state.reserved_s.get(entry.record.id, 0)))
+        after_s = max(after_s, self.state.reserved_s.get(entry.record.id, 0))
+        starts_s = _earliest(plans, lasts, after_s)
+        victims, at_s = self.state.foreseen.get(entry.record.id, (frozenset(), NEVER_S))
+        if victims and not 0 <= starts_s <= max(after_s, at_s):
+            self._displace(victims, at_s)
+            starts_s = _earliest(plans, lasts, max(after_s, at_s))
         if starts_s < 0:
             return -1
         for plan, vector in plans[1:]:
@@ -321,6 +344,17 @@ class _Plan:
                 if since_s < until_s:
                     plan.add(since_s, until_s - since_s, (inside * shared).astype(np.int64))
         return starts_s
+
+    def _displace(self, victims: frozenset[Key], at_s: int) -> None:
+        """Let running jobs end at a time, unless they end before."""
+        for key, each in self.attempts:
+            lasts_s = each.ends_s if each.ends_s >= NEVER_S else each.ends_s - at_s
+            if key not in victims or lasts_s <= 0:
+                continue
+            for region, plan in self.regions.items():
+                plan.add(at_s, lasts_s, self._part(each, region))
+            for holder in self.tree.limits_of(each.owner):
+                self._limit(holder).add(at_s, lasts_s, _vector({**each.amounts, JOBS: 1}, sorted(holder.limit)))
 
     def _own_reservation(
         self, entry: Entry, region: _Region, starts_s: int, lasts_s: int
@@ -509,13 +543,16 @@ def planned(
     for key, each in attempts:
         tree.hold(key, each.owner, each.amounts)
     found: dict[str, PlannedStart] = {}
+    first = {each.record.id: plan.start(each, 0) for each in state.entries if each.record.id in state.winners}
     strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
     latest_s: dict[str, int] = {}
     for rank, entry in enumerate(in_order(state.discipline, tree, state.entries)):
         if rank >= most:
             break
         after_s = latest_s.get(entry.queue, 0)
-        starts_s = plan.start(entry, after_s) if after_s >= 0 else -1
+        starts_s = first.get(entry.record.id, -1)
+        if entry.record.id not in first and after_s >= 0:
+            starts_s = plan.start(entry, after_s)
         if entry.queue in strict:
             latest_s[entry.queue] = starts_s
         at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None

@@ -66,6 +66,14 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Jobs that a waiting job could displace once their minimum run times have passed, at a monotonic time."""
+
+    victims: frozenset[Key]
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Running:
     """A running job as a candidate, and the records that this was computed from.
 
@@ -97,6 +105,8 @@ class Preemptor:
     ----------
     displaced
         Number of displaced jobs since the start, by their queue and the rule: ``priority`` or ``reclaim``.
+    foreseen
+        Later displacements by job ID, as far as they are known.
     """
 
     def __init__(self, live: ControlState, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
@@ -112,6 +122,7 @@ class Preemptor:
         self._lost: dict[str, None] = {}  # winners without their reservation
         self._restored_at = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
+        self.foreseen: dict[str, Foreseen] = {}
 
     def ask(self, entries: Iterable[Entry]) -> None:
         """Record jobs that do not fit now, or have no room under a limit."""
@@ -134,6 +145,7 @@ class Preemptor:
             return []
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
+        self.foreseen = {job_id: each for job_id, each in self.foreseen.items() if each.at_ns + AGAIN_NS > now_ns}
         for alike in [alike for alike, (due_ns, _) in self._later.items() if due_ns <= now_ns]:
             if entry := self._state.waiting.get(self._later.pop(alike)[1]):
                 self.ask([entry])
@@ -228,7 +240,7 @@ class Preemptor:
         jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
         rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs)
         heads, winners = self._yielding(entry, rules) if displaces else ([], [])
-        candidates, rests_ns = self._candidates(entry, running)
+        candidates, later = self._candidates(entry, running)
         found, used = self._search(entry, heads, rules, candidates)
         if found is None and winners:
             found, used = self._search(entry, heads + winners, rules, candidates)
@@ -236,9 +248,13 @@ class Preemptor:
             now_ns = self._state.clock.monotonic_ns()
             if displaces:
                 self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
-            if rests_ns:
-                self._later[_alike(entry)] = now_ns + max(min(rests_ns), AGAIN_NS), entry.record.id
+            if later:
+                self._later[_alike(entry)] = now_ns + max(min(later.values()), AGAIN_NS), entry.record.id
+                self._foresee(entry, heads, rules, candidates, later)
             return None
+        self.foreseen.pop(entry.record.id, None)
+        for each in used:
+            self._reservations.release_placed(each.entry.record.id)
         graces_s = [_grace_s(self._state.attempts[each.key]) for each in found.victims]
         self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
         losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
@@ -260,7 +276,7 @@ class Preemptor:
         Parameters
         ----------
         yielding
-            Reservations that the job may use. Those that it does are released.
+            Reservations that the job may use.
         candidates
             Running jobs that may be displaced.
         """
@@ -275,9 +291,27 @@ class Preemptor:
             if found is None and candidates:
                 found = VictimSearch(snapshot, profile, job, rules).find(candidates)
             used = self._used(entry, found, yielding) if found else []
-        for each in used:
-            self._reservations.release_placed(each.entry.record.id)
         return found, used
+
+    def _foresee(
+        self,
+        entry: Entry,
+        yielding: Sequence[Reservation],
+        rules: DisplacementRules,
+        candidates: Sequence[Candidate],
+        later: Mapping[Candidate, int],
+    ) -> None:
+        """Record when a job could displace others, if that is only a matter of their minimum run times.
+
+        Parameters
+        ----------
+        later
+            Candidates that are too young now, with the nanoseconds until they may be displaced.
+        """
+        found, _ = self._search(entry, yielding, rules, [*candidates, *later])
+        if found:
+            at_ns = self._state.clock.monotonic_ns() + max(later.get(each, 0) for each in found.victims)
+            self.foreseen[entry.record.id] = Foreseen(frozenset(each.key for each in found.victims), at_ns)
 
     def _yielding(self, entry: Entry, rules: DisplacementRules) -> tuple[list[Reservation], list[Reservation]]:
         """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
@@ -393,12 +427,14 @@ class Preemptor:
                 found[running.queue].append(running)
         return found
 
-    def _candidates(self, entry: Entry, running: Mapping[str, Sequence[_Running]]) -> tuple[list[Candidate], list[int]]:
+    def _candidates(
+        self, entry: Entry, running: Mapping[str, Sequence[_Running]]
+    ) -> tuple[list[Candidate], dict[Candidate, int]]:
         """Return the running jobs that the rules of queues can allow to be displaced, and the time until others pass.
 
         The latter lack only a part of their minimum run time, nanoseconds each.
         """
-        live, found, rests_ns = self._state, list[Candidate](), list[int]()
+        live, found, later = self._state, list[Candidate](), dict[Candidate, int]()
         now_ns = live.clock.monotonic_ns()
         usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
         mine = live.tree.node(entry.queue).queue
@@ -413,12 +449,12 @@ class Preemptor:
                     and usable.issuperset(each.clusters)
                 ):
                     ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
-                    if ran_ns < min_ns and each.attempt.running_ns:
-                        rests_ns.append(min_ns - ran_ns)
-                        continue
                     candidate.lost = each.share * ran_ns / NS_PER_S
-                    found.append(candidate)
-        return found, rests_ns
+                    if ran_ns < min_ns and each.attempt.running_ns:
+                        later[candidate] = min_ns - ran_ns
+                    else:
+                        found.append(candidate)
+        return found, later
 
     def _running_job(self, key: Key, attempt: Attempt) -> _Running | None:
         """Return a running job as a candidate; None if it cannot be displaced."""
