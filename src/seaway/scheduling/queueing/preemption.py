@@ -7,7 +7,7 @@ the waiting job fits, by a decision of the engine on a copy of the fleet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -182,16 +182,25 @@ class DisplacementRules:
     running
         All running jobs of each queue, also those that must not be displaced. They do not change while the rules are
         in use.
+    spared
+        Names of the jobs that it displaced before. It does not take their places by `FairShare` again.
     """
 
     def __init__(
-        self, tree: QueueTree, owner: Owner, priority: int, requested: Amounts, running: RunningByQueue
+        self,
+        tree: QueueTree,
+        owner: Owner,
+        priority: int,
+        requested: Amounts,
+        running: RunningByQueue,
+        spared: Collection[str] = (),
     ) -> None:
         self.tree = tree
         self.owner = owner
         self.priority = priority
         self.requested = requested
         self._running = running
+        self._spared = spared
         self._removed: set[Key] = set()
         self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
 
@@ -238,9 +247,10 @@ class DisplacementRules:
         beyond theirs, see `QueueNode.protects`. With `FairShare`, a queue also takes from one with a larger share
         beyond the guarantee, if its own share stays smaller than that, and the other one keeps more than its own is.
 
-        So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so queues cannot
+        So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so siblings cannot
         displace each other in turns. Displacements within a queue lower its share. Therefore, jobs of a lower priority
-        than the waiting job or the victim do not count in the shares and guarantees of their queues.
+        than the waiting job or the victim do not count in the shares and guarantees of their queues. Those below a
+        sibling still lower its share. Therefore, no job displaces another twice with `FairShare`, so all turns end.
 
         Parameters
         ----------
@@ -260,7 +270,7 @@ class DisplacementRules:
             return False
         if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
             return mine.guarantees(requested)
-        if _weighted(mine, requested) >= _weighted(theirs):
+        if victim.key[0] in self._spared or _weighted(mine, requested) >= _weighted(theirs):
             return False
         now = _level(mine, self._held_by_lower(queue.key, self.priority))
         return now < _level(theirs, lower(), victim.amounts)

@@ -107,6 +107,7 @@ class Queued:
         self._lines: defaultdict[str, dict[str, _Line]] = defaultdict(dict)  # by queue and tenant
         self._running: dict[int, tuple[Candidate, float, int]] = {}  # with its share of the pool and its start
         self._attempts: defaultdict[int, int] = defaultdict(int)
+        self._taken = defaultdict[int, set[str]](set)  # jobs of other queues that a job displaced
         jobs = world.queue.jobs
         self._kinds = _numbered(map(world.kind, range(len(jobs))))
         self._groups = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(jobs))
@@ -330,6 +331,8 @@ class Queued:
         if not moment.may_replace(number, {each: self._running[each][2] for each in victims}):
             return None
         for each in victims:
+            if self._queue(each) != self._queue(number):
+                self._taken[number].add(str(each))
             self._end(each, moment)
         return self._world.start(number, always)
 
@@ -342,7 +345,8 @@ class Queued:
         if not (candidates := list(self._candidates(now_s, job))):
             return []
         running = by_queue(each for each, _, _ in self._running.values())
-        rules = DisplacementRules(self._tree, owner, job.priority, requested, running)
+        spared = self._taken.get(number, ())
+        rules = DisplacementRules(self._tree, owner, job.priority, requested, running, spared)
         found = VictimSearch(self._world.snapshot, policy, job, rules).find(candidates)
         return [int(each.key[0]) for each in found.victims] if found else []
 

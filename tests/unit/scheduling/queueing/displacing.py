@@ -40,6 +40,19 @@ GUARANTEED = (
 )
 """Resources that queues of mixed fleets guarantee."""
 
+NESTED_GUARANTEES = (*([*each] for each in GUARANTEED[1:]), [])
+PARTS = (1 / 8, 1 / 4, 1 / 3)
+NESTED_SHARES: tuple[dict[str, int], ...] = (
+    {"gpu_milli": 500, "gpu_memory_percent": 50},
+    {},
+    {},
+    {"gpus": 2},
+    {"gpus": 4},
+    {"gpu_milli": 300, "gpu_memory_mib": 10_000},
+    {"gpus": 0, "gpu_milli": 0},
+)
+"""Parts of guarantees, and requests, in trees of several levels."""
+
 LOWER, FAIR = Preemption.PREEMPT_LOWER_PRIORITY, Reclaim.FAIR_SHARE
 
 
@@ -51,6 +64,7 @@ class World:
     tree: QueueTree
     running: dict[str, Candidate] = field(default_factory=dict)
     jobs: dict[str, tuple[str, Job]] = field(default_factory=dict)
+    taken: dict[str, set[str]] = field(default_factory=dict)
 
     def run(self, name: str, queue: str, like: Job, *, seconds: float = 1.0) -> bool:
         """Start a job where it fits; report whether it does."""
@@ -73,11 +87,11 @@ class World:
         gone.allocation.release(self.snapshot)
         self.tree.release(gone.key)
 
-    def victims(self, queue: str, like: Job) -> Displacement | None:
-        """Search for the victims of a new job. The world stays as it is."""
+    def victims(self, queue: str, like: Job, name: str = "") -> Displacement | None:
+        """Search for the victims of a new job, or of one that displaced others before. The world stays as it is."""
         arrays = self.snapshot.copy().arrays
         mine = self.tree.node(queue).queue
-        rules = self.rules(queue, like)
+        rules = self.rules(queue, like, name)
         found = VictimSearch(self.snapshot, PROFILE, like, rules).find(
             [
                 each
@@ -89,12 +103,18 @@ class World:
         assert all((was == now).all() for was, now in zip(arrays.devices, self.snapshot.arrays.devices, strict=True))
         return found
 
-    def rules(self, queue: str, like: Job) -> DisplacementRules:
-        """Return the rules for the victims of a new job."""
-        amounts = requested_amounts(like.demand, like.replicas)
-        return DisplacementRules(
-            self.tree, Owner(queue, "default"), like.priority, amounts, by_queue(self.running.values())
-        )
+    def rules(self, queue: str, like: Job, name: str = "") -> DisplacementRules:
+        """Return the rules for the victims of a job."""
+        amounts, running = requested_amounts(like.demand, like.replicas), by_queue(self.running.values())
+        owner, spared = Owner(queue, "default"), self.taken.get(name, ())
+        return DisplacementRules(self.tree, owner, like.priority, amounts, running, spared)
+
+    def take(self, name: str, queue: str, victims: Sequence[Candidate]) -> None:
+        """End the victims of a job, and remember those of other queues."""
+        others = (each.key[0] for each in victims if each.owner.queue != queue)
+        self.taken.setdefault(name, set()).update(others)
+        for each in victims:
+            self.end(each.key[0])
 
     def fits_without(self, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
         """Report whether a job fits once other jobs have ended."""
@@ -158,6 +178,51 @@ def mixed_world(random: Random) -> tuple[World, list[tuple[str, Job]]]:
     for at, (queue, like) in enumerate(jobs[:-12]):
         world.run(f"job-{at:02}", queue, like, seconds=random.randrange(1, 1000))
     return world, jobs[-12:]
+
+
+def nested_world(random: Random) -> tuple[World, list[tuple[str, Job]]]:
+    """Return a small loaded fleet with a tree of several levels, in which queues also displace by priority."""
+    models = random.sample([*MODELS.items()], random.choice((1, 2, 2, 3)))
+    nodes = []
+    for _ in range(random.randrange(2, 5)):
+        model, memory_mib = random.choice(models)
+        devices = [gpu(model=model, memory_mib=memory_mib) for _ in range(random.choice((1, 2, 4, 8)))]
+        nodes.append(node(*devices, cpu_milli=random.choice((16_000, 32_000))))
+    parts = cluster(*nodes)
+    capacity = capacity_of(parts)
+    named = random.choice(NESTED_GUARANTEES)
+    weights = random.choice((NO_WEIGHTS, NO_WEIGHTS, {"gpus/h100": 4.0, "gpus/l4": 0.5}))
+
+    def leaf(name: str, parent: str) -> Queue:
+        weight = random.choice((1, 1, 1, 2, 3, 0))
+        guaranteed = random.sample(named, random.randrange(len(named) + 1))
+        amounts = {each: int(capacity[each] * random.choice(PARTS)) for each in guaranteed if each in capacity}
+        whole = {each: n // 1000 * 1000 if each.startswith(GPUS) else n for each, n in amounts.items()}
+        reclaim = random.choice((FAIR, FAIR, Reclaim.GUARANTEE))
+        guarantee = {each: amount for each, amount in whole.items() if amount}
+        return Queue(name, parent=parent, weight=weight, guarantee=guarantee, preemption=LOWER, reclaim=reclaim)
+
+    tree, leaves = [Queue("root")], list[str]()
+    for name in "abc"[: random.choice((2, 3))]:
+        if random.random() < 0.6:
+            tree.append(Queue(name, parent="root", weight=random.choice((1, 2))))
+            tree += [leaf(name + child, name) for child in "xy"]
+            leaves += [name + child for child in "xy"]
+        else:
+            tree.append(leaf(name, "root"))
+            leaves.append(name)
+    world = World(Snapshot(fleet(parts)), QueueTree(tree, {"default": capacity}, gpu_weights=weights))
+
+    def like() -> Job:
+        share = random.choice(NESTED_SHARES)
+        replicas, priority = random.choice((1, 1, 1, 2)), random.randrange(3)
+        one = {"models": {random.choice(models)[0]}} if random.random() < 0.4 and share.get("gpus", 1) else {}
+        figures = {"gpus": 1, "cpu_milli": random.choice((1000, 1000, 4000, 8000)), **share}
+        return job("new", **figures, **one, replicas=replicas, gang=replicas > 1, priority=priority)
+
+    for at in range(2 * sum(len(each.devices) for each in nodes)):
+        world.run(f"job-{at:02}", random.choice(leaves), like(), seconds=random.randrange(1, 1000))
+    return world, [(random.choice(leaves), like()) for _ in range(random.choice((6, 10, 16)))]
 
 
 def mixed_job(random: Random, models: Sequence[str]) -> Job:

@@ -15,10 +15,21 @@ from seaway.domain.queues import Queue, Reclaim
 from seaway.scheduling.queueing.tree import NO_WEIGHTS, GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
-from tests.unit.scheduling.queueing.displacing import FAIR, LOWER, World, mixed_world, random_job, random_world
+from tests.unit.scheduling.queueing.displacing import (
+    FAIR,
+    LOWER,
+    World,
+    mixed_world,
+    nested_world,
+    random_job,
+    random_world,
+)
 
 QUICK_SEEDS = (28, 106, *range(50, 90))
 """Fleets on which queues took turns under earlier rules, and some others."""
+
+NESTED_SEEDS = (125, *range(6))
+"""Fleets with a tree of several levels. On the first, jobs take turns if they may displace another one twice."""
 
 TOO_MANY = 20
 """Multiple of the number of jobs that is too large a number of displacements."""
@@ -195,21 +206,33 @@ def test_victims_cost_the_least_on_small_fleets() -> None:
     assert found.equal >= 0.95 * found.compared
 
 
-def let_all_ask(world: World, new: Sequence[tuple[str, Job]], random: Random) -> None:
-    """Let all new jobs and all displaced jobs ask again and again, until none of them displaces another."""
+def let_all_ask(
+    world: World, new: Sequence[tuple[str, Job]], random: Random, *, last: bool | None = None, remembers: bool = False
+) -> None:
+    """Let all new jobs and all displaced jobs ask again and again, until none of them displaces another.
+
+    Parameters
+    ----------
+    last
+        Whether displaced jobs ask last, or at any time; None for either.
+    remembers
+        Whether a job spares those that it displaced before.
+    """
     jobs = dict(world.jobs) | {f"new-{at}": each for at, each in enumerate(new)}
     waiting, displaced, in_vain = [name for name in jobs if name.startswith("new")], 0, 0
-    last = random.random() < 0.5  # displaced jobs ask last, or at any time
+    either = random.random() < 0.5
+    last = either if last is None else last
     while in_vain < len(waiting):
         name = waiting.pop(0)
-        found = None if world.run(name, *jobs[name]) else world.victims(*jobs[name])
+        found = None if world.run(name, *jobs[name]) else world.victims(*jobs[name], name if remembers else "")
         if name not in world.running and not found:
             waiting.append(name)
             in_vain += 1
             continue
         in_vain = 0
+        if found:
+            world.take(name, jobs[name][0], found.victims)
         for each in found.victims if found else ():
-            world.end(each.key[0])
             waiting.insert(len(waiting) if last else random.randrange(len(waiting) + 1), each.key[0])
             displaced += 1
         assert not found or world.run(name, *jobs[name])
@@ -233,6 +256,26 @@ def test_queues_do_not_let_all_ask_on_mixed_fleets(seed: int) -> None:
     random = Random(seed)
     world, new = mixed_world(random)
     let_all_ask(world, new, random)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    "seed",
+    [*NESTED_SEEDS, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(200) if seed not in NESTED_SEEDS)],
+)
+def test_turns_end_in_trees_of_several_levels(seed: int, *, last: bool) -> None:
+    """Below siblings, displacements by priority and by share can lower a share again, but repeat no pair of jobs."""
+    random = Random(seed)
+    world, new = nested_world(random)
+    let_all_ask(world, new, random, last=last, remembers=True)
+
+
+def test_only_the_memory_of_pairs_ends_some_turns() -> None:
+    """Without it, jobs of a tree of several levels displace each other for ever."""
+    random = Random(NESTED_SEEDS[0])
+    world, new = nested_world(random)
+    with pytest.raises(AssertionError, match="for ever"):
+        let_all_ask(world, new, random, last=True)
 
 
 def test_a_job_is_not_displaced_if_its_queue_would_then_have_less() -> None:

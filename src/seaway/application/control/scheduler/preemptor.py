@@ -120,6 +120,7 @@ class Preemptor:
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
         self._lost: dict[str, None] = {}  # winners without their reservation
+        self._taken = defaultdict[str, set[str]](set)  # jobs of other queues that a job displaced
         self._restored_at = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
         self.foreseen: dict[str, Foreseen] = {}
@@ -187,6 +188,10 @@ class Preemptor:
                 self._state.tree.end(each.key)
                 rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
                 self.displaced[each.owner.queue, rule] += 1
+                if rule == RECLAIM:
+                    self._taken[claim.entry.record.id].add(each.key[0])
+        for job_id in self._taken.keys() - self._state.jobs.keys():
+            del self._taken[job_id]
 
     def forget(self) -> None:
         """Drop all claims on a replaced snapshot. Those of stored decisions are made again by `restore`."""
@@ -238,7 +243,8 @@ class Preemptor:
         self._drop_old()
         running = self._running_jobs() if displaces else {}
         jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
-        rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs)
+        spared = self._taken.get(entry.record.id, ())
+        rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs, spared)
         heads, winners = self._yielding(entry, rules) if displaces else ([], [])
         candidates, later = self._candidates(entry, running)
         found, used = self._search(entry, heads, rules, candidates)
