@@ -202,10 +202,15 @@ async def test_links_have_raw_smoothed_and_published_figures(world: World) -> No
     assert link["latency_ns"] == 100 * MS
     assert (link["state"], link["path"], link["raw"]["sent"]) == ("measured", "", 5)
     assert 0 <= link["age_s"] <= 10
+    assert (link["loss_ppm"], link["loss_bound_ppm"]) == (0, -(-1_000_000 // 30))
+    matrix = await world.get("/fleet/links/matrix", figure="loss")
+    names = [each["name"] for each in matrix["gateways"]]
+    assert matrix["bounds"][names.index("gw-4")][names.index("gw-1")] == link["loss_bound_ppm"]
+    assert (await world.get("/fleet/links/matrix"))["bounds"] == []
 
 
 async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: World) -> None:
-    """Eight metrics; a link without an answer has a loss of 1 and no latency or jitter; other links have none."""
+    """Ten metrics; a link without an answer has a loss of 1 and no latency or jitter; other links have none."""
     await world.begin()
     await world.rounds(1, 10.0, None)
     metrics = await world.metrics()
@@ -220,6 +225,7 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
     assert metrics["UserToClusterLatency"] == {to_1: 10 * MS}
     assert metrics["UserToClusterJitter"] == {to_1: MS}
     assert metrics["UserToClusterPacketLoss"] == {to_1: 0, to_2: 1}
+    assert metrics["UserToClusterPacketLossBound"] == {to_1: 0.2}, "one of the five probes so far"
     assert metrics["UserToClusterBandwidth"] == {to_1: 10_000, to_2: 1_000}
     assert metrics["ClusterToClusterLatency"] == {between: 5 * MS}
     assert metrics["ClusterToClusterPacketLoss"] == {between: 0}

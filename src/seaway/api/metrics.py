@@ -60,6 +60,10 @@ _VALUES: dict[str, tuple[str, Callable[[LinkView], float | None]]] = {
     "Latency": ("Mean round-trip time {}, nanoseconds.", _latency_ns),
     "Jitter": ("Largest deviation of a round-trip time from the mean {}, nanoseconds.", _jitter_ns),
     "PacketLoss": ("Share of unanswered probes {}, 0-1.", _loss),
+    "PacketLossBound": (
+        "Upper bound of the loss {} while the window has no loss, 0-1.",
+        lambda link: None if link.loss_bound_ppm is None else link.loss_bound_ppm / PPM,
+    ),
 }
 
 _WAYS = {

@@ -235,6 +235,19 @@ def loss_text(ppm: int) -> str:
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
 
 
+def loss_bound_percent(ppm: int) -> str:
+    """Format the upper bound of a loss as a number of percent, rounded up to two digits.
+
+    Examples
+    --------
+    >>> [loss_bound_percent(ppm) for ppm in (200_000, 6_667, 3_334, 1_000_000, 12)]
+    ['20', '0.67', '0.34', '100', '0.0012']
+    """
+    step = 10 ** max(0, len(str(ppm)) - 2)
+    whole, rest = divmod(-(-ppm // step) * step, 10_000)
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
+
+
 def rate_text(mbps: int) -> str:
     """Format a bandwidth as whole Gbps if exact, else as Mbps."""
     return f"{mbps}Mbps" if mbps % 1000 or not mbps else f"{mbps // 1000}Gbps"

@@ -131,6 +131,11 @@ class Smoother:
         """Increase of the loss by one lost probe, parts per million, rounded up."""
         return -(-PPM // self._sent) if self._sent else PPM
 
+    @property
+    def loss_bound_ppm(self) -> int:
+        """Loss with one more lost probe, parts per million, rounded up: an upper bound of a loss too small to see."""
+        return -(-PPM * min(self._sent - self._received + 1, self._sent) // self._sent) if self._sent else PPM
+
     def _average(self, at_ns: int, latency_ns: int, jitter_ns: int) -> None:
         half_life_s, elapsed_s = self._how.half_life_s, (at_ns - self._at_ns) / NS_PER_S
         if self._latency_ns is None:

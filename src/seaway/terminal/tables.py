@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from seaway.domain.units import loss_bound_percent
 from seaway.terminal.words import (
     NONE,
     NOWHERE,
@@ -325,10 +326,13 @@ class Figure(StrEnum):
     BANDWIDTH = "bandwidth"
 
 
-def _lost(ppm: int | None) -> Text:
-    """Format a loss, in red above 1 %, and in yellow above 0."""
+def _lost(link: Body) -> Text:
+    """Format a loss, in red above 1 %, and in yellow above 0; a loss of 0 as its upper bound, if that is known."""
+    ppm, bound_ppm = link["loss_ppm"], link.get("loss_bound_ppm")
     if ppm is None:
         return Text(NONE, "dim")
+    if bound_ppm:
+        return Text(f"< {loss_bound_percent(bound_ppm)} %")
     return Text(loss(ppm), "red" if ppm > MUCH_LOSS_PPM else "yellow" if ppm else "")
 
 
@@ -356,7 +360,8 @@ def _shown(link: Body, *, raw: bool) -> Body:
     """Return a link with the figures for decisions or, with `raw`, with those of the latest round."""
     if not raw or link["raw"] is None:
         return link
-    return {**link, **{name: link["raw"][name] for name in ("latency_ns", "jitter_ns", "loss_ppm")}}
+    names = "latency_ns", "jitter_ns", "loss_ppm"
+    return {**link, **{name: link["raw"][name] for name in names}, "loss_bound_ppm": None}
 
 
 LINK_COLUMNS = (
@@ -364,7 +369,7 @@ LINK_COLUMNS = (
     Column("TO", lambda each: each["target"]),
     Column("RTT", lambda each: _time(each["latency_ns"], each), right=True),
     Column("JITTER", lambda each: _time(each["jitter_ns"], each), right=True, drop=3),
-    Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True, drop=2),
+    Column("LOSS", _lost, right=True, drop=2),
     Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
     Column("TAKEN", _taken, drop=4),
     Column("CARRIED", lambda each: _known_rate(each["traffic_mbps"]), right=True, wide=True),
@@ -394,7 +399,7 @@ def matrix(body: Body, figure: Figure, *, raw: bool) -> RenderableType:
     write: dict[Figure, Callable[[Body], str | Text]] = {
         Figure.RTT: lambda each: _time(each["latency_ns"], each),
         Figure.JITTER: lambda each: _time(each["jitter_ns"], each),
-        Figure.LOSS: lambda each: _lost(each["loss_ppm"]),
+        Figure.LOSS: _lost,
         Figure.BANDWIDTH: lambda each: _rate(each["bandwidth_mbps"]),
     }
     known = {(each["source"], each["target"]): write[figure](_shown(each, raw=raw)) for each in body["links"]}
@@ -421,7 +426,7 @@ def history(samples: Sequence[Body], *, wide: bool) -> RenderableType:
             Column("TIME", lambda each: clock(each["at"])),
             Column("RTT", lambda each: _time(each["latency_ns"], {**each, "state": "measured"}), right=True),
             Column("JITTER", lambda each: _time(each["jitter_ns"], {**each, "state": "measured"}), right=True),
-            Column("LOSS", lambda each: _lost(each["loss_ppm"]), right=True),
+            Column("LOSS", _lost, right=True),
             Column("BANDWIDTH", lambda each: _rate(each["bandwidth_mbps"]), right=True),
             Column("USED", lambda each: rate(each["used_mbps"]), right=True),
             Column("PATH", lambda each: each["path"] or NONE),

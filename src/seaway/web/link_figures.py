@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 
+from seaway.domain.units import loss_bound_percent
+
 NS_PER_MS = 1_000_000
 PPM_PER_PERCENT = 10_000
 MBPS_PER_GBPS = 1000
@@ -39,6 +41,11 @@ def milliseconds(ns: int | None) -> str:
 def percent(ppm: int | None) -> str:
     """Format a share given in parts per million."""
     return NONE if ppm is None else f"{plain(ppm / PPM_PER_PERCENT)} %"
+
+
+def loss_text(ppm: int | None, bound_ppm: int | None) -> str:
+    """Format a loss; a loss of 0 as its upper bound, if that is known."""
+    return f"< {loss_bound_percent(bound_ppm)} %" if bound_ppm and not ppm else percent(ppm)
 
 
 def rate(mbps: int | None) -> str:

@@ -52,6 +52,8 @@ class KnownLinkOut(Shown):
     """Variation of the round-trip time; null if unknown, like the next three fields."""
     loss_ppm: int | None
     """Lost probes, parts per million."""
+    loss_bound_ppm: int | None = None
+    """Upper bound of a loss of 0: one more probe of the window would show it. Null for a measured loss."""
     bandwidth_mbps: int | None
     """Capacity of both interfaces; 0 if unknown."""
     used_mbps: int | None
@@ -211,6 +213,8 @@ class LinkMatrix(Shown):
     """Values; null without an answer, if unknown, and for a gateway to itself."""
     states: list[list[Literal["reported", "measured", "stale", "unknown"] | None]]
     """States of links; null without a link."""
+    bounds: list[list[int | None]]
+    """Upper bounds of losses of 0; null for other losses. Empty for other figures."""
 
 
 def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
@@ -247,14 +251,18 @@ def matrix_fields(views: Sequence[LinkView], sides: Mapping[str, Side], figure: 
     place = {name: at for at, name in enumerate(names)}
     values: list[list[int | None]] = [[None] * len(names) for _ in names]
     states: list[list[str | None]] = [[None] * len(names) for _ in names]
+    bounds: list[list[int | None]] = [[None] * len(names) for _ in names] if figure is LinkFigure.LOSS else []
     for view in views:
         row, column = place.get(view.source), place.get(view.target)
         if row is not None and column is not None:
             values[row][column] = figure_of(view, figure)
             states[row][column] = view.state.value
+            if bounds:
+                bounds[row][column] = view.loss_bound_ppm
     return {
         "figure": figure.value,
         "gateways": [gateway_fields(name, sides[name]) for name in names],
         "values": values,
         "states": states,
+        "bounds": bounds,
     }

@@ -95,6 +95,16 @@ def test_raw_figures_are_those_of_the_latest_round() -> None:
     assert rows[2].split()[2:8] == ["10", "ms", "1", "ms", "0", "%"]
 
 
+def test_a_loss_too_small_to_see_is_shown_as_an_upper_bound() -> None:
+    """Rounded up, in the table and in the matrix; the latest round shows what it lost."""
+    body = {"links": [link("gw-1", loss_bound_ppm=6_667), link("gw-2", loss_ppm=20_000, loss_bound_ppm=None)]}
+    first, second = printed(table(body, raw=False, wide=False))[1:]
+    assert first.split()[6:9] == ["<", "0.67", "%"]
+    assert second.split()[6:8] == ["2", "%"]
+    assert "< 0.67 %" in printed(matrix(body, Figure.LOSS, raw=False))[3]
+    assert printed(table(body, raw=True, wide=False))[1].split()[6:8] == ["20", "%"]
+
+
 def test_a_dead_link_is_no_fast_one_and_an_unknown_one_no_dead_one() -> None:
     """In words, and in colour: red for what answers nothing."""
     _, _, dead, unknown = printed(table(LINKS, raw=False, wide=False))

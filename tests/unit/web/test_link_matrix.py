@@ -21,6 +21,7 @@ MATRIX = LinkMatrix.model_validate(
         "gateways": [each.model_dump() for each in GATEWAYS],
         "values": [[None, 5 * MS, None], [5 * MS, None, None], [None, None, None]],
         "states": [[None, "measured", "unknown"], ["stale", None, "measured"], [None, None, None]],
+        "bounds": [],
     }
 )
 
@@ -39,6 +40,20 @@ def test_stale_unknown_dead_and_missing_links_are_distinguished() -> None:
     assert looks[0] == [("", ""), ("h0", "5"), ("unknown", "?")]
     assert looks[1] == [("h0 stale", "5"), ("", ""), ("dead", "dead")]
     assert looks[2] == [("", "")] * 3
+
+
+def test_a_loss_too_small_to_see_is_an_upper_bound() -> None:
+    """The matrix and the graph write it as less than one probe of the window, coloured as no loss."""
+    values = [[None, 0, None], [20_000, None, None], [None, None, None]]
+    bounds = [[None, 6_667, None], [None, None, None], [None, None, None]]
+    matrix = MATRIX.model_copy(update={"figure": "loss", "values": values, "bounds": bounds})
+    looks = [[(cell.look, cell.text) for cell in row.cells] for row in rows_of(matrix, lambda _: True, Words()).rows]
+    assert (looks[0][1], looks[1][0]) == (("h0", "<0.67"), ("h3 stale", "2"))
+    links = [link(loss_bound_ppm=6_667), link(loss_ppm=20_000, loss_bound_ppm=None)]
+    ends = {each.name: each for each in GATEWAYS}
+    arcs = graph(links, ends, scale_for(links, FIGURES["loss"]), "", Words())["series"][0]["links"]
+    assert "<b>&lt; 0.67 %</b>" in arcs[0]["tip"]
+    assert "<b>2 %</b>" in arcs[1]["tip"]
 
 
 def test_a_choice_leaves_both_directions_of_its_links() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -65,6 +66,13 @@ def test_a_bandwidth_that_no_one_knows_has_no_series() -> None:
     assert "UserToClusterBandwidth" not in series(view("gw-4", "gw-1", mbps=0))
 
 
+def test_the_bound_of_a_loss_has_a_series_while_there_is_one() -> None:
+    """A measured loss has no bound, and a series of 0 would say that nothing can be lost."""
+    bounded = replace(view("gw-4", "gw-1"), loss_bound_ppm=6_667)
+    assert [value for _, value in series(bounded)["UserToClusterPacketLossBound"]] == [0.006667]
+    assert "UserToClusterPacketLossBound" not in series(view("gw-4", "gw-1"))
+
+
 def test_links_that_clusters_tell_of_have_metrics_as_they_are_reported() -> None:
     """So that simulated clusters show what real ones would."""
     link = Link("gw-4", "gw-1", 5, 1, 1000, 1000, 100)
@@ -109,4 +117,4 @@ def test_a_mesh_of_a_hundred_is_written_quickly() -> None:
     began_s = process_time()
     text = b"".join(as_text(links, sides, LINK_METRICS))
     assert process_time() - began_s < 0.8
-    assert text.count(b"\n") == 4 * 9_900 + 2 * 8
+    assert text.count(b"\n") == 4 * 9_900 + 2 * 10

@@ -24,6 +24,7 @@ _LINK = {
 }
 _KNOWN_LINK = {
     **_LINK,
+    "loss_bound_ppm": None,
     "traffic_mbps": 3_000,
     "reserved_mbps": 2_000,
     "free_mbps": 7_000,

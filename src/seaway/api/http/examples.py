@@ -74,6 +74,7 @@ NETWORK: dict[str, Any] = {
         ],
         "values": [[None, 9_800_000], [None, None]],
         "states": [[None, "measured"], ["unknown", None]],
+        "bounds": [],
     },
 }
 

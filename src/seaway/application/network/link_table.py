@@ -297,13 +297,16 @@ class LinkTable:
 
     def _current(self, ends: Ends) -> PathState | None:
         """Return the state of the active path, or of the worst of several paths that share traffic."""
+        return max(self._active_lines(ends), key=_quality_key, default=None)
+
+    def _active_lines(self, ends: Ends) -> list[PathState]:
+        """Return the states of the paths that carry the traffic of a link."""
         lines = self._lines.get(ends, {})
-        return max((lines[path] for path in self._paths(ends) if path in lines), key=_quality_key, default=None)
+        return [lines[path] for path in self._paths(ends) if path in lines]
 
     def _published(self, ends: Ends) -> Figures | None:
         """Return the figures of a link for decisions. Of several active paths, each figure is the worst."""
-        lines = self._lines.get(ends, {})
-        known = [figures for path in self._paths(ends) if path in lines and (figures := lines[path].published)]
+        known = [figures for line in self._active_lines(ends) if (figures := line.published)]
         if len(known) < 2:
             return known[0] if known else None
         if any(each.latency_ns is None for each in known):
@@ -384,7 +387,19 @@ class LinkTable:
         age_s = max(0, now_ns - line.newest.at_ns) / NS_PER_S
         state = self._state(line, now_ns)
         traffic_mbps = link.used_mbps if link and link.bandwidth_mbps else None
-        return LinkView(*ends, link, line.newest.path, state, age_s, line.newest, line.smoothed, traffic_mbps)
+        bounds = [lines.loss_bound_ppm for lines in self._active_lines(ends)]
+        bound_ppm = max(filter(None, bounds), default=None) if link and not link.loss_ppm else None
+        return LinkView(
+            *ends,
+            link,
+            line.newest.path,
+            state,
+            age_s,
+            line.newest,
+            line.smoothed,
+            traffic_mbps,
+            loss_bound_ppm=bound_ppm,
+        )
 
     def _written(self, ends: Ends, stretch: int) -> Sequence[LinkSample]:
         traffic = _between(self._traffic.get(ends[0]), self._traffic.get(ends[1]))

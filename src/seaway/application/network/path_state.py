@@ -28,7 +28,7 @@ class LinkSettings:
     quantile: float = 0.9
     """Quantile for `smoothing = "quantile"`."""
     window: int = 30
-    """Number of rounds for the loss and the quantile. A loss below one probe per window is not detected."""
+    """Number of rounds for the loss and the quantile. A smaller loss than one probe per window is an upper bound."""
     band: float = 0.1
     """Relative change of a value that is ignored (hysteresis)."""
     jitter_band: float = 0.3
@@ -136,6 +136,12 @@ class PathState:
     def published(self) -> Figures | None:
         """Figures for decisions; None before the first round."""
         return self._published.figures
+
+    @property
+    def loss_bound_ppm(self) -> int | None:
+        """Upper bound of a published loss of 0; None for other losses, which are measured."""
+        figures = self._published.figures
+        return None if figures is None or figures.loss_ppm else self._smoother.loss_bound_ppm
 
     def take(self, each: Reported) -> bool:
         """Process a round that is newer than all previous ones; report whether the published figures changed."""

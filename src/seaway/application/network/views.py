@@ -52,6 +52,9 @@ class LinkView:
         Reserved bandwidth of the interface at the busier end, Mbit/s.
     left_mbps
         Bandwidth that can still be reserved, Mbit/s; None if unknown.
+    loss_bound_ppm
+        Upper bound of a loss of 0, because the window has too few probes to see a smaller one. None if the loss was
+        measured, or if the number of probes is unknown.
     """
 
     source: str
@@ -65,6 +68,7 @@ class LinkView:
     traffic_mbps: int | None = None
     reserved_mbps: int = 0
     left_mbps: int | None = None
+    loss_bound_ppm: int | None = None
 
     @property
     def counts(self) -> bool:

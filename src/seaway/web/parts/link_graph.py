@@ -7,7 +7,7 @@ from html import escape
 from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
-from seaway.web.link_figures import Figure, Scale, scale_of
+from seaway.web.link_figures import Figure, Scale, loss_text, scale_of
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def _arc(link: KnownLinkOut, scale: Scale, words: Words) -> dict[str, Any]:
     if value is not None and not is_dead(link):
         color = f"var(--heat-{scale.step(value)})"
     said = words("no answer") if is_dead(link) else scale.figure.write(value)
+    if scale.figure.name == "loss":
+        said = loss_text(value, link.loss_bound_ppm)
     line = "dotted" if is_dead(link) else LINES.get(link.state, "solid")
     tip = f"{escape(link.source)} → {escape(link.target)}<br>{escape(words(scale.figure.title))}: <b>{escape(said)}</b>"
     return {

@@ -131,6 +131,39 @@ def test_a_link_that_falls_unreachable_is_dead_after_two_rounds_and_back_after_t
     assert (link.latency_ns, link.loss_ppm) == (50 * MS, 2 * PPM // 30), "what was lost in the window stays lost"
 
 
+@pytest.mark.parametrize(
+    ("received", "loss_ppm", "bound_ppm"),
+    [
+        ([5], 0, 200_000),
+        ([5] * 30, 0, 6_667),
+        ([5] * 60, 0, 6_667),
+        ([5] * 29 + [4], 0, 13_334),
+        ([5] * 28 + [4, 4], 2 * PPM // 150, None),
+        ([0], PPM, None),
+    ],
+)
+def test_a_loss_too_small_to_see_has_an_upper_bound(received: list[int], loss_ppm: int, bound_ppm: int | None) -> None:
+    """One more lost probe of the window would be seen, so it bounds a published loss of 0, also with one lost."""
+    reported = Table()
+    for count in received:
+        at = [answered("gw-2", reported.second, 10.0 if count else None, received=count)]
+        reported.link_table.take("gw-1", at, reported.now_ns)
+        reported.second += EVERY_S
+    (view,) = reported.link_table.views(reported.now_ns, lambda source, _: source == "gw-1")
+    assert view.link is not None
+    assert (view.link.loss_ppm, view.loss_bound_ppm) == (loss_ppm, bound_ppm)
+
+
+def test_the_bound_of_several_paths_is_the_largest() -> None:
+    """Packets may take any of them, so the path with the fewest probes decides."""
+    paths = tuple(Path(name, (IPv6Address(f"fd00:51d:2::{at}"),)) for at, name in enumerate(("one", "two"), 1))
+    reported = Table(pairs=(Pair("gw-1", "gw-2", paths, load_balance=True),))
+    reported.take(10.0, 10.0, path="one")
+    reported.take(10.0, path="two")
+    (view,) = reported.link_table.views(reported.now_ns, lambda source, _: source == "gw-1")
+    assert view.loss_bound_ppm == 200_000
+
+
 def test_small_changes_change_nothing() -> None:
     """Anything that decisions go by is the very same object as long as nothing leaves its band."""
     reported = Table()

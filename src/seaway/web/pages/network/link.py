@@ -15,7 +15,7 @@ from nicegui import ui
 from seaway.client.calls import fleet, network
 from seaway.domain.errors import RejectedError, SeawayError, UnknownError
 from seaway.web.fragment import Fragment
-from seaway.web.link_figures import NONE, NS_PER_MS, PPM_PER_PERCENT, milliseconds, percent, rate
+from seaway.web.link_figures import NONE, NS_PER_MS, PPM_PER_PERCENT, loss_text, milliseconds, percent, rate
 from seaway.web.pages.network.network import EVERY_S, link_page
 from seaway.web.parts.link_graph import is_dead
 from seaway.web.visit import Visit
@@ -272,6 +272,8 @@ def _figures(link: KnownLinkOut, opposite: KnownLinkOut | None, words: Words) ->
     def written(of: Any, name: str, write: Any) -> str:  # noqa: ANN401  # a link, a round or smoothed figures
         if of is None or (of.latency_ns is None and name == "jitter_ns"):
             return NONE
+        if name == "loss_ppm" and of is not link.raw:
+            return loss_text(of.loss_ppm, (opposite if of is opposite else link).loss_bound_ppm)
         return str(write(getattr(of, name)))
 
     return [

@@ -10,9 +10,10 @@ from urllib.parse import quote, urlencode
 from nicegui import ui
 
 from seaway.client.calls import fleet, network
+from seaway.domain.units import loss_bound_percent
 from seaway.web.fragment import Fragment, written
 from seaway.web.latest import Latest, Turn
-from seaway.web.link_figures import FIGURES, NONE, Scale, milliseconds, percent, rate, scale_of
+from seaway.web.link_figures import FIGURES, NONE, Scale, loss_text, milliseconds, rate, scale_of
 from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, graph, is_dead, scale_for
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -144,7 +145,9 @@ def _cell(  # a link, and the inputs of its look
         nothing_answers = scale.figure.name in ("latency", "jitter")
         look, text = ("dead", words("dead")) if nothing_answers else ("unknown", NONE)
     else:
-        look, text = f"h{scale.step(value)}", scale.figure.number(value)
+        bound_ppm = matrix.bounds[near][far] if matrix.bounds else None
+        small = f"<{loss_bound_percent(bound_ppm)}" if bound_ppm else ""
+        look, text = f"h{scale.step(value)}", small or scale.figure.number(value)
     return Cell(f"{look} stale" if state == "stale" else look, text, names[near], names[far], words(state))
 
 
@@ -386,7 +389,7 @@ def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
         "dead": dead,
         "latency": milliseconds(link.latency_ns),
         "jitter": NONE if dead else milliseconds(link.jitter_ns),
-        "loss": percent(link.loss_ppm),
+        "loss": loss_text(link.loss_ppm, link.loss_bound_ppm),
         "bandwidth": rate(link.bandwidth_mbps or None),
         "free": rate(link.free_mbps),
         "path": link.path or NONE,
