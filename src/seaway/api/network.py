@@ -172,8 +172,10 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     wanted = active.of(gateway)
     if caller_of(request).speaks_for(gateway):
         active.asked(gateway)
-    fields = wanted_fields(gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway))
-    reported = orjson.dumps([fields["active"], fields["applied"]], option=orjson.OPT_SORT_KEYS)
+    fields = wanted_fields(
+        gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway), active.serving()
+    )
+    reported = orjson.dumps([fields[name] for name in ("active", "applied", "serving")], option=orjson.OPT_SORT_KEYS)
     return read_reply(request, fields, f"{there.version}.{sha256(reported).hexdigest()[:16]}")
 
 

@@ -480,10 +480,12 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class PathRecord:
-    """Selected and confirmed path from one gateway to another.
+    """Selected and confirmed path from one gateway to another, or the gateway that carries the traffic of a cluster.
 
     Attributes
     ----------
+    source, target
+        The gateways. For the gateway of a cluster, `source` is empty, `target` the cluster and `active` the gateway.
     active, active_ns
         The selected path and the time of the selection. Empty without a selection: the configured order decides.
     applied, applied_ns

@@ -127,7 +127,11 @@ class HttpSteerer:
         body = send(self.client, agents.wanted(self._gateway, self._known))
         try:
             return Wanted(
-                str(body["version"]), self._config(body["network"]), dict(body["active"]), dict(body["applied"])
+                str(body["version"]),
+                self._config(body["network"]),
+                dict(body["active"]),
+                dict(body["applied"]),
+                dict(body.get("serving", {})),  # missing in answers of earlier control planes
             )
         except (RejectedError, TypeError, ValueError) as error:
             raise AnswerError(f"{self.client.target.server} returned an invalid configuration: {error}") from None

@@ -26,14 +26,20 @@ def prefix_problems(config: NetworkConfig) -> PrefixProblems:
 
 
 def _duplicate_prefixes(config: NetworkConfig) -> PrefixProblems:
-    first: dict[object, str] = {}
+    first: dict[object, GatewayConfig] = {}
     for at, gateway in enumerate(config.gateways):
         for number, prefix in enumerate(gateway.prefixes):
-            if prefix in first:
+            other = first.setdefault(prefix, gateway)
+            if other is gateway and gateway.prefixes.index(prefix) == number:
+                continue
+            if other is gateway or not _of_one_cluster(other, gateway):
                 yield RejectedError(
-                    f"{prefix} is behind {first[prefix]} already", where=f"gateways[{at}].prefixes[{number}]"
+                    f"{prefix} is behind {other.name} already", where=f"gateways[{at}].prefixes[{number}]"
                 )
-            first.setdefault(prefix, gateway.name)
+
+
+def _of_one_cluster(one: GatewayConfig, other: GatewayConfig) -> bool:
+    return bool(one.cluster) and one.cluster == other.cluster
 
 
 def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
@@ -48,7 +54,11 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
         gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
         while around and not prefix.subnet_of(around[-1][0]):
             around.pop()
-        wider = [each for each in around if each[1] is not gateway and each[0] != prefix]
+        wider = [
+            each
+            for each in around
+            if each[1] is not gateway and each[0] != prefix and not _of_one_cluster(each[1], gateway)
+        ]
         if wider:
             outer, other = wider[-1]
             yield RejectedError(
@@ -103,11 +113,10 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
 
 
 def _duplicate_gateways(config: NetworkConfig) -> Problems:
-    """Yield names, addresses, clusters, sites and SIDs that several gateways share."""
+    """Yield names, addresses, sites and SIDs that several gateways share."""
     ones: tuple[tuple[str, Callable[[GatewayConfig], object]], ...] = (
         ("name", lambda each: each.name),
         ("address", lambda each: each.address),
-        ("cluster", lambda each: each.cluster),
         ("site", lambda each: each.site),
     )
     for field, value in ones:

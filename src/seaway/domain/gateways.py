@@ -9,6 +9,7 @@ RFC 8986 (SRv6 network programming): locators, SIDs and their behaviours. RFC 87
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
@@ -84,7 +85,7 @@ class GatewayConfig:
     address
         Address for probes, and source of its tunnels.
     cluster, site
-        Cluster or user site behind it; one of them is empty.
+        Cluster or user site behind it; one of them is empty. One of several gateways of a cluster carries its traffic.
     interface
         Interface to the network between gateways.
     locator
@@ -200,6 +201,20 @@ class NetworkConfig:
     def gateway(self, name: str) -> GatewayConfig | None:
         """Return a gateway by name; None if it does not exist."""
         return next((each for each in self.gateways if each.name == name), None)
+
+    def serving(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the gateway that carries the traffic of each cluster.
+
+        Parameters
+        ----------
+        chosen
+            Gateway by cluster. Clusters without a valid one use their first gateway.
+        """
+        found: dict[str, str] = {}
+        for each in self.gateways:
+            if each.cluster and (each.cluster not in found or each.name == (chosen or {}).get(each.cluster)):
+                found[each.cluster] = each.name
+        return found
 
     def pairs_from(self, source: GatewayConfig) -> tuple[Pair, ...]:
         """Return the pairs from a gateway, including those of the mesh, in the order of the targets."""

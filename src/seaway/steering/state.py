@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv6Address, IPv6Network
@@ -197,7 +197,9 @@ TUNNEL_SOURCE = Setting(SettingKind.TUNNEL_SOURCE)
 FORWARDING = sysctl("all", "forwarding")
 
 
-def desired(config: NetworkConfig, name: str, active: Mapping[str, str] | None = None) -> GatewayState:
+def desired(
+    config: NetworkConfig, name: str, active: Mapping[str, str] | None = None, serving: Mapping[str, str] | None = None
+) -> GatewayState:
     """Return the desired state of a gateway.
 
     Parameters
@@ -208,6 +210,8 @@ def desired(config: NetworkConfig, name: str, active: Mapping[str, str] | None =
         Name of the gateway. The state of a gateway without a locator is empty.
     active
         Name of the active path to each target. Other pairs use the path with the largest weight.
+    serving
+        Gateway that carries the traffic of each cluster. Clusters without one use their first gateway.
 
     Raises
     ------
@@ -218,7 +222,12 @@ def desired(config: NetworkConfig, name: str, active: Mapping[str, str] | None =
     pairs = config.pairs_from(gateway)
     routes = [_sid(sid, gateway) for sid in gateway.sids]
     active = dict(active or {})
-    paths = [route for pair in pairs for route in _pair(config, gateway, pair, active.pop(pair.target, ""))]
+    there = _reached(config, gateway, config.serving(serving))
+    paths = [
+        route
+        for pair in pairs
+        for route in _pair(gateway, pair, active.pop(pair.target, ""), there.get(pair.target, ()))
+    ]
     if active:
         raise RejectedError(f"{name} has no paths to {', '.join(active)}; it has some to: {_targets(pairs)}")
     if gateway.locator is None:
@@ -271,11 +280,32 @@ def _sid(sid: Sid, gateway: GatewayConfig) -> SidRoute:
     return SidRoute(IPv6Network(sid.address), interface, sid.behaviour, sid.table, sid.next_hop)
 
 
-def _pair(config: NetworkConfig, gateway: GatewayConfig, pair: Pair, chosen: str) -> Iterator[PathRoute]:
+def _reached(
+    config: NetworkConfig, gateway: GatewayConfig, serving: Mapping[str, str]
+) -> dict[str, tuple[IPv6Network, ...]]:
+    """Return the networks that a gateway reaches through each other gateway.
+
+    Of several gateways of a cluster, the one that carries its traffic reaches their common networks. A gateway reaches
+    the networks of its own cluster without the others.
+    """
+    through: dict[IPv6Network, str] = {}
+    for other in config.gateways:
+        if other.cluster and other.cluster == gateway.cluster:
+            continue
+        for prefix in other.prefixes:
+            if prefix not in through or serving.get(other.cluster) == other.name:
+                through[prefix] = other.name
+    return {
+        other.name: tuple(prefix for prefix in other.prefixes if through.get(prefix) == other.name)
+        for other in config.gateways
+    }
+
+
+def _pair(gateway: GatewayConfig, pair: Pair, chosen: str, prefixes: Sequence[IPv6Network]) -> Iterator[PathRoute]:
     paths = active_path(pair, chosen)
     weights = [path.weight if len(paths) > 1 else 1 for path in paths]
     hops = tuple(sorted(map(_hop, paths, weights), key=lambda hop: hop.segments))
-    for prefix in named_gateway(config, pair.target).prefixes:
+    for prefix in prefixes:
         yield PathRoute(prefix, gateway.interface, hops)
 
 

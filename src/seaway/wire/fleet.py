@@ -271,6 +271,8 @@ class GatewayOut(Shown):
     """Clusters behind the gateway."""
     site: str
     """User site behind the gateway; empty for a gateway of clusters."""
+    standby: bool = False
+    """True if another gateway carries the traffic of its cluster."""
 
 
 class GatewayList(Shown):
@@ -487,7 +489,7 @@ def link_fields(link: Link | LinkSample) -> dict[str, Any]:
 def gateway_fields(name: str, side: Side) -> dict[str, Any]:
     """Return the fields of `GatewayOut` for a gateway."""
     clusters = side.cluster.split(",") if side.cluster else []
-    return {"name": name, "address": side.address, "clusters": clusters, "site": side.site}
+    return {"name": name, "address": side.address, "clusters": clusters, "site": side.site, "standby": side.standby}
 
 
 def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:

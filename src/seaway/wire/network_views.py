@@ -116,6 +116,8 @@ class GatewayConfigOut(Shown):
     """Path of the traffic to each target, without pairs that balance traffic over all paths."""
     applied: dict[str, str]
     """Path to each target that the gateway last reported as applied."""
+    serving: dict[str, str]
+    """Gateway that carries the traffic of each cluster."""
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
@@ -158,7 +160,12 @@ def agent_fields(view: AgentView) -> dict[str, Any]:
 
 
 def wanted_fields(
-    gateway: str, network: object, version: int, active: Mapping[str, str], applied: Mapping[str, str]
+    gateway: str,
+    network: object,
+    version: int,
+    active: Mapping[str, str],
+    applied: Mapping[str, str],
+    serving: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the fields of `GatewayConfigOut` for a gateway; `network` is the document, in any form."""
     return {
@@ -167,6 +174,7 @@ def wanted_fields(
         "network": network,
         "active": active,
         "applied": applied,
+        "serving": serving,
     }
 
 

@@ -84,11 +84,11 @@ def test_report_is_read_as_it_was_written() -> None:
 
 def test_own_address() -> None:
     """The own address is found in the network that the control plane shows."""
-    body = json.loads(json.dumps(wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {})))
+    body = json.loads(json.dumps(wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {}, {})))
     body["network"]["gateways"] = [{"name": "gw-2", "address": "fd00::2"}, {"name": "gw-1", "address": "fd00::1"}]
     assert saying(200, body).own_address() == IPv6Address("fd00::1")
     with pytest.raises(AnswerError, match="no location of this gateway"):
-        saying(200, wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {})).own_address()
+        saying(200, wanted_fields("gw-1", network_text(NetworkConfig()), 1, {}, {}, {})).own_address()
 
 
 @pytest.mark.parametrize(

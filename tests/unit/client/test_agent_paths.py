@@ -16,7 +16,7 @@ from tests.fakes.gateways import make_network, make_path
 from tests.unit.client.requesting import SERVER, TOKEN
 
 NETWORK = make_network(3, [Pair("gw-1", "gw-3", (make_path("direct", 3), make_path("via-2", 2, 3)))])
-BODY = wanted_fields("gw-1", network_text(NETWORK), 4, {"gw-3": "via-2"}, {"gw-3": "direct"})
+BODY = wanted_fields("gw-1", network_text(NETWORK), 4, {"gw-3": "via-2"}, {"gw-3": "direct"}, {"cluster-3": "gw-3"})
 
 
 def steerer(body: object, asked: list[httpx.Request]) -> HttpSteerer:

@@ -65,6 +65,7 @@ NETWORK: dict[str, Any] = {
         "network": _NETWORK,
         "active": {"gw-2": "direct"},
         "applied": {"gw-2": "direct"},
+        "serving": {"cluster-1": "gw-1", "cluster-2": "gw-2"},
     },
     "LinkMatrix": {
         "figure": "latency",

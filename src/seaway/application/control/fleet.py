@@ -304,8 +304,16 @@ class LiveFleet:
                 and (admission := self.gateway_of(live.cluster))
             ):
                 behind[admission].append(live.name)
+        standby = self._network_snapshot.standby
+        for name, cluster in standby.items():
+            behind[name].append(cluster)
         return {
-            each.name: Side(each.address, ",".join(behind[each.name]), self._site(each.name, behind[each.name]))
+            each.name: Side(
+                each.address,
+                ",".join(behind[each.name]),
+                self._site(each.name, behind[each.name]),
+                standby=each.name in standby,
+            )
             for each in self._gateways
         }
 

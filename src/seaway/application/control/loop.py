@@ -293,6 +293,7 @@ class Controller:
         """Select the paths that jobs need. Waiting jobs are tried again when the gateways use the paths."""
         if not self.steering.due():
             return
+        self.steering.fail_over()
         crossings = self.steering.crossings()
         with self.lock:
             choices = self.steering.choices(crossings)

@@ -43,6 +43,9 @@ class PathController(Protocol):
     def choose(self, source: str, target: str, path: str, why: str) -> None:
         """Select the path of the traffic between two gateways."""
 
+    def fail_over(self) -> None:
+        """Select another gateway for each cluster whose gateway does not answer while another one does."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
@@ -89,6 +92,11 @@ class Steering:
     def crossings(self) -> Sequence[SteerablePair]:
         """Return the pairs of gateways whose traffic can be steered."""
         return self.path_controller.crossings() if self.path_controller else ()
+
+    def fail_over(self) -> None:
+        """Replace gateways of clusters that do not answer."""
+        if self.path_controller:
+            self.path_controller.fail_over()
 
     def steer(self, choices: Sequence[tuple[SteerablePair, Choice]]) -> None:
         """Apply the selected paths. A concurrently changed pair is checked again later."""

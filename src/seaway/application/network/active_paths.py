@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from seaway.application.changes import Change
 from seaway.application.network.link_table import LinkTable
-from seaway.application.network.paths import Measured, SteerablePair
+from seaway.application.network.paths import Measured, SteerablePair, serving_gateway
 from seaway.application.network.targets import choices, require_gateway
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
@@ -58,8 +58,28 @@ class ActivePaths:
         return self._paths(lambda row: row.active)
 
     def taken(self) -> dict[Ends, str]:
-        """Return the active path of each pair: the confirmed path, or else the selected one."""
-        return {**self.chosen(), **self._paths(lambda row: row.applied)}
+        """Return the active path of each pair: the confirmed path, or else the selected one.
+
+        The key ``("", cluster)`` has the gateway that carries the traffic of a cluster.
+        """
+        carriers = {("", cluster): gateway for cluster, gateway in self.serving().items()}
+        return {**self.chosen(), **self._paths(lambda row: row.applied), **carriers}
+
+    def serving(self) -> dict[str, str]:
+        """Return the gateway that carries the traffic of each cluster."""
+        with self._lock:
+            chosen = {row.target: row.active for row in self._rows.values() if not row.source}
+            return self._config.serving(chosen) if self._config else {}
+
+    def serve(self, cluster: str, gateway: str, why: str) -> None:
+        """Select the gateway that carries the traffic of a cluster."""
+        with self._changing:
+            now_ns = self._clock.now_ns()
+            event = Event(now_ns, "path", f"traffic of cluster {cluster} takes {gateway}: {why}", "seaway")
+            chosen = replace(self._row("", cluster), active=gateway, active_ns=now_ns, why=why)
+            self._writer.require(Change(put=[chosen], insert=[event]))
+            self._keep(chosen)
+        self._notify()
 
     def asked(self, source: str) -> None:
         """Record that a gateway requested its configuration."""
@@ -221,3 +241,18 @@ class ActivePathController:
     def choose(self, source: str, target: str, path: str, why: str) -> None:
         """Select the path of the traffic between two gateways."""
         self._active.choose(source, target, path, why)
+
+    def fail_over(self) -> None:
+        """Select another gateway for each cluster whose gateway does not answer while another one does."""
+        gateways: dict[str, list[str]] = {}
+        for each in self._link_table.gateways():
+            if each.cluster:
+                gateways.setdefault(each.cluster, []).append(each.name)
+        several = {cluster: names for cluster, names in gateways.items() if len(names) > 1}
+        if not several:
+            return
+        answers, serving = self._link_table.answering(self._clock.now_ns()), self._active.serving()
+        for cluster, names in several.items():
+            current = serving.get(cluster, names[0])
+            if (best := serving_gateway(names, current, answers)) != current:
+                self._active.serve(cluster, best, f"{current} does not answer")

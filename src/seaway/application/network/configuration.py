@@ -251,8 +251,9 @@ class Configuration:
     def _affected_jobs(self, config: NetworkConfig) -> list[str]:
         """Return a sentence for each removed gateway that jobs with allocations use."""
         retained = {each.name for each in config.gateways}
+        served = {each.cluster for each in config.gateways if each.cluster}
         gone = {each.name: each.cluster for each in self._now.config.gateways} if self._now else {}
-        gone = {name: cluster for name, cluster in gone.items() if name not in retained}
+        gone = {name: "" if cluster in served else cluster for name, cluster in gone.items() if name not in retained}
         if not gone:
             return []
         users: dict[str, list[str]] = {name: [] for name in gone}

@@ -43,15 +43,18 @@ class NetworkSnapshot:
     gateways, links
         Their use includes all traffic of interfaces, also that of jobs with bandwidth reservations.
     gateways_by_cluster
-        Gateway of each cluster, by name.
+        Gateway that carries the traffic of each cluster, by name.
     sites
         User site of each gateway, by name.
+    standby
+        Cluster of each other gateway, by name.
     """
 
     gateways: tuple[Gateway, ...] = ()
     links: tuple[Link, ...] = ()
     gateways_by_cluster: Mapping[str, str] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
+    standby: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_NETWORK_SNAPSHOT = NetworkSnapshot()
@@ -129,7 +132,10 @@ class LinkTable:
         self.on_change()
 
     def choose(self, active: Mapping[Ends, str]) -> None:
-        """Set the active paths. A pair without an active path uses the path with the largest weight."""
+        """Set the active paths. A pair without an active path uses the path with the largest weight.
+
+        The key ``("", cluster)`` has the gateway that carries the traffic of a cluster.
+        """
         with self._lock:
             self._changed |= {ends for ends, _ in active.items() ^ self._active.items()}
             self._active = dict(active)
@@ -203,6 +209,18 @@ class LinkTable:
     def links(self, now_ns: int) -> tuple[Link, ...]:
         """Return the links that decisions use."""
         return self.network_snapshot(now_ns).links
+
+    def answering(self, now_ns: int) -> dict[str, bool]:
+        """Report for each measured gateway whether gateways elsewhere get answers from it."""
+        found: dict[str, bool] = {}
+        links = self.links(now_ns)
+        with self._lock:
+            clusters = {name: each.cluster for name, each in self._gateways.items()}
+        for link in links:
+            cluster = clusters.get(link.target, "")
+            if not cluster or clusters.get(link.source) != cluster:
+                found[link.target] = found.get(link.target, False) or link.reachable
+        return found
 
     def along(self, ends: Ends, now_ns: int) -> list[tuple[str, Link | None]]:
         """Return the link along each path of a pair, largest weight first; None without recent measurements."""
@@ -368,10 +386,16 @@ class LinkTable:
 
     def _take_snapshot(self) -> NetworkSnapshot:
         gateways = self._gateways.values()
-        gateways_by_cluster = {each.cluster: each.name for each in gateways if each.cluster}
+        chosen = {cluster: name for (source, cluster), name in self._active.items() if not source}
+        gateways_by_cluster = self._config.serving(chosen) if self._config else {}
         sites = {each.name: each.site for each in gateways if each.site}
+        standby = {
+            each.name: each.cluster
+            for each in gateways
+            if each.cluster and gateways_by_cluster[each.cluster] != each.name
+        }
         return NetworkSnapshot(
-            tuple(map(self._interface, gateways)), tuple(self._links.values()), gateways_by_cluster, sites
+            tuple(map(self._interface, gateways)), tuple(self._links.values()), gateways_by_cluster, sites, standby
         )
 
     def _interface(self, gateway: GatewayConfig) -> Gateway:

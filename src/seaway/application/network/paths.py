@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seaway.domain.network import Link, NetworkNeed
@@ -82,6 +82,24 @@ def choose(
     if best == current or current not in merits:
         return Choice(best, "it serves the running and waiting jobs, and comes first in the configured order")
     return _better(best, merits[best], merits[current], current, waiting)
+
+
+def serving_gateway(gateways: Sequence[str], current: str, answers: Mapping[str, bool]) -> str:
+    """Select the gateway that carries the traffic of a cluster.
+
+    The current one stays until no other gateway gets an answer from it, so that traffic does not move when a lost
+    gateway is back.
+
+    Parameters
+    ----------
+    gateways
+        Gateways of the cluster, in the configured order.
+    answers
+        Whether each gateway answers; gateways without measurements are missing.
+    """
+    if answers.get(current, True):
+        return current
+    return next((each for each in gateways if answers.get(each)), current)
 
 
 _Merits = tuple[bool, int, tuple[bool, ...]]

@@ -106,8 +106,11 @@ class Side:
         Name of the cluster, or several names separated by ``,``; empty for a user site.
     site
         Name of the user site, by default that of the gateway; empty for clusters.
+    standby
+        True if another gateway carries the traffic of the cluster.
     """
 
     address: str
     cluster: str = ""
     site: str = ""
+    standby: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from seaway.domain.gateways import NetworkConfig
@@ -21,12 +21,15 @@ class Wanted:
         Path to use, by target.
     applied
         Path that the gateway confirmed last, by target.
+    serving
+        Gateway that carries the traffic of each cluster.
     """
 
     version: str
     config: NetworkConfig
     active: Mapping[str, str]
     applied: Mapping[str, str]
+    serving: Mapping[str, str] = field(default_factory=dict)
 
 
 class Steerer(Protocol):

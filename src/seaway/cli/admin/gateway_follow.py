@@ -33,7 +33,7 @@ class Steering:
         from seaway.steering.difference import losses
         from seaway.steering.state import desired
 
-        found = self._machine.converge(desired(wanted.config, self._gateway, wanted.active))
+        found = self._machine.converge(desired(wanted.config, self._gateway, wanted.active, wanted.serving))
         for each in losses(found.lost):
             log.warning("%s", each)
         return len(found.changes)

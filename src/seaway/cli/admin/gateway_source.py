@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
@@ -27,18 +27,21 @@ class Wanted:
         Name of the gateway.
     active
         Selected paths, by target.
+    serving
+        Gateway that carries the traffic of each cluster; without one, the first.
     """
 
     config: NetworkConfig
     name: str
     active: Mapping[str, str]
+    serving: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> GatewayState:
         """Desired state of the gateway."""
         from seaway.steering.state import desired
 
-        return desired(self.config, self.name, self.active)
+        return desired(self.config, self.name, self.active, self.serving)
 
 
 def read_network(file: str) -> NetworkConfig:
@@ -98,4 +101,4 @@ def _asked(context: typer.Context, gateway: str, chosen: Mapping[str, str]) -> W
     with connect(context) as client:
         body = client.body(agents.wanted(gateway))
     config = read_value(NetworkConfigIn, body["network"]).config()
-    return Wanted(config, gateway, {**body["active"], **chosen})
+    return Wanted(config, gateway, {**body["active"], **chosen}, body.get("serving", {}))

@@ -100,6 +100,11 @@ def gateways(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
     with connect(context) as client:
         body = client.body(call())
-    columns = (Column("GATEWAY", lambda each: each["name"]), Column("ADDRESS", lambda each: each["address"]))
+    columns = (
+        Column("GATEWAY", lambda each: each["name"]),
+        Column("ADDRESS", lambda each: each["address"]),
+        Column("BEHIND", lambda each: ", ".join(each["clusters"]) or each["site"]),
+        Column("STATE", lambda each: "standby" if each["standby"] else "active"),
+    )
     rows = body["gateways"]
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))

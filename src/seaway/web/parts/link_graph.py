@@ -129,6 +129,8 @@ def sorts_before(end: GatewayOut | None, words: Words) -> str:
     """Describe the clusters or the site behind a gateway."""
     if end is None:
         return ""
+    if end.standby:
+        return words("standby gateway of cluster {clusters}", clusters=", ".join(end.clusters))
     if end.clusters:
         return words("before cluster {clusters}", clusters=", ".join(end.clusters))
     return words("before site {site}", site=end.site)
