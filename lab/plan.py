@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Interface, IPv6Network
+from ipaddress import IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
 from lab.wires import End, Namespace, Route, Wire
 from seaway.domain.errors import RejectedError
@@ -27,6 +27,7 @@ SPEED_MBPS = 10_000
 CORE, WAN, LAN, HOSTS = "core", "wan", "lan", "eth0"
 
 ANYWHERE = IPv6Network("::/0")
+ANYWHERE_IPV4 = IPv4Network("0.0.0.0/0")
 
 ROUTER = {
     "ipv6/conf/all/forwarding": "1",
@@ -71,6 +72,11 @@ class Spot:
         return IPv6Network(f"fd00:a:{self.number}::/64")
 
     @property
+    def lan_ipv4(self) -> IPv4Network:
+        """IPv4 network behind it, with the host."""
+        return IPv4Network(f"10.77.{self.number}.0/24")
+
+    @property
     def link(self) -> IPv6Network:
         """Network between it and the core: the core has the first address, the gateway the second."""
         return IPv6Network(f"fd00:c:{self.number}::/64")
@@ -93,6 +99,11 @@ class Spot:
     def unwrap(self) -> IPv6Address:
         """SID for packets that are decapsulated here."""
         return self.locator[0xD6]
+
+    @property
+    def unwrap_ipv4(self) -> IPv6Address:
+        """SID for IPv4 packets that are decapsulated here."""
+        return self.locator[0xD4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +154,8 @@ class LabPlan:
         for spot in self.spots:
             way = Route(ANYWHERE, spot.link[1], spot.address)
             yield Namespace(self.namespace(spot.gateway), ROUTER, [way], spot.address)
-            yield Namespace(self.namespace(spot.host), HOST, [Route(ANYWHERE, spot.lan[1])])
+            ways = [Route(ANYWHERE, spot.lan[1]), Route(ANYWHERE_IPV4, spot.lan_ipv4[1])]
+            yield Namespace(self.namespace(spot.host), HOST, ways)
 
     def wires(self) -> Iterator[Wire]:
         """Yield the wires from the core to each gateway, and from there to the host."""
@@ -156,8 +168,8 @@ class LabPlan:
                 CORE_MTU,
             )
             yield Wire(
-                End(gateway, LAN, spot.hardware(3), _at(spot.lan, 1)),
-                End(host, HOSTS, spot.hardware(4), _at(spot.lan, 2)),
+                End(gateway, LAN, spot.hardware(3), _at(spot.lan, 1), _at_ipv4(spot.lan_ipv4, 1)),
+                End(host, HOSTS, spot.hardware(4), _at(spot.lan, 2), _at_ipv4(spot.lan_ipv4, 2)),
                 LAN_MTU,
             )
 
@@ -179,9 +191,10 @@ class LabPlan:
             sids=(
                 Sid(spot.end, Behaviour.END),
                 Sid(spot.unwrap, Behaviour.END_DT6),
+                Sid(spot.unwrap_ipv4, Behaviour.END_DT4),
                 Sid(spot.locator[0xD7], Behaviour.END_DX6, next_hop=spot.lan[2], interface=LAN),
             ),
-            prefixes=(spot.lan,),
+            prefixes=(spot.lan, spot.lan_ipv4),
             mtu=CORE_MTU,
             speed_mbps=SPEED_MBPS,
         )
@@ -209,6 +222,10 @@ def belongs(namespace: str, name: str) -> bool:
 
 def _at(network: IPv6Network, position: int) -> IPv6Interface:
     return IPv6Interface((network[position], network.prefixlen))
+
+
+def _at_ipv4(network: IPv4Network, position: int) -> IPv4Interface:
+    return IPv4Interface((network[position], network.prefixlen))
 
 
 def _two_paths(source: Spot, target: Spot, by_way_of: Spot) -> Pair:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Interface, IPv6Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import Path
 
 from pyroute2 import IPRoute
@@ -27,13 +27,21 @@ class End:
     hardware
         Its MAC address.
     address
-        Its IP address.
+        Its IPv6 address.
+    ipv4
+        Its IPv4 address; None for none.
     """
 
     namespace: str
     interface: str
     hardware: str
     address: IPv6Interface
+    ipv4: IPv4Interface | None = None
+
+    @property
+    def addresses(self) -> tuple[IPv6Interface | IPv4Interface, ...]:
+        """Its addresses."""
+        return (self.address, self.ipv4) if self.ipv4 else (self.address,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +74,8 @@ class Route:
         Source address of packets from this namespace; None leaves it to the kernel.
     """
 
-    to: IPv6Network
-    via: IPv6Address
+    to: IPv6Network | IPv4Network
+    via: IPv6Address | IPv4Address
     source: IPv6Address | None = None
 
 
@@ -126,10 +134,10 @@ def furnish(namespace: Namespace, ends: Sequence[tuple[End, End]]) -> None:
             for end, other in ends:
                 index = netlink.link_lookup(ifname=end.interface)[0]
                 netlink.link("set", index=index, state="up")
-                _add_address(netlink, index, end.address)
-                netlink.neigh(
-                    "add", dst=str(other.address.ip), lladdr=other.hardware, ifindex=index, state=NUD_PERMANENT
-                )
+                for own in end.addresses:
+                    _add_address(netlink, index, own)
+                for there in other.addresses:
+                    netlink.neigh("add", dst=str(there.ip), lladdr=other.hardware, ifindex=index, state=NUD_PERMANENT)
             for route in namespace.routes:
                 source = {} if route.source is None else {"prefsrc": str(route.source)}
                 netlink.route("add", dst=str(route.to), gateway=str(route.via), **source)
@@ -144,7 +152,6 @@ def _raise_loopback(netlink: IPRoute, own: IPv6Address | None) -> None:
         _add_address(netlink, index, IPv6Interface(own))
 
 
-def _add_address(netlink: IPRoute, index: int, address: IPv6Interface) -> None:
-    netlink.addr(
-        "add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen, flags=NO_DUPLICATES_CHECK
-    )
+def _add_address(netlink: IPRoute, index: int, address: IPv6Interface | IPv4Interface) -> None:
+    unchecked = {"flags": NO_DUPLICATES_CHECK} if isinstance(address, IPv6Interface) else {}
+    netlink.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen, **unchecked)

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 
+from seaway.domain.gateways import Prefix
 from seaway.steering.difference import Add, Difference, Remove, Replace, Set
 from seaway.steering.state import (
     FORWARDING,
+    FORWARDING_IPV4,
     TUNNEL_SOURCE,
     CurrentState,
     ForeignRoute,
@@ -28,6 +30,7 @@ def make_present(
     """Create a machine as it is before Seaway configures it, with a default route; `settings` differ from the usual."""
     names = frozenset(interfaces)
     usual = {sysctl(each, name): "0" for each in (*names, "all", "default") for name in ("forwarding", "seg6_enabled")}
+    usual |= {replace(FORWARDING_IPV4, name=f"net/ipv4/conf/{each}/forwarding"): "0" for each in (*names, "all")}
     usual |= {sysctl(each, "accept_ra"): "1" for each in names} | {mtu(each): "1500" for each in names}
     present = CurrentState(
         foreign=(ForeignRoute(IPv6Network("::/0"), 1024, 4, "wan", ROUTER),),
@@ -47,8 +50,10 @@ def carried_out(found: Difference, present: CurrentState) -> CurrentState:
             case Set(knob, before, value):
                 assert settings[knob] == before
                 settings[knob] = value
-                if knob == FORWARDING:
-                    settings |= {each: value for each in settings if each.name.endswith("/forwarding")}
+                if knob in {FORWARDING, FORWARDING_IPV4}:
+                    family = knob.name.removesuffix("all/forwarding")
+                    same = [each for each in settings if each.name.startswith(family)]
+                    settings |= {each: value for each in same if each.name.endswith("/forwarding")}
             case Add(route):
                 assert _key(route) not in routes
                 routes[_key(route)] = route
@@ -60,6 +65,6 @@ def carried_out(found: Difference, present: CurrentState) -> CurrentState:
     return replace(present, routes=tuple(routes.values()), settings=settings, saved=dict(found.saved))
 
 
-def _key(route: Route) -> tuple[IPv6Network, int]:
+def _key(route: Route) -> tuple[Prefix, int]:
     """Return the key of a route: there is one route per key."""
     return route.destination, metric_of(route)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ ROUTER = {"ipv6/conf/all/forwarding": "1"}
 ICMP6_FILTER = 1
 ECHO_REQUEST, ECHO_REPLY = 128, 129
 ROUTING_HEADER, SEGMENT_ROUTING = 43, 4
-IPV6_IN_IPV6 = 41
+IPV6_IN_IPV6, IPV4_IN_IPV6 = 41, 4
 ETH_P_ALL, ETH_P_IPV6 = 3, 0x86DD
 SO_RCVBUFFORCE = 33
 
@@ -149,10 +149,14 @@ def _wrapped(packet: bytes, wire: str, *, out: bool) -> Seen | None:
     following, length, _, left, last = packet[40:45]
     segments = [str(IPv6Address(packet[48 + 16 * at : 64 + 16 * at])) for at in range(last + 1)]
     assert length == 2 * len(segments)
-    assert following == IPV6_IN_IPV6
     inner = packet[48 + 16 * len(segments) :]
+    if following == IPV4_IN_IPV6:
+        destination = str(IPv4Address(inner[16:20]))
+    else:
+        assert following == IPV6_IN_IPV6
+        destination = str(IPv6Address(inner[24:40]))
     source, to = (str(IPv6Address(packet[at : at + 16])) for at in (8, 24))
-    return Seen(wire, out, source, to, left, tuple(reversed(segments)), str(IPv6Address(inner[24:40])))
+    return Seen(wire, out, source, to, left, tuple(reversed(segments)), destination)
 
 
 class Ping:
@@ -206,20 +210,39 @@ def answered(namespace: str, target: str) -> bool:
         ping.close()
 
 
+def returned(near: str, far: str, address: str) -> bool:
+    """Report whether an IPv4 datagram to an address of another namespace arrives, and its answer as well."""
+    with inside(far):
+        there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        there.bind((address, 0))
+    with inside(near):
+        here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with there, here:
+        for each in (there, here):
+            each.settimeout(2.0)
+        with suppress(TimeoutError):
+            here.sendto(b"ask", there.getsockname())
+            asked, sender = there.recvfrom(100)
+            there.sendto(asked + b"ed", sender)
+            return here.recv(100) == b"asked"
+    return False
+
+
 def everything(namespace: str) -> dict[str, Any]:
-    """Return all routes, rules, addresses, interfaces and IPv6 settings of a machine."""
+    """Return all routes, rules, addresses, interfaces and IP settings of a machine."""
     from pyroute2 import IPRoute
 
     from seaway.adapters.srv6 import routes as tunnel_source
 
     with inside(namespace), IPRoute() as netlink:
-        folder = Path("/proc/sys/net/ipv6/conf")
+        settings = [each for ip in ("ipv6", "ipv4") for each in Path(f"/proc/sys/net/{ip}/conf").glob("*/*")]
+        families = socket.AF_INET6, socket.AF_INET
         return {
-            "routes": sorted(map(_plain, netlink.get_routes(family=socket.AF_INET6))),
+            "routes": sorted(_plain(each) for family in families for each in netlink.get_routes(family=family)),
             "rules": sorted(map(_plain, netlink.get_rules(family=socket.AF_INET6))),
             "addresses": sorted(map(_plain, netlink.get_addr())),
             "links": sorted((link.get_attr("IFLA_IFNAME"), link.get_attr("IFLA_MTU")) for link in netlink.get_links()),
-            "settings": {str(each): _read(each) for each in folder.glob("*/*")},
+            "settings": {str(each): _read(each) for each in settings},
             "tunnels": tunnel_source.read(),
         }
 

@@ -9,22 +9,23 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path as Folder
 
 import pytest
 
-from lab.plan import CORE
+from lab.plan import CORE, Spot
 from seaway.adapters.srv6.machine import Machine, inside
 from seaway.cli.errors import NOT_ALLOWED
 from seaway.domain.errors import ConflictError, RejectedError
+from seaway.domain.gateway_checks import problems
 from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Path, Sid
-from seaway.steering.difference import commands, difference
+from seaway.steering.difference import Set, commands, difference
 from seaway.steering.state import NOTHING, desired, mtu
-from tests.fakes.gateways import make_network, make_path
-from tests.integration.gateway_world import Ping, Seen, World, answered, capture, everything
+from tests.fakes.gateways import make_network, make_path, with_gateway
+from tests.integration.gateway_world import Ping, Seen, World, answered, capture, everything, returned
 from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow
@@ -131,6 +132,105 @@ def test_a_path_may_go_by_certain_neighbours(world: World) -> None:
     assert {each.segments for each in forth(seen)} == {(str(by), str(to))}
     world.reach(NETWORK)
     assert str(by) not in {str(each.destination.network_address) for each in world.machine("gw-2").read().routes}
+
+
+def ipv4(network: NetworkConfig, spots: Sequence[Spot], *, cross_connect: bool = False) -> NetworkConfig:
+    """Add the IPv4 networks behind the gateways, with an End.DT4, or an End.DX4 to the hosts."""
+    for spot in spots:
+        gateway = network.gateway(spot.gateway)
+        assert gateway is not None
+        unwrap = Sid(spot.unwrap_ipv4, Behaviour.END_DT4)
+        if cross_connect:
+            unwrap = Sid(spot.unwrap_ipv4, Behaviour.END_DX4, next_hop=spot.lan_ipv4[2], interface="lan")
+        prefixes = (*gateway.prefixes, spot.lan_ipv4)
+        network = with_gateway(network, gateway.name, sids=(*gateway.sids, unwrap), prefixes=prefixes)
+    assert problems(network) == ()
+    return network
+
+
+@pytest.mark.parametrize("cross_connect", [False, True])
+def test_ipv4_packets_are_wrapped_and_take_the_path(bare: World, cross_connect: bool) -> None:
+    """The routing header has the segments of the path, and the last gateway unwraps the packet for the host behind it.
+
+    A second apply changes nothing, and delete restores everything as it was.
+    """
+    first, *_, third = spots = bare.plan.spots
+    before = [everything(bare.name(spot.gateway)) for spot in spots]
+    network = ipv4(NETWORK, spots, cross_connect=cross_connect)
+    hosts, target = (bare.name(first.host), bare.name(third.host)), str(third.lan_ipv4[2])
+    assert not returned(*hosts, target)
+    ends = str(third.unwrap_ipv4)
+    for path, segments in (("via-2", (END_2, ends)), ("direct", (ends,))):
+        bare.reach(network, {"gw-3": path})
+        with capture(bare.name(CORE)) as seen:
+            assert returned(*hosts, target)
+        assert {each.segments for each in seen if each.inner == target} == {segments}
+        assert {each.source for each in seen if each.inner == target} == {str(first.address)}
+    assert returned(bare.name(third.host), bare.name(first.host), str(first.lan_ipv4[2]))
+    assert answered(bare.name("host-1"), HOST_3)
+    for spot in spots:
+        assert difference(desired(network, spot.gateway), bare.machine(spot.gateway).read()).changes == ()
+        bare.machine(spot.gateway).remove()
+    assert [everything(bare.name(spot.gateway)) for spot in spots] == before
+
+
+def test_shared_ipv4_traffic_takes_all_paths(bare: World) -> None:
+    """Flows are spread over both paths, without a neighbour in the route; IPv4 needs none."""
+    spots = bare.plan.spots
+    shared = ipv4(network(share=True), spots)
+    bare.reach(shared)
+    with capture(bare.name(CORE)) as seen, inside(bare.name("host-1")):
+        for host in range(2, 202):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"", (f"10.77.3.{host}", 9))
+        time.sleep(0.05)
+    taken = Counter(len(each.segments) for each in seen if each.wire == "gw-1" and not each.out)
+    assert taken[1] > 0 < taken[2]
+    assert taken[1] + taken[2] == 200
+    assert difference(desired(shared, "gw-1"), bare.machine("gw-1").read()).changes == ()
+
+
+def test_commands_for_ipv4_do_what_apply_does(bare: World) -> None:
+    """A user who runs the printed commands has nothing left to change, and packets flow."""
+    spots = bare.plan.spots
+    network = ipv4(NETWORK, spots)
+    settings: list[tuple[str, Set]] = []
+    for spot in spots:
+        name, wanted = bare.name(spot.gateway), desired(network, spot.gateway)
+        changes = difference(wanted, bare.machine(spot.gateway).read()).changes
+        settings += [(name, each) for each in changes if isinstance(each, Set)]
+        for command in commands(changes, name):
+            _run(command)
+        assert difference(wanted, bare.machine(spot.gateway).read()).changes == ()
+    assert returned(bare.name("host-1"), bare.name("host-3"), str(spots[2].lan_ipv4[2]))
+    for spot in spots:
+        bare.machine(spot.gateway).remove()
+        assert bare.machine(spot.gateway).read().routes == ()
+    for name, each in settings:
+        _run(*commands([Set(each.setting, each.value, each.before)], name))
+
+
+def test_another_gateway_of_a_cluster_takes_its_traffic(bare: World) -> None:
+    """One route is replaced, and the packets to the same host then take the other gateway."""
+    cluster, behind = "cluster-2", IPv6Network("fd00:a:77::/64")
+    network = make_network(3)
+    for name in ("gw-2", "gw-3"):
+        network = with_gateway(network, name, cluster=cluster, prefixes=(behind,))
+    assert problems(network) == ()
+    for number in (2, 3):
+        _ip(bare.name(f"host-{number}"), "-6 addr add fd00:a:77::2/128 dev lo")
+        _ip(bare.name(f"gw-{number}"), f"-6 route add fd00:a:77::/64 via fd00:a:{number}::2")
+    try:
+        for serving, end in (("gw-2", "fd00:51d:2::d6"), ("gw-3", "fd00:51d:3::d6")):
+            for each in network.gateways:
+                bare.machine(each.name).converge(desired(network, each.name, serving={cluster: serving}))
+            with capture(bare.name(CORE)) as seen:
+                assert answered(bare.name("host-1"), "fd00:a:77::2")
+            assert {each.segments for each in seen if each.inner == "fd00:a:77::2"} == {(end,)}
+    finally:
+        for number in (2, 3):
+            _ip(bare.name(f"host-{number}"), "-6 addr del fd00:a:77::2/128 dev lo")
+            _ip(bare.name(f"gw-{number}"), f"-6 route del fd00:a:77::/64 via fd00:a:{number}::2")
 
 
 def test_shared_traffic_is_spread_by_weight(world: World) -> None:

@@ -17,7 +17,7 @@ from tests.unit.api.rig import Rig, make_rig
 pytestmark = pytest.mark.anyio
 
 MS = 1_000_000
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "probe": {"interval": "10s"},
     "mesh": False,
     "gateways": [
@@ -36,9 +36,9 @@ class World:
     client: httpx.AsyncClient
     numbers: dict[str, int] = field(default_factory=dict)
 
-    async def begin(self) -> None:
+    async def begin(self, network: object = NETWORK) -> None:
         """Set the network."""
-        answer = await self.client.put("/api/v1/network", json=NETWORK)
+        answer = await self.client.put("/api/v1/network", json=network)
         assert answer.is_success, answer.text
 
     async def get(self, path: str, **query: str) -> Any:  # noqa: ANN401  # any JSON
@@ -237,6 +237,43 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
             {"cluster": "b", "source": "gw-1", "target": "gw-2", "source_cluster": "a", "value": MS}
         ]
     }
+
+
+async def test_a_cluster_is_reached_through_another_gateway_when_the_first_is_lost(world: World) -> None:
+    """Decisions, routes and views use the other one, until that is lost too; jobs continue and new ones are placed."""
+    second = {"name": "gw-3", "cluster": "a", "address": "fd00:51d:3::1", "speed": "1Gbps"}
+    await world.begin({**NETWORK, "gateways": [*NETWORK["gateways"], second]})
+
+    async def serves(expected: str, other: str) -> None:
+        gateways = {each["name"]: each for each in (await world.get("/fleet/gateways"))["gateways"]}
+        assert {name: gateways[name]["standby"] for name in (expected, other)} == {expected: False, other: True}
+        assert gateways[expected]["clusters"] == gateways[other]["clusters"] == ["a"]
+        assert (await world.get("/network/gateways/gw-4"))["serving"] == {"a": expected, "b": "gw-2"}
+
+    async def measure(gw_1_ms: float | None, gw_3_ms: float | None) -> None:
+        for _ in range(2):
+            await world.report("gw-4", gw_1=gw_1_ms, gw_3=gw_3_ms, gw_2=90.0)
+            world.rig.step()
+            world.rig.clock.advance_s(8)
+        world.rig.step()
+
+    await measure(10.0, 30.0)
+    await serves("gw-1", "gw-3")
+    job = await world.job("first", max_latency="50ms", min_bandwidth="900Mbps")
+    assert job["state"] == "running"
+    await measure(None, 30.0)
+    await serves("gw-3", "gw-1")
+    events = [each.reason for each in world.rig.store.events(0, 1000) if each.kind == "path"]
+    assert events == ["traffic of cluster a takes gw-3: gw-1 does not answer"]
+    (link,) = (await world.get("/fleet/links", source="gw-4", target="gw-3"))["links"]
+    assert link["reserved_mbps"] == 900, "the bandwidth of the running job is reserved at the other gateway"
+    assert (await world.get(f"/jobs/{job['id']}"))["state"] == "running"
+    assert (await world.job("narrow", max_latency="50ms", min_bandwidth="100Mbps"))["state"] == "running"
+    assert (await world.job("wide", max_latency="50ms", min_bandwidth="10Mbps"))["state"] == "queued"
+    await measure(10.0, 30.0)
+    await serves("gw-3", "gw-1")
+    await measure(10.0, None)
+    await serves("gw-1", "gw-3")
 
 
 async def test_links_of_a_unreachable_agent_leave_the_metrics_first_and_decisions_later(world: World) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from ipaddress import IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from itertools import combinations
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import MIN_MTU, abbreviated, overhead, path_problems
-from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Sid
+from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Prefix, Sid
 
 PrefixProblems = Iterator[RejectedError]
 
@@ -45,14 +45,14 @@ def _of_one_cluster(one: GatewayConfig, other: GatewayConfig) -> bool:
 def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
     """Yield prefixes that are inside a prefix of another gateway."""
     behind = sorted(
-        (prefix.network_address, prefix.prefixlen, at, number)
+        (prefix.version, int(prefix.network_address), prefix.prefixlen, at, number)
         for at, gateway in enumerate(config.gateways)
         for number, prefix in enumerate(gateway.prefixes)
     )
-    around: list[tuple[IPv6Network, GatewayConfig]] = []  # prefixes that may contain the current one, widest first
-    for _, _, at, number in behind:
+    around: list[tuple[Prefix, GatewayConfig]] = []  # prefixes that may contain the current one, widest first
+    for *_, at, number in behind:
         gateway, prefix = config.gateways[at], config.gateways[at].prefixes[number]
-        while around and not prefix.subnet_of(around[-1][0]):
+        while around and not _within(prefix, around[-1][0]):
             around.pop()
         wider = [
             each
@@ -69,6 +69,12 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
         around.append((prefix, gateway))
 
 
+def _within(prefix: Prefix, other: Prefix) -> bool:
+    if isinstance(prefix, IPv4Network):
+        return isinstance(other, IPv4Network) and prefix.subnet_of(other)
+    return isinstance(other, IPv6Network) and prefix.subnet_of(other)
+
+
 def _taking(config: NetworkConfig) -> PrefixProblems:
     """Yield networks that contain a locator or an address of a gateway, whose packets would be encapsulated."""
     locators = sorted((each.locator, each.name) for each in config.gateways if each.locator is not None)
@@ -77,6 +83,8 @@ def _taking(config: NetworkConfig) -> PrefixProblems:
     points = [address for address, _ in addresses]
     for at, gateway in enumerate(config.gateways):
         for number, prefix in enumerate(gateway.prefixes):
+            if isinstance(prefix, IPv4Network):
+                continue  # the network between gateways is IPv6
             first, last = prefix.network_address, prefix.broadcast_address
             near = locators[max(bisect_right(starts, first) - 1, 0) : bisect_right(starts, last)]
             taken = [f"the locator of {name}" for locator, name in near if prefix.overlaps(locator)]
@@ -97,7 +105,7 @@ MIN_OUTER_MTU = MIN_MTU + overhead(segments=1)
 MIN_UDP_PORT = 1024
 """Lowest port for processes without privileges, by default on Linux (net.ipv4.ip_unprivileged_port_start)."""
 
-NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6})
+NEXT_HOPS = frozenset({Behaviour.END_X, Behaviour.END_DX6, Behaviour.END_DX4})
 """Behaviours that need a next hop."""
 
 
@@ -218,6 +226,19 @@ def _with_locator(gateway: GatewayConfig, where: str) -> Problems:
         yield RejectedError("is missing: name the interface towards the other gateways", where=f"{where}.interface")
     for number, sid in enumerate(gateway.sids):
         yield from _sid(sid, gateway, f"{where}.sids[{number}]")
+    yield from _undeliverable(gateway, where)
+
+
+def _undeliverable(gateway: GatewayConfig, where: str) -> Problems:
+    """Yield prefixes of an IP version that no SID of the gateway decapsulates."""
+    for number, prefix in enumerate(gateway.prefixes):
+        needed = prefix.version == 4 or gateway.end is not None
+        if needed and gateway.unwrapping(prefix.version) is None:
+            yield RejectedError(
+                f"no SID of {gateway.name} decapsulates IPv{prefix.version} packets: give it an "
+                f"End.DT{prefix.version} or End.DX{prefix.version}",
+                where=f"{where}.prefixes[{number}]",
+            )
 
 
 def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
@@ -227,7 +248,12 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
     if sid.behaviour in NEXT_HOPS:
         if sid.next_hop is None:
             yield RejectedError(f"is missing: {name} needs the neighbour's address", where=f"{where}.next_hop")
-        elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop in ip_network("::1"):
+        elif sid.next_hop.version != (sid.behaviour.inner_version or 6):
+            yield RejectedError(
+                f"{name} needs the IPv{sid.behaviour.inner_version or 6} address of the neighbour",
+                where=f"{where}.next_hop",
+            )
+        elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop.is_loopback:
             yield RejectedError(f"{sid.next_hop} is not the address of a neighbour", where=f"{where}.next_hop")
         elif sid.next_hop == gateway.address or any(sid.next_hop == each.address for each in gateway.sids):
             yield RejectedError(
@@ -237,6 +263,7 @@ def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
     elif sid.next_hop is not None:
         yield RejectedError(f"{name} has no neighbour of its own: omit it", where=f"{where}.next_hop")
     if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:
-        yield RejectedError(f"{name} has no table: omit it", where=f"{where}.table")
+        why = "uses the main table" if sid.behaviour is Behaviour.END_DT4 else "has no table"
+        yield RejectedError(f"{name} {why}: omit it", where=f"{where}.table")
     if not 1 <= sid.table < 2**32:
         yield RejectedError("must be 1 to 4294967295; 254 is the main table", where=f"{where}.table")

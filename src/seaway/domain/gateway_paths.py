@@ -13,7 +13,7 @@ from ipaddress import IPv6Address
 from itertools import groupby
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
+from seaway.domain.gateways import GatewayConfig, NetworkConfig, Pair, Path, Sid
 
 Problems = Iterator[RejectedError]
 
@@ -143,7 +143,8 @@ def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Pr
         yield RejectedError(f"ends at {last.name}, not at {pair.target}", where=at_end)
     elif not end.behaviour.unwraps:
         yield RejectedError(
-            f"{end.address} is {end.behaviour.value}, but the last segment has to unwrap packets: End.DT6 or End.DX6",
+            f"{end.address} is {end.behaviour.value}, but the last segment has to unwrap packets: End.DT6, "
+            "End.DX6, End.DT4 or End.DX4",
             where=at_end,
         )
     visits = [name for name, _ in groupby(gateway.name for gateway, _ in steps)]
@@ -159,7 +160,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
     given = {(pair.source, pair.target) for pair in config.pairs}
     located = [gateway for gateway in config.gateways if gateway.locator is not None]
     for at, target in enumerate(config.gateways):
-        if target.locator is None or (config.mesh and target.sid(Behaviour.END_DT6)):
+        if target.locator is None or (config.mesh and target.end):
             continue
         missing = [
             source.name
@@ -172,7 +173,7 @@ def _unreachable(config: NetworkConfig) -> Problems:
             yield RejectedError(
                 f"{target.name} cannot be reached from {abbreviated(missing)}: "
                 + (
-                    "it has no End.DT6: give it one, or give paths to it"
+                    "it has no End.DT6 or End.DT4: give it one, or give paths to it"
                     if config.mesh
                     else "there are paths in the other direction only: configure both directions"
                 ),

@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 MAIN_TABLE = 254
 """The kernel's main routing table."""
 
 DIRECT = "direct"
-"""Name of the default path of a pair: directly to the target's End.DT6."""
+"""Name of the default path of a pair: directly to the target's End.DT6, or without one to an End.DT4."""
+
+Prefix = IPv4Network | IPv6Network
+"""A network behind a gateway."""
 
 
 class Behaviour(Enum):
@@ -32,11 +35,20 @@ class Behaviour(Enum):
     """Decapsulate the packet, and look up its destination in a table."""
     END_DX6 = "End.DX6"
     """Decapsulate the packet, and forward it to a next hop."""
+    END_DT4 = "End.DT4"
+    """Decapsulate an IPv4 packet, and look up its destination in the main table."""
+    END_DX4 = "End.DX4"
+    """Decapsulate an IPv4 packet, and forward it to an IPv4 next hop."""
 
     @property
     def unwraps(self) -> bool:
         """True if the behaviour decapsulates packets, so that a segment list may end with it."""
-        return self in {Behaviour.END_DT6, Behaviour.END_DX6}
+        return self.inner_version != 0
+
+    @property
+    def inner_version(self) -> int:
+        """IP version of the packets that the behaviour decapsulates; 0 if it does not decapsulate."""
+        return {"End.DT6": 6, "End.DX6": 6, "End.DT4": 4, "End.DX4": 4}.get(self.value, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class Sid:
     table
         Routing table of an End.DT6.
     next_hop
-        Next hop of an End.X or End.DX6; None for the others.
+        Next hop of an End.X, End.DX6 or End.DX4; None for the others.
     interface
         Interface of the next hop; empty for the gateway's own interface.
     """
@@ -60,7 +72,7 @@ class Sid:
     address: IPv6Address
     behaviour: Behaviour
     table: int = MAIN_TABLE
-    next_hop: IPv6Address | None = None
+    next_hop: IPv6Address | IPv4Address | None = None
     interface: str = ""
 
 
@@ -111,7 +123,7 @@ class GatewayConfig:
     interface: str = ""
     locator: IPv6Network | None = None
     sids: tuple[Sid, ...] = ()
-    prefixes: tuple[IPv6Network, ...] = ()
+    prefixes: tuple[Prefix, ...] = ()
     mtu: int = 0
     speed_mbps: int = 0
     exporter: str = ""
@@ -121,6 +133,16 @@ class GatewayConfig:
     def sid(self, behaviour: Behaviour) -> Sid | None:
         """Return the first SID with a behaviour; None if the gateway has none."""
         return next((sid for sid in self.sids if sid.behaviour is behaviour), None)
+
+    @property
+    def end(self) -> Sid | None:
+        """The SID that ends a path by the gateway's name: its End.DT6, or its End.DT4 without one."""
+        return self.sid(Behaviour.END_DT6) or self.sid(Behaviour.END_DT4)
+
+    def unwrapping(self, version: int) -> Sid | None:
+        """Return the SID that decapsulates packets of an IP version, one with a table first; None without one."""
+        able = [sid for sid in self.sids if sid.behaviour.inner_version == version]
+        return next((sid for sid in able if sid.next_hop is None), able[0] if able else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +154,8 @@ class Path:
     name
         Name, unique in its pair.
     segments
-        SIDs in the order of transit; the last one decapsulates.
+        SIDs in the order of transit; the last one decapsulates. Packets of the other IP version have the same path, up
+        to the SID of the last gateway that decapsulates them.
     weight
         Share of the traffic if the pair balances load; otherwise the path with the largest weight is preferred.
     """
@@ -223,7 +246,7 @@ class NetworkConfig:
         return tuple(pair for pair in found if pair is not None)
 
     def _direct(self, source: GatewayConfig, target: GatewayConfig) -> Pair | None:
-        end = target.sid(Behaviour.END_DT6)
+        end = target.end
         if not self.mesh or source is target or end is None or source.locator is None:
             return None
         return Pair(source.name, target.name, (Path(DIRECT, (end.address,)),))

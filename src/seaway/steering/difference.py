@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from typing import TypeGuard
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import MIN_MTU, Room, overhead
-from seaway.domain.gateways import Behaviour, NetworkConfig
+from seaway.domain.gateways import Behaviour, NetworkConfig, Prefix
 from seaway.steering.state import (
     FORWARDING,
+    FORWARDING_IPV4,
     METRIC,
     PROTOCOL,
     CurrentState,
@@ -117,11 +119,17 @@ def _conflicting_routes(routes: Iterable[SidRoute | PathRoute], present: Current
                 f"{route.destination.network_address} is an address of this machine, which receives all "
                 "packets to it, so it cannot be a SID: remove the address, or choose another SID"
             )
-        elif isinstance(route, PathRoute) and len(route.hops) > 1 and any(hop.via is None for hop in route.hops):
+        elif _needs_neighbours(route) and any(hop.via is None for hop in route.hops):
             yield (
                 f"sharing the traffic to {route.destination} needs a neighbour to send it to, but no route on "
                 f"{route.interface} to the first segments names one: route them via a router, or do not share"
             )
+
+
+def _needs_neighbours(route: SidRoute | PathRoute) -> TypeGuard[PathRoute]:
+    """Report whether the kernel requires a neighbour for each hop: of several hops for IPv6 packets."""
+    several = isinstance(route, PathRoute) and len(route.hops) > 1
+    return several and route.destination.version == 6
 
 
 def _setter(protocol: int) -> str:
@@ -132,6 +140,8 @@ ROUTER_ADVERTISEMENT = 9
 """Protocol number of routes from router advertisements."""
 
 DEFAULT_ROUTE = IPv6Network("::/0")
+
+FORWARDINGS = frozenset({FORWARDING, FORWARDING_IPV4})
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +223,7 @@ def difference(desired: GatewayState, present: CurrentState) -> Difference:
     return Difference(tuple(changes), remembered, dict(_lost(settings, present)))
 
 
-def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network, Route]) -> Iterator[Change]:
+def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[Prefix, Route]) -> Iterator[Change]:
     for route in sorted(routes, key=lambda route: isinstance(route, PathRoute)):
         before = there.get(route.destination)
         if before is None:
@@ -223,8 +233,8 @@ def _written(routes: Iterable[SidRoute | PathRoute], there: Mapping[IPv6Network,
 
 
 def _with_neighbours(route: SidRoute | PathRoute, present: CurrentState) -> SidRoute | PathRoute:
-    """Return a route with the neighbour of each hop, which the kernel requires if there are several hops."""
-    if isinstance(route, SidRoute) or len(route.hops) < 2:
+    """Return a route with the neighbour of each hop, if the kernel requires them."""
+    if not _needs_neighbours(route):
         return route
     hops = (replace(hop, via=_neighbour(hop, route.interface, present)) for hop in route.hops)
     return replace(route, hops=tuple(hops))
@@ -235,7 +245,8 @@ def _neighbour(hop: Hop, interface: str, present: CurrentState) -> IPv6Address |
     ways = [each for each in present.foreign if each.interface == interface and hop.segments[0] in each.destination]
     if not ways:
         return None
-    return min(ways, key=lambda each: (-each.destination.prefixlen, each.metric)).via
+    via = min(ways, key=lambda each: (-each.destination.prefixlen, each.metric)).via
+    return via if isinstance(via, IPv6Address) else None
 
 
 def _preserved_default_routes(wanted: GatewayState, present: CurrentState) -> dict[Setting, str]:
@@ -269,17 +280,26 @@ def _saved(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[t
             yield knob, SavedSetting(old.before, value)
         elif now != value:
             yield knob, SavedSetting(now, value)
-        if knob == FORWARDING and old is not None:
-            yield from ((each, was) for each, was in present.saved.items() if setting_order(each))
-        elif knob == FORWARDING and now != value:
+        if old is not None:
+            yield from ((each, was) for each, was in present.saved.items() if _forwarding_of(each) == knob)
+        elif now != value:
             yield from (
-                (each, SavedSetting(was, value)) for each, was in present.settings.items() if setting_order(each)
+                (each, SavedSetting(was, value))
+                for each, was in present.settings.items()
+                if _forwarding_of(each) == knob
             )
 
 
 def setting_order(knob: Setting) -> bool:
     """Report whether a change of forwarding for all interfaces changes this setting too."""
-    return knob.kind is SettingKind.SYSCTL and knob.name.endswith("/forwarding") and knob != FORWARDING
+    return _forwarding_of(knob) is not None
+
+
+def _forwarding_of(knob: Setting) -> Setting | None:
+    """Return the forwarding for all interfaces whose change changes this setting too; None without one."""
+    if knob.kind is not SettingKind.SYSCTL or not knob.name.endswith("/forwarding") or knob in FORWARDINGS:
+        return None
+    return FORWARDING_IPV4 if knob.name.startswith("net/ipv4/") else FORWARDING
 
 
 def _set_back(settings: Mapping[Setting, str], present: CurrentState) -> Iterator[Set]:
@@ -288,10 +308,8 @@ def _set_back(settings: Mapping[Setting, str], present: CurrentState) -> Iterato
         if knob in settings or setting_order(knob) or not present.settings.get(knob) == old.value != old.before:
             continue
         yield Set(knob, old.value, old.before, restores=True)
-        if knob != FORWARDING:
-            continue
         for each, was in present.saved.items():
-            if setting_order(each) and was.before != old.before and each in present.settings:
+            if _forwarding_of(each) == knob and was.before != old.before and each in present.settings:
                 yield Set(each, old.before, was.before, restores=True)
 
 
@@ -313,7 +331,11 @@ def route_arguments(route: SidRoute | PathRoute) -> str:
         return f"encap seg6local {_action(route)} dev {route.interface}"
     if len(route.hops) == 1:
         return f"{_encap(route.hops[0])} dev {route.interface}"
-    hops = (f"nexthop {_encap(hop)} via {hop.via} dev {route.interface} weight {hop.weight}" for hop in route.hops)
+    via = [f" via {hop.via}" if hop.via else "" for hop in route.hops]
+    hops = (
+        f"nexthop {_encap(hop)}{by} dev {route.interface} weight {hop.weight}"
+        for hop, by in zip(route.hops, via, strict=True)
+    )
     return " ".join(hops)
 
 
@@ -323,11 +345,15 @@ def _command(change: Change, netns: str) -> str:
         case Set():
             return _set_command(change, ip, f"ip netns exec {netns} " if netns else "")
         case Add(route):
-            return f"{ip} -6 route add {_key(route)} {route_arguments(route)}"
+            return f"{ip} {_family(route)} route add {_key(route)} {route_arguments(route)}"
         case Replace(_, route):
-            return f"{ip} -6 route replace {_key(route)} {route_arguments(route)}"
+            return f"{ip} {_family(route)} route replace {_key(route)} {route_arguments(route)}"
         case Remove(route):
-            return f"{ip} -6 route del {_key(route)}"
+            return f"{ip} {_family(route)} route del {_key(route)}"
+
+
+def _family(route: Route) -> str:
+    return "-4" if isinstance(route.destination, IPv4Network) else "-6"
 
 
 def _set_command(change: Set, ip: str, inside: str) -> str:
@@ -343,6 +369,9 @@ def _key(route: Route) -> str:
 
 
 def _action(route: SidRoute) -> str:
+    """Return the action of a SID. Linux has End.DT4 for VRFs only, and End.DX4 to 0.0.0.0 looks up the main table."""
+    if route.behaviour in {Behaviour.END_DT4, Behaviour.END_DX4}:
+        return f"action End.DX4 nh4 {route.next_hop or '0.0.0.0'}"
     action = f"action {route.behaviour.value}"
     if route.behaviour is Behaviour.END_DT6:
         return f"{action} table {route.table}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
+from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Prefix, Sid
 
 PROTOCOL = 151
 """Protocol number of Seaway's routes. Seaway never changes routes with another number."""
@@ -35,7 +35,7 @@ class SidRoute:
     interface: str
     behaviour: Behaviour
     table: int = MAIN_TABLE
-    next_hop: IPv6Address | None = None
+    next_hop: IPv6Address | IPv4Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Hop:
     weight
         Relative share of the flows, if there are several hops.
     via
-        Neighbour of the hop, which the kernel requires if there are several hops; None for a single hop, whose packets
-        follow the route to the first segment.
+        Neighbour of the hop, which the kernel requires if there are several hops for IPv6 packets; None for others,
+        which follow the route to the first segment.
     """
 
     segments: tuple[IPv6Address, ...]
@@ -68,7 +68,7 @@ class PathRoute:
         One or more hops, sorted by their segments.
     """
 
-    destination: IPv6Network
+    destination: Prefix
     interface: str
     hops: tuple[Hop, ...]
 
@@ -80,7 +80,7 @@ class UnknownRoute:
     With another metric, it exists in addition to Seaway's own route to the same destination.
     """
 
-    destination: IPv6Network
+    destination: Prefix
     text: str
     metric: int = METRIC
 
@@ -105,11 +105,11 @@ class ForeignRoute:
         Neighbour; None if the route has none.
     """
 
-    destination: IPv6Network
+    destination: Prefix
     metric: int
     protocol: int
     interface: str = ""
-    via: IPv6Address | None = None
+    via: IPv6Address | IPv4Address | None = None
 
 
 class SettingKind(Enum):
@@ -195,6 +195,7 @@ def mtu(interface: str) -> Setting:
 
 TUNNEL_SOURCE = Setting(SettingKind.TUNNEL_SOURCE)
 FORWARDING = sysctl("all", "forwarding")
+FORWARDING_IPV4 = Setting(SettingKind.SYSCTL, "net/ipv4/conf/all/forwarding")
 
 
 def desired(
@@ -226,13 +227,14 @@ def desired(
     paths = [
         route
         for pair in pairs
-        for route in _pair(gateway, pair, active.pop(pair.target, ""), there.get(pair.target, ()))
+        for route in _pair(config, gateway, pair, active.pop(pair.target, ""), there.get(pair.target, ()))
     ]
     if active:
         raise RejectedError(f"{name} has no paths to {', '.join(active)}; it has some to: {_targets(pairs)}")
     if gateway.locator is None:
         return NOTHING
-    return GatewayState((*routes, *paths), _settings(gateway))
+    carried = {prefix.version for prefix in (*gateway.prefixes, *(route.destination for route in paths))}
+    return GatewayState((*routes, *paths), _settings(gateway, carried))
 
 
 def named_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
@@ -282,13 +284,13 @@ def _sid(sid: Sid, gateway: GatewayConfig) -> SidRoute:
 
 def _reached(
     config: NetworkConfig, gateway: GatewayConfig, serving: Mapping[str, str]
-) -> dict[str, tuple[IPv6Network, ...]]:
+) -> dict[str, tuple[Prefix, ...]]:
     """Return the networks that a gateway reaches through each other gateway.
 
     Of several gateways of a cluster, the one that carries its traffic reaches their common networks. A gateway reaches
     the networks of its own cluster without the others.
     """
-    through: dict[IPv6Network, str] = {}
+    through: dict[Prefix, str] = {}
     for other in config.gateways:
         if other.cluster and other.cluster == gateway.cluster:
             continue
@@ -301,23 +303,33 @@ def _reached(
     }
 
 
-def _pair(gateway: GatewayConfig, pair: Pair, chosen: str, prefixes: Sequence[IPv6Network]) -> Iterator[PathRoute]:
-    paths = active_path(pair, chosen)
+def _pair(
+    config: NetworkConfig, gateway: GatewayConfig, pair: Pair, chosen: str, prefixes: Sequence[Prefix]
+) -> Iterator[PathRoute]:
+    paths, target = active_path(pair, chosen), named_gateway(config, pair.target)
     weights = [path.weight if len(paths) > 1 else 1 for path in paths]
-    hops = tuple(sorted(map(_hop, paths, weights), key=lambda hop: hop.segments))
     for prefix in prefixes:
-        yield PathRoute(prefix, gateway.interface, hops)
+        ways = [_segments(path, target, prefix.version) for path in paths]
+        hops = sorted(map(Hop, ways, weights), key=lambda hop: hop.segments)
+        yield PathRoute(prefix, gateway.interface, tuple(hops))
 
 
-def _hop(path: Path, weight: int) -> Hop:
-    return Hop(path.segments, weight)
+def _segments(path: Path, target: GatewayConfig, version: int) -> tuple[IPv6Address, ...]:
+    """Return the segments for packets of an IP version, which end at a SID of the target that decapsulates them."""
+    last = next((sid for sid in target.sids if sid.address == path.segments[-1]), None)
+    end = target.unwrapping(version)
+    if end is None or (last is not None and last.behaviour.inner_version == version):
+        return path.segments
+    return (*path.segments[:-1], end.address)
 
 
-def _settings(gateway: GatewayConfig) -> dict[Setting, str]:
+def _settings(gateway: GatewayConfig, carried: Set[int]) -> dict[Setting, str]:
     settings = {
         FORWARDING: "1",
         sysctl("all", "seg6_enabled"): "1",
         sysctl(gateway.interface, "seg6_enabled"): "1",
         TUNNEL_SOURCE: str(gateway.address),
     }
+    if 4 in carried:
+        settings[FORWARDING_IPV4] = "1"
     return settings | ({mtu(gateway.interface): str(gateway.mtu)} if gateway.mtu else {})

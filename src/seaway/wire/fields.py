@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -238,6 +238,12 @@ def network6(text: str) -> IPv6Network:
     return IPv6Network(text)
 
 
+def network(text: str) -> IPv4Network | IPv6Network:
+    """Read a network. The address must have no bits set beyond the prefix length."""
+    read = ip_network(text)
+    return network6(text) if isinstance(read, IPv6Network) else read
+
+
 def _checked(read: Callable[[str], object], form: str) -> AfterValidator:
     def check(text: str) -> str:
         try:
@@ -267,6 +273,9 @@ Address6 = Annotated[
     _Short, _checked(address6, "an IPv6 address like fd00:51d:1::1"), Field(examples=["fd00:51d:1::1"])
 ]
 Network6 = Annotated[_Short, _checked(network6, "an IPv6 network like fd00:51d:1::/48, with no bits beyond its length")]
+Network = Annotated[
+    _Short, _checked(network, "a network like fd00:a:1::/64 or 10.1.0.0/24, with no bits beyond its length")
+]
 Url = Annotated[
     str,
     StringConstraints(max_length=500, pattern=LINE_PATTERN),

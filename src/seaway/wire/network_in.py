@@ -30,6 +30,7 @@ from seaway.wire.fields import (
     Amount,
     GatewayName,
     InterfaceOrNone,
+    Network,
     Network6,
     Rate,
     ReferenceOrNone,
@@ -37,6 +38,7 @@ from seaway.wire.fields import (
     Url,
     address,
     address6,
+    network,
     network6,
     no_entries,
     rate_mbps,
@@ -61,7 +63,7 @@ _timeout_ns = reader(units.duration_ns, 60 * NS_PER_S, least=NS_PER_S // 1000)
 
 Interval = Annotated[Amount, Unit(_interval_ns, "10s")]
 Timeout = Annotated[Amount, Unit(_timeout_ns, "1s", "500ms")]
-BehaviourName = Literal["End", "End.X", "End.DT6", "End.DX6"]
+BehaviourName = Literal["End", "End.X", "End.DT6", "End.DX6", "End.DT4", "End.DX4"]
 
 EXAMPLE: dict[str, Any] = {
     "probe": {"interval": "10s", "count": 5, "timeout": "1s"},
@@ -104,8 +106,8 @@ class SidIn(Incoming):
     """Behavior, named as in RFC 8986."""
     table: Annotated[int, Field(ge=1, le=2**32 - 1)] = MAIN_TABLE
     """Routing table of an End.DT6; 254 is the main table."""
-    next_hop: Address6 | None = None
-    """Next hop of an End.X or End.DX6."""
+    next_hop: Address | None = None
+    """Next hop of an End.X or End.DX6; of an End.DX4, an IPv4 address."""
     interface: InterfaceOrNone = ""
     """Interface of the next hop. Default: the gateway's own interface."""
 
@@ -136,8 +138,8 @@ class GatewayIn(Incoming):
     """Prefix of the gateway's SIDs, which the underlying network routes to it; omitted without SRv6."""
     sids: Annotated[list[SidIn], Field(max_length=256)] = no_entries()
     """Segment identifiers: functions for packets in transit."""
-    prefixes: Annotated[list[Network6], Field(max_length=256)] = no_entries()
-    """Networks behind the gateway."""
+    prefixes: Annotated[list[Network], Field(max_length=256)] = no_entries()
+    """Networks behind the gateway, IPv6 or IPv4."""
     mtu: Annotated[int, Field(ge=0, le=65_535)] = 0
     """MTU of the interface, bytes. Default: unchanged."""
     speed: Rate = 0
@@ -156,7 +158,7 @@ class PathIn(Incoming):
     segments: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=32)]
     """SIDs in the order of transit.
 
-    A gateway name means its End SID, or its End.DT6 SID as the last segment.
+    A gateway name means its End SID. As the last segment it means its End.DT6 SID, or its End.DT4 SID without one.
     """
     weight: Annotated[int, Field(ge=1, le=255)] = 1
     """Share of the traffic with load balancing; preference of the path otherwise."""
@@ -228,7 +230,7 @@ def _gateway(given: GatewayIn) -> GatewayConfig:
         interface=given.interface,
         locator=None if given.locator is None else network6(given.locator),
         sids=tuple(map(_sid, given.sids)),
-        prefixes=tuple(map(network6, given.prefixes)),
+        prefixes=tuple(map(network, given.prefixes)),
         mtu=given.mtu,
         speed_mbps=rate_mbps(given.speed),
         exporter=given.exporter,
@@ -238,7 +240,7 @@ def _gateway(given: GatewayIn) -> GatewayConfig:
 
 
 def _sid(given: SidIn) -> Sid:
-    next_hop = None if given.next_hop is None else address6(given.next_hop)
+    next_hop = None if given.next_hop is None else address(given.next_hop)
     return Sid(address6(given.sid), Behaviour(given.behaviour), given.table, next_hop, given.interface)
 
 
@@ -260,25 +262,25 @@ def _segments(
     given: list[str], known: Mapping[str, GatewayConfig], where: str, wrong: dict[str, RejectedError]
 ) -> Iterator[IPv6Address]:
     for number, text in enumerate(given):
-        behaviour = Behaviour.END_DT6 if number == len(given) - 1 else Behaviour.END
         try:
-            yield _segment(text, known, behaviour)
+            yield _segment(text, known, last=number == len(given) - 1)
         except RejectedError as error:
             at = f"{where}[{number}]"
             wrong[at] = RejectedError(error.message, where=at)
             yield UNKNOWN
 
 
-def _segment(text: str, known: Mapping[str, GatewayConfig], behaviour: Behaviour) -> IPv6Address:
+def _segment(text: str, known: Mapping[str, GatewayConfig], *, last: bool) -> IPv6Address:
     gateway = known.get(text)
     if gateway is None:
         with suppress(ValueError):
             return address6(text)
         raise RejectedError(f"{text!r} is not a gateway or an IPv6 address")
-    sid = gateway.sid(behaviour)
+    sid = gateway.end if last else gateway.sid(Behaviour.END)
     if sid is None:
         raise RejectedError(
-            f"{text} has no {behaviour.value}, which a name in a path refers to: configure one, or use a SID"
+            f"{text} has no {'End.DT6' if last else 'End'}, which a name in a path refers to: configure one, or use a "
+            "SID"
         )
     return sid.address
 
@@ -332,13 +334,13 @@ def _sid_out(sid: Sid) -> dict[str, Any]:
     return written
 
 
-def _names(config: NetworkConfig) -> dict[tuple[Behaviour, IPv6Address], str]:
-    """Return the gateway names that can replace SIDs in paths."""
-    found = ((each.name, each.sid(kind)) for each in config.gateways for kind in (Behaviour.END, Behaviour.END_DT6))
-    return {(sid.behaviour, sid.address): name for name, sid in found if sid is not None}
+def _names(config: NetworkConfig) -> dict[tuple[bool, IPv6Address], str]:
+    """Return the gateway names that can replace SIDs in paths, by whether the SID ends a path."""
+    found = ((each.name, sid) for each in config.gateways for sid in (each.sid(Behaviour.END), each.end))
+    return {(sid.behaviour.unwraps, sid.address): name for name, sid in found if sid is not None}
 
 
-def _pair_out(pair: Pair, names: dict[tuple[Behaviour, IPv6Address], str]) -> dict[str, Any]:
+def _pair_out(pair: Pair, names: dict[tuple[bool, IPv6Address], str]) -> dict[str, Any]:
     return {
         "from": pair.source,
         "to": pair.target,
@@ -347,8 +349,8 @@ def _pair_out(pair: Pair, names: dict[tuple[Behaviour, IPv6Address], str]) -> di
     }
 
 
-def _path(path: Path, names: dict[tuple[Behaviour, IPv6Address], str]) -> dict[str, Any]:
+def _path(path: Path, names: dict[tuple[bool, IPv6Address], str]) -> dict[str, Any]:
     *way, end = path.segments
-    segments = [names.get((Behaviour.END, each), str(each)) for each in way]
-    segments.append(names.get((Behaviour.END_DT6, end), str(end)))
+    segments = [names.get((False, each), str(each)) for each in way]
+    segments.append(names.get((True, end), str(end)))
     return {"name": path.name, "segments": segments, "weight": path.weight}

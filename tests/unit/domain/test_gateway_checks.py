@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import pytest
 
@@ -10,6 +10,7 @@ from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConf
 from tests.fakes.gateways import make_gateway, make_network, make_path, with_gateway
 
 END, DT6 = make_gateway(1).sids
+DT4 = Sid(IPv6Address("fd00:51d:1::d4"), Behaviour.END_DT4)
 TO_2 = make_path("direct", 2)
 MIXED: dict[str, IPv4Address | IPv6Address] = {
     "a": IPv4Address("10.0.0.1"),
@@ -41,7 +42,10 @@ def sid(behaviour: Behaviour, **fields: object) -> NetworkConfig:
 WRONG = {
     "name twice": (gateway(name="gw-2"), "gateways[1].name: another gateway has the name gw-2"),
     "address twice": (gateway(address=ip("fd00:51d:2::1")), "gateways[1].address: another gateway has the address"),
-    "cluster twice": (gateway(cluster="cluster-2"), "gateways[1].cluster: another gateway has the cluster cluster-2"),
+    "site twice": (
+        with_gateway(gateway(cluster="", site="office"), "gw-2", cluster="", site="office"),
+        "gateways[1].site: another gateway has the site office",
+    ),
     "cluster and site": (gateway(site="office"), "gateways[0]: must belong to a cluster or to a site"),
     "neither": (gateway(cluster=""), "gateways[0]: must belong to a cluster or to a site"),
     "odd address": (
@@ -104,6 +108,35 @@ WRONG = {
         gateway(prefixes=(IPv6Network("fd00:a:2::/64"),)),
         "gateways[1].prefixes[0]: fd00:a:2::/64 is behind gw-1 already",
     ),
+    "prefix twice behind one": (
+        gateway(prefixes=(IPv6Network("fd00:a:1::/64"),) * 2),
+        "gateways[0].prefixes[1]: fd00:a:1::/64 is behind gw-1 already",
+    ),
+    "IPv4 that no SID decapsulates": (
+        gateway(prefixes=(IPv4Network("10.1.0.0/24"),)),
+        "gateways[0].prefixes[0]: no SID of gw-1 decapsulates IPv4 packets: give it an End.DT4 or End.DX4",
+    ),
+    "IPv6 that no SID decapsulates": (
+        gateway(sids=(END, DT4)),
+        "gateways[0].prefixes[0]: no SID of gw-1 decapsulates IPv6 packets: give it an End.DT6 or End.DX6",
+    ),
+    "IPv4 within another's": (
+        with_gateway(
+            gateway(sids=(END, DT6, DT4), prefixes=(IPv4Network("10.0.0.0/8"),)),
+            "gw-2",
+            prefixes=(IPv4Network("10.2.0.0/24"),),
+        ),
+        "gateways[1].prefixes[0]: 10.2.0.0/24 is within 10.0.0.0/8, which is behind gw-1",
+    ),
+    "IPv6 neighbour for IPv4": (
+        sid(Behaviour.END_DX4, next_hop=ip("fd00:a:1::2")),
+        "gateways[0].sids[2].next_hop: End.DX4 needs the IPv4 address of the neighbour",
+    ),
+    "IPv4 neighbour for IPv6": (
+        sid(Behaviour.END_DX6, next_hop=IPv4Address("10.1.0.2")),
+        "gateways[0].sids[2].next_hop: End.DX6 needs the IPv6 address of the neighbour",
+    ),
+    "End.DT4 with table": (sid(Behaviour.END_DT4, table=7), "gateways[0].sids[2].table: End.DT4 uses the main table"),
     "prefix within another's": (
         gateway(prefixes=(IPv6Network("fd00:a::/40"),)),
         "gateways[1].prefixes[0]: fd00:a:2::/64 is within fd00:a::/40, which is behind gw-1",
@@ -185,6 +218,12 @@ def test_what_makes_no_sense_is_reported_with_its_place(case: str) -> None:
         pair(Path("x", (ip("fd00:51d:2::e"), *TO_2.segments))),
         make_network(pairs=[Pair("gw-1", "gw-2", (TO_2,)), Pair("gw-2", "gw-1", (make_path("x", 1),))], mesh=False),
         sid(Behaviour.END_DX6, next_hop=ip("fd00:a:1::2"), interface="lan"),
+        gateway(
+            sids=(END, DT6, Sid(ip("fd00:51d:1::d4"), Behaviour.END_DX4, next_hop=IPv4Address("10.1.0.2"))),
+            prefixes=(IPv6Network("fd00:a:1::/64"), IPv4Network("10.1.0.0/24")),
+        ),
+        gateway(sids=(END, DT4), prefixes=(IPv4Network("10.1.0.0/24"),)),
+        with_gateway(gateway(cluster="cluster-2"), "gw-2", prefixes=(IPv6Network("fd00:a:1::/64"),)),
         NetworkConfig((GatewayConfig("a", IPv4Address("10.0.0.1"), site="here"),)),
         gateway(method=Method.UDP, port=1024),
         gateway(method=Method.TCP, port=22),

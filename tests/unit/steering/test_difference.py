@@ -1,14 +1,15 @@
 from dataclasses import replace
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
 from pathlib import Path
 
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateways import Pair
+from seaway.domain.gateways import Behaviour, NetworkConfig, Pair, Sid
 from seaway.steering.difference import Add, Remove, Replace, Set, commands, difference, losses, notes
 from seaway.steering.state import (
     FORWARDING,
+    FORWARDING_IPV4,
     NOTHING,
     TUNNEL_SOURCE,
     CurrentState,
@@ -217,6 +218,42 @@ def test_commands_do_the_same_for_people() -> None:
     assert commands([gone]) == ("ip -6 route del fd00:a:3::/64 proto 151 metric 1024",)
     dotted = Set(sysctl("eth0.7", "seg6_enabled"), "0", "1")
     assert commands([dotted], "blue") == ("ip netns exec blue sysctl -w net/ipv6/conf/eth0.7/seg6_enabled=1",)
+
+
+def ipv4(network: NetworkConfig) -> NetworkConfig:
+    """Make a network with an IPv4 network and an End.DT4 at each gateway."""
+    for number, each in enumerate(network.gateways, 1):
+        unwrap = Sid(IPv6Address(f"fd00:51d:{number}::d4"), Behaviour.END_DT4)
+        prefixes = (*each.prefixes, IPv4Network(f"10.{number}.0.0/24"))
+        network = with_gateway(network, each.name, sids=(*each.sids, unwrap), prefixes=prefixes)
+    return network
+
+
+def test_commands_for_ipv4_are_those_of_its_family() -> None:
+    """Linux has no End.DT4 without a VRF: an End.DX4 to 0.0.0.0 looks the packet up in the main table."""
+    found = commands(difference(desired(ipv4(make_network(2)), "gw-1"), BEFORE).changes)
+    assert {
+        "sysctl -w net.ipv4.conf.all.forwarding=1",
+        "ip -6 route add fd00:51d:1::d4/128 proto 151 metric 1024 encap seg6local action End.DX4 nh4 0.0.0.0 dev wan",
+        "ip -4 route add 10.2.0.0/24 proto 151 metric 1024 encap seg6 mode encap segs fd00:51d:2::d4 dev wan",
+    } < set(found)
+    shared = ipv4(make_network(3, [Pair("gw-1", "gw-2", PATHS, load_balance=True)]))
+    (line,) = (each for each in commands(difference(desired(shared, "gw-1"), BEFORE).changes) if "10.2.0.0" in each)
+    assert line.endswith(
+        "nexthop encap seg6 mode encap segs fd00:51d:2::d4 dev wan weight 1 "
+        "nexthop encap seg6 mode encap segs fd00:51d:3::e,fd00:51d:2::d4 dev wan weight 1"
+    )
+
+
+def test_forwarding_of_ipv4_is_restored_like_that_of_ipv6() -> None:
+    """Each interface gets its own former setting of its own IP version again."""
+    lan = replace(FORWARDING_IPV4, name="net/ipv4/conf/lan/forwarding")
+    before = make_present(settings={lan: "1", sysctl("wan", "forwarding"): "1"})
+    wanted = desired(ipv4(make_network(2)), "gw-1")
+    applied = carried_out(difference(wanted, before), before)
+    assert difference(wanted, applied).changes == ()
+    assert applied.settings[FORWARDING_IPV4] == applied.settings[lan] == "1"
+    assert carried_out(difference(NOTHING, applied), applied) == before
 
 
 def test_the_page_shows_the_commands_as_they_are() -> None:

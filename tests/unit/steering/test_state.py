@@ -1,12 +1,14 @@
 from dataclasses import replace
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Sid
+from seaway.domain.gateway_checks import problems
+from seaway.domain.gateways import Behaviour, GatewayConfig, NetworkConfig, Pair, Path, Sid
 from seaway.steering.state import (
     FORWARDING,
+    FORWARDING_IPV4,
     NOTHING,
     TUNNEL_SOURCE,
     GatewayState,
@@ -24,7 +26,7 @@ DIRECT, ROUND = make_path("direct", 2), make_path("round", 3, 2)
 
 def hops(state: GatewayState, prefix: str) -> tuple[Hop, ...]:
     """Return the hops of a route."""
-    (route,) = (each for each in state.routes if each.destination == IPv6Network(prefix))
+    (route,) = (each for each in state.routes if each.destination == ip_network(prefix))
     assert isinstance(route, PathRoute)
     return route.hops
 
@@ -115,3 +117,73 @@ def test_where_traffic_is_shared_nothing_can_be_chosen() -> None:
     """A choice that would have no effect is refused."""
     with pytest.raises(RejectedError, match="spread over all its paths"):
         desired(pair(share=True), "gw-1", {"gw-2": "direct"})
+
+
+def two_before_one() -> NetworkConfig:
+    """Make a network in which gw-2 and gw-3 are before one cluster, with its network behind both."""
+    network = with_gateway(make_network(4), "gw-3", cluster="cluster-2", prefixes=make_network().gateways[1].prefixes)
+    assert problems(network) == ()
+    return network
+
+
+def test_the_gateway_that_carries_the_traffic_of_a_cluster_reaches_its_networks() -> None:
+    """The first by default; another replaces the segments of the same route, so that no packet is lost."""
+    network = two_before_one()
+    assert hops(desired(network, "gw-1"), "fd00:a:2::/64") == (Hop(make_path("x", 2).segments),)
+    for serving in ({"cluster-2": "gw-3"}, {"cluster-2": "gw-3", "cluster-9": "gw-9"}):
+        assert hops(desired(network, "gw-1", serving=serving), "fd00:a:2::/64") == (Hop(make_path("x", 3).segments),)
+    assert desired(network, "gw-1", serving={"cluster-2": "gw-4"}) == desired(network, "gw-1")
+
+
+def test_a_gateway_reaches_its_own_cluster_without_the_others() -> None:
+    """A route to its own network through another gateway would take the packets of its hosts away."""
+    for name in ("gw-2", "gw-3"):
+        routes = desired(two_before_one(), name, serving={"cluster-2": "gw-2"}).routes
+        assert [str(each.destination) for each in routes if isinstance(each, PathRoute)] == [
+            "fd00:a:1::/64",
+            "fd00:a:4::/64",
+        ]
+
+
+def test_a_network_behind_one_of_several_gateways_is_reached_through_that_one() -> None:
+    """Whichever of them carries the traffic of the networks that they share."""
+    own = IPv6Network("fd00:b::/64")
+    network = two_before_one()
+    network = with_gateway(network, "gw-3", prefixes=(*network.gateways[2].prefixes, own))
+    state = desired(network, "gw-1", serving={"cluster-2": "gw-2"})
+    assert hops(state, "fd00:a:2::/64") == (Hop(make_path("x", 2).segments),)
+    assert hops(state, "fd00:b::/64") == (Hop(make_path("x", 3).segments),)
+
+
+def with_ipv4(*numbers: int, pairs: tuple[Pair, ...] = ()) -> NetworkConfig:
+    """Make a network in which some gateways have an IPv4 network behind them, and an End.DT4."""
+    network = make_network(pairs=pairs)
+    for number in numbers:
+        gateway = network.gateways[number - 1]
+        unwrap = Sid(IPv6Address(f"fd00:51d:{number}::d4"), Behaviour.END_DT4)
+        prefixes = (*gateway.prefixes, IPv4Network(f"10.{number}.0.0/24"))
+        network = with_gateway(network, gateway.name, sids=(*gateway.sids, unwrap), prefixes=prefixes)
+    assert problems(network) == ()
+    return network
+
+
+def test_ipv4_packets_take_the_path_of_ipv6_packets_to_a_sid_that_unwraps_them() -> None:
+    """Only the last segment differs, and an End.DX4 that a path names stays."""
+    network = with_ipv4(2, pairs=(Pair("gw-1", "gw-2", (ROUND,)),))
+    state = desired(network, "gw-1")
+    assert hops(state, "fd00:a:2::/64") == (Hop(ROUND.segments),)
+    assert hops(state, "10.2.0.0/24") == (Hop((ROUND.segments[0], IPv6Address("fd00:51d:2::d4"))),)
+    own = Sid(IPv6Address("fd00:51d:2::77"), Behaviour.END_DX4, next_hop=IPv4Address("10.2.0.2"), interface="lan")
+    network = with_gateway(network, "gw-2", sids=(*network.gateways[1].sids, own))
+    network = replace(network, pairs=(Pair("gw-1", "gw-2", (Path("own", (own.address,)),)),))
+    assert problems(network) == ()
+    state = desired(network, "gw-1")
+    assert hops(state, "10.2.0.0/24") == (Hop((own.address,)),)
+    assert hops(state, "fd00:a:2::/64") == (Hop(DIRECT.segments),)
+
+
+def test_ipv4_is_forwarded_only_where_it_is_carried() -> None:
+    """A gateway with an IPv4 network behind it or behind another needs it; others keep their setting."""
+    assert FORWARDING_IPV4 not in desired(make_network(), "gw-1").settings
+    assert desired(with_ipv4(2), "gw-1").settings[FORWARDING_IPV4] == "1"
+    assert desired(with_ipv4(2), "gw-2").settings[FORWARDING_IPV4] == "1"

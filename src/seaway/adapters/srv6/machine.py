@@ -10,10 +10,10 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
-from socket import AF_INET6
+from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any
 
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnavailableError
@@ -270,7 +270,8 @@ class Machine:
         names = {index: name for index, name, _ in links}
         routes = [
             each
-            for each in netlink.get_routes(family=AF_INET6, table=MAIN_TABLE)
+            for family in (AF_INET6, AF_INET)
+            for each in netlink.get_routes(family=family, table=MAIN_TABLE)
             if (each.get_attr("RTA_TABLE") or each["table"]) == MAIN_TABLE
         ]
         addresses = (each.get_attr("IFA_ADDRESS") for each in netlink.get_addr(family=AF_INET6))
@@ -316,6 +317,10 @@ def _settings() -> Iterator[tuple[Setting, str]]:
                 yield sysctl(folder.name, name), (folder / name).read_text().strip()
             except FileNotFoundError:  # not in this kernel, or the interface is gone
                 continue
+    for folder in (SYSCTLS / "net/ipv4/conf").iterdir():
+        with suppress(FileNotFoundError):  # the interface is gone
+            knob = Setting(SettingKind.SYSCTL, f"net/ipv4/conf/{folder.name}/forwarding")
+            yield knob, (folder / "forwarding").read_text().strip()
     source = tunnel_source.read()
     if source is not None:
         yield TUNNEL_SOURCE, source

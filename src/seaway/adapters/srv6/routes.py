@@ -7,15 +7,15 @@ The segments in a routing header are in reverse order, last hop first (RFC 8754,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv6Address, IPv6Network
-from socket import AF_INET6
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from socket import AF_INET, AF_INET6
 from typing import Any
 
 from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
 
-from seaway.domain.gateways import Behaviour
+from seaway.domain.gateways import Behaviour, Prefix
 from seaway.steering.state import (
     METRIC,
     PROTOCOL,
@@ -34,8 +34,14 @@ SEG6, SEG6_LOCAL = 5, 7
 ENCAP_MODE = 1
 """Mode that encapsulates the whole packet (linux/seg6_iptunnel.h)."""
 
-ACTIONS = {1: Behaviour.END, 2: Behaviour.END_X, 5: Behaviour.END_DX6, 7: Behaviour.END_DT6}
+ACTIONS = {1: Behaviour.END, 2: Behaviour.END_X, 5: Behaviour.END_DX6, 6: Behaviour.END_DX4, 7: Behaviour.END_DT6}
 """Behaviours of SIDs by number (linux/seg6_local.h)."""
+
+BY_DESTINATION = "0.0.0.0"
+"""Next hop of an End.DX4 for which the kernel looks up the destination of the packet in the main table, as End.DT4."""
+
+LINK, ANY_SCOPE = 253, 255
+"""Scopes of IPv4 routes to an interface, and of a route that is removed (linux/rtnetlink.h)."""
 
 Message = Any
 """A netlink message, or a part of one, in pyroute2's form."""
@@ -43,18 +49,23 @@ Message = Any
 
 def written(route: SidRoute | PathRoute, indices: Mapping[str, int]) -> dict[str, Any]:
     """Return a route in pyroute2's form; `indices` maps interface names to indexes."""
-    oif = indices[route.interface]
+    oif, found = indices[route.interface], key(route)
+    if found["family"] == AF_INET:
+        found["scope"] = LINK
     if isinstance(route, SidRoute):
-        return {**key(route), "oif": oif, "encap": _action(route)}
+        return {**found, "oif": oif, "encap": _action(route)}
     if len(route.hops) == 1:
-        return {**key(route), "oif": oif, "encap": _encap(route.hops[0])}
+        return {**found, "oif": oif, "encap": _encap(route.hops[0])}
     hops = [_neighbour(hop, oif) for hop in route.hops]
-    return {**key(route), "multipath": hops}
+    return {**found, "multipath": hops}
 
 
 def key(route: Route) -> dict[str, Any]:
     """Return the fields that identify a route of Seaway."""
-    return {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": metric_of(route)}
+    found = {"family": AF_INET6, "dst": str(route.destination), "proto": PROTOCOL, "priority": metric_of(route)}
+    if isinstance(route.destination, IPv4Network):
+        return {**found, "family": AF_INET, "scope": ANY_SCOPE}
+    return found
 
 
 def read_own(message: Message, names: Mapping[int, str]) -> Route:
@@ -78,28 +89,35 @@ def read_foreign(message: Message, names: Mapping[int, str]) -> ForeignRoute:
         message.get_attr("RTA_PRIORITY") or 0,
         message["proto"],
         names.get(index, ""),
-        None if via is None else IPv6Address(via),
+        None if via is None else ip_address(via),
     )
 
 
-def _destination(message: Message) -> IPv6Network:
+def _destination(message: Message) -> Prefix:
+    if message["family"] == AF_INET:
+        return IPv4Network((message.get_attr("RTA_DST") or "0.0.0.0", message["dst_len"]))
     return IPv6Network((message.get_attr("RTA_DST") or "::", message["dst_len"]))
 
 
-def _known(message: Message, destination: IPv6Network, names: Mapping[int, str]) -> Route:
+def _known(message: Message, destination: Prefix, names: Mapping[int, str]) -> Route:
     several = message.get_attr("RTA_MULTIPATH")
     if several:
         (interface,) = {names[each["oif"]] for each in several}
         hops = sorted((_hop(each, each["hops"] + 1) for each in several), key=lambda hop: hop.segments)
         return PathRoute(destination, interface, tuple(hops))
     interface = names[message.get_attr("RTA_OIF")]
-    if message.get_attr("RTA_ENCAP_TYPE") == SEG6_LOCAL:
+    if message.get_attr("RTA_ENCAP_TYPE") == SEG6_LOCAL and isinstance(destination, IPv6Network):
         return _sid(message.get_attr("RTA_ENCAP"), destination, interface)
     return PathRoute(destination, interface, (_hop(message, 1),))
 
 
 def _sid(encap: Message, destination: IPv6Network, interface: str) -> SidRoute:
     behaviour = ACTIONS[encap.get_attr("SEG6_LOCAL_ACTION")]
+    if behaviour is Behaviour.END_DX4:
+        next_hop = encap.get_attr("SEG6_LOCAL_NH4")
+        if next_hop == BY_DESTINATION:
+            return SidRoute(destination, interface, Behaviour.END_DT4)
+        return SidRoute(destination, interface, behaviour, next_hop=IPv4Address(next_hop))
     next_hop = encap.get_attr("SEG6_LOCAL_NH6")
     neighbour = None if next_hop is None else IPv6Address(next_hop)
     if behaviour is not Behaviour.END_DT6:
@@ -121,6 +139,8 @@ def _hop(message: Message, weight: int) -> Hop:
 
 
 def _action(route: SidRoute) -> dict[str, Any]:
+    if route.behaviour in {Behaviour.END_DT4, Behaviour.END_DX4}:
+        return {"type": "seg6local", "action": "End.DX4", "nh4": str(route.next_hop or BY_DESTINATION)}
     encap: dict[str, Any] = {"type": "seg6local", "action": route.behaviour.value}
     if route.behaviour is Behaviour.END_DT6:
         encap["table"] = route.table
@@ -133,7 +153,7 @@ def _neighbour(hop: Hop, oif: int) -> dict[str, Any]:
     """Return one of several hops in pyroute2's long form. The short form silently omits the segments."""
     encap = _encap(hop)
     attributes = [
-        ["RTA_GATEWAY", str(hop.via)],
+        *([["RTA_GATEWAY", str(hop.via)]] if hop.via else []),
         ["RTA_ENCAP_TYPE", SEG6],
         ["RTA_ENCAP", {"attrs": [["SEG6_IPTUNNEL_SRH", {"mode": encap["mode"], "segs": encap["segs"]}]]}],
     ]

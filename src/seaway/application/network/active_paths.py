@@ -62,8 +62,9 @@ class ActivePaths:
 
         The key ``("", cluster)`` has the gateway that carries the traffic of a cluster.
         """
-        carriers = {("", cluster): gateway for cluster, gateway in self.serving().items()}
-        return {**self.chosen(), **self._paths(lambda row: row.applied), **carriers}
+        with self._lock:
+            serving = {ends: row.active for ends, row in self._rows.items() if not row.source}
+        return {**self.chosen(), **self._paths(lambda row: row.applied), **serving}
 
     def serving(self) -> dict[str, str]:
         """Return the gateway that carries the traffic of each cluster."""

@@ -143,3 +143,17 @@ def test_a_path_says_by_name_which_is_first() -> None:
     paths: tuple[Path, ...] = pair.paths[::-1]
     scene.configuration.put(network(pairs=(replace(pair, paths=paths),)), "ada")
     assert scene.active.of("gw-1")["gw-2"] == "around"
+
+
+def test_the_gateway_of_a_cluster_is_stored_and_reported(scene: Scene) -> None:
+    """The first until another is selected, also after a restart, and as long as it is before the cluster."""
+    both = network(gateways=(*network().gateways[:2], gateway(3, cluster="cluster-2")), pairs=())
+    scene.configuration.put(both, "ada")
+    assert scene.active.serving() == {"cluster-1": "gw-1", "cluster-2": "gw-2"}
+    scene.active.serve("cluster-2", "gw-3", "gw-2 does not answer")
+    for active in (scene.active, scene.again().active):
+        assert active.serving() == {"cluster-1": "gw-1", "cluster-2": "gw-3"}
+        assert active.taken() == {("", "cluster-2"): "gw-3"}
+    assert scene.reported("path") == ["traffic of cluster cluster-2 takes gw-3: gw-2 does not answer"]
+    scene.configuration.put(network(), "ada")
+    assert scene.active.serving() == {"cluster-1": "gw-1", "cluster-2": "gw-2", "cluster-3": "gw-3"}

@@ -504,3 +504,32 @@ def test_a_hundred_gateways_cost_little() -> None:
         spent_s = process_time() - began_s
     assert len(reported.link_table.network_snapshot(START_NS + 10 * S).links) == 9_900
     assert spent_s < 1.0
+
+
+def test_of_several_gateways_of_a_cluster_one_carries_its_traffic() -> None:
+    """The others are on standby, with links of their own."""
+    reported = Table()
+    gateways = gateway("gw-1"), gateway("gw-2"), gateway("gw-3", cluster="cluster-2")
+    reported.link_table.use(NetworkConfig(gateways), START_NS)
+    found = reported.link_table.network_snapshot(START_NS)
+    assert found.gateways_by_cluster == {"cluster-1": "gw-1", "cluster-2": "gw-2"}
+    assert found.standby == {"gw-3": "cluster-2"}
+    reported.link_table.choose({("", "cluster-2"): "gw-3"})
+    found = reported.link_table.network_snapshot(START_NS)
+    assert found.gateways_by_cluster == {"cluster-1": "gw-1", "cluster-2": "gw-3"}
+    assert found.standby == {"gw-2": "cluster-2"}
+
+
+def test_a_gateway_answers_if_any_gateway_elsewhere_gets_an_answer() -> None:
+    """Answers within its own cluster do not count, and gateways without measurements are unknown."""
+    reported = Table()
+    gateways = gateway("gw-1"), gateway("gw-2"), gateway("gw-3", cluster="cluster-2"), gateway("gw-4"), gateway("gw-5")
+    reported.link_table.use(NetworkConfig(gateways), START_NS)
+    for source, answers in (
+        ("gw-1", {"gw-2": None, "gw-3": 1.0, "gw-4": None}),
+        ("gw-3", {"gw-2": 1.0}),
+        ("gw-5", {"gw-4": 1.0}),
+    ):
+        rounds = [answered(target, 0, latency_ms) for target, latency_ms in answers.items()]
+        reported.link_table.take(source, rounds, START_NS)
+    assert reported.link_table.answering(START_NS) == {"gw-2": False, "gw-3": True, "gw-4": True}

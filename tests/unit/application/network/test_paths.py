@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.application.network.paths import Measured, PathRequest, choose
+from seaway.application.network.paths import Measured, PathRequest, choose, serving_gateway
 from seaway.domain.network import NO_NEED, PPM, Link, NetworkNeed
 
 MS = 1_000_000
@@ -48,6 +49,27 @@ def test_a_path_that_does_not_answer_is_left() -> None:
     choice = choose([DEAD, UNKNOWN, DIRECT], "dead", [], [])
     assert (choice.path, choice.why) == ("direct", "dead does not answer")
     assert choose([DEAD, UNKNOWN], "dead", [], []).path == "dead"
+
+
+@pytest.mark.parametrize(
+    ("current", "answers", "serves"),
+    [
+        ("a", {}, "a"),
+        ("a", {"a": True, "b": True}, "a"),
+        ("a", {"b": True}, "a"),
+        ("a", {"a": False}, "a"),
+        ("a", {"a": False, "b": False}, "a"),
+        ("a", {"a": False, "b": True, "c": True}, "b"),
+        ("a", {"a": False, "b": False, "c": True}, "c"),
+        ("b", {"a": True, "b": True}, "b"),
+        ("b", {"a": True, "b": False}, "a"),
+    ],
+)
+def test_a_gateway_is_replaced_only_if_it_is_lost_and_another_answers(
+    current: str, answers: dict[str, bool], serves: str
+) -> None:
+    """One without measurements is not lost, and one that is back does not take the traffic again."""
+    assert serving_gateway(["a", "b", "c"], current, answers) == serves
 
 
 def test_a_job_that_no_path_serves_changes_nothing() -> None:
