@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details
-from seaway.terminal.words import NONE, Body, ago, gpus, learned, until
+from seaway.terminal.words import NONE, Body, ago, all_gpus, learned, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,7 +96,7 @@ ALL_WAITING = (
     Column("QUEUE", lambda job: job["queue"], drop=4),
     Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=2),
     Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
-    Column("GPUS", gpus, drop=7),
+    Column("GPUS", all_gpus, drop=7),
     Column("WAITS", lambda job: ago(job["submitted_at"]), right=True, drop=5),
     Column("DURATION", _duration, drop=6),
     Column("STARTS", lambda job: until(job.get("estimated_start")), right=True, drop=8),

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from seaway.terminal.queues import ALL_WAITING
 from seaway.terminal.reasons import picture
-from seaway.terminal.tables import facts
+from seaway.terminal.tables import JOB_COLUMNS, facts
 from seaway.terminal.words import Body, places
 from tests.unit.terminal.bodies import job
 
@@ -84,6 +84,13 @@ def test_a_learned_duration_is_called_that(fields: Body, spec: Body, expected: s
         console.print(picture({"name": "train", "state": "queued", **WHY, **fields}, 0))
     learned = ["  expected duration: " + expected] if fields.get("learned_runs") else []
     assert said.get().splitlines() == ["train: so it is", *learned]
+
+
+def test_a_waiting_job_shows_the_gpus_of_all_replicas() -> None:
+    """The list of waiting jobs counts GPUs as the list of all jobs does."""
+    body = {"spec": {"resources": {"gpus": 2}}, "replicas": 3}
+    for columns in (ALL_WAITING, JOB_COLUMNS):
+        assert next(each for each in columns if each.title == "GPUS").cell(body) == "6"
 
 
 def test_a_job_that_was_never_placed_is_nowhere() -> None:
