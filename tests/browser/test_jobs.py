@@ -288,6 +288,32 @@ def test_pages_of_jobs_can_be_read_by_everybody(
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_a_service_is_switched_to_its_standby(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Its page shows the standby with its addresses, and after the switch it leads to the active copy."""
+    english, name = language == "en", named("served")
+    job = demo.submit(name=name, template="deployment", run={**SERVES, "ports": [80]}, standby={"clusters": 1})
+    demo.await_state(job, "running")
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/jobs/{job}")
+        facts = page.locator(".facts")
+        expect(facts).to_contain_text(re.compile("warm · running" if english else "热备 · 运行中"), timeout=30_000)
+        expect(page.locator(".addresses")).to_contain_text("(standby)" if english else "(备用)")
+        keep_screen(page, f"standby-{theme}-{language}-{size[0]}")
+        switch = "Switch to standby" if english else "切换到备用副本"
+        page.get_by_role("button", name=switch).click()
+        page.get_by_role("dialog").get_by_role("button", name=switch).click()
+        expect(facts).to_contain_text("This is the standby." if english else "这是备用副本。")
+        keep_screen(page, f"standby-switched-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        page.get_by_role("link", name="Active copy" if english else "活动副本").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
 @pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_the_nodes_and_the_price_of_all_replicas_are_shown(

@@ -107,7 +107,8 @@ class SmallControlPlane:
         self.controller = Controller(
             self.store, self.writer, self.backends, talker, self.make, self.clock, self.settings
         )
-        self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed), self.controller.names)
+        obstacle = self.controller.standby_obstacle
+        self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed), self.controller.names, obstacle)
         self.admission = Admission(self.controller)
         self.policies = Policies(self.store, self.writer, self.clock)
         self.policies.on_change = self.controller.renew_policy

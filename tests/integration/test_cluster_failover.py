@@ -15,11 +15,13 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.views import Amount
+from seaway.domain.deployment import service_name
 from seaway.domain.job import ResourceRequest
+from seaway.domain.job_spec import Standby
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Order, Preemption, Queue
 from tests.conformance.test_kubernetes_backends import gpu_node
-from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
+from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS, SERVICES
 from tests.integration.test_cluster_faults import CONTROL, World, received, world
 
 pytestmark = pytest.mark.slow
@@ -284,3 +286,24 @@ def test_winner_starts_only_after_its_victims_pods_are_gone(made: World) -> None
         assert made.seen.began_s[high, 1] >= made.seen.ended_s[each, 1]
     assert made.seen.overbooked == []
     assert len(made.pods(high)) == 1
+
+
+def test_a_standby_takes_over_within_a_cycle_of_the_loss_and_the_old_copy_is_removed(made: World) -> None:
+    """The standby runs on and is active; the next one gets a third cluster; what returns is removed."""
+    job_id = made.submit(template="deployment", restarts=True, ports=(8080,), standby=Standby())
+    made.wait(lambda: made.job(job_id).other, "that there is a standby")
+    second = made.job(job_id).other
+    made.wait(lambda: made.state(second) is JobState.RUNNING, "that the standby runs")
+    first, place = made.place(job_id), made.place(second)
+    assert first != place
+    made.partition(first)
+    made.wait(lambda: not made.job(second).is_standby, "the switch")
+    assert (made.job(second).spec.name, made.job(second).attempt) == ("work", 1)
+    assert f"{place} is active instead of {first}" in made.reasons(second)
+    made.wait(lambda: made.state(job_id) is JobState.RUNNING, "the next standby")
+    assert made.place(job_id) not in (first, place)
+    names = {each["metadata"]["name"] for each in made.members[place].list(SERVICES, "", "seaway.io/job")}
+    assert any(name.startswith(service_name(job_id)) for name in names)  # both copies have the name of the first
+    made.recover()
+    made.wait(lambda: made.left() == {(job_id, 2), (second, 1)}, "that the old copy is removed")
+    assert not made.job(second).is_standby

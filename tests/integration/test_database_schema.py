@@ -242,6 +242,8 @@ def test_defaults_of_a_spec_stay() -> None:
         "checkpoint": None,
         "expose": {"type": None, "host": ""},
         "one_by_one": False,
+        "standby": None,
+        "copy_of": "",
         "replicas": 1,
         "gang": False,
         "between_replicas": need,
@@ -257,7 +259,9 @@ def test_defaults_of_a_spec_stay() -> None:
         "single_cluster": False,
         "restarts": False,
         "on_violation": "report",
-        "data": {"location": "", "size_mib": 0},
+        "data": {"location": "", "size_mib": 0, "others": []},
+        "after": [],
+        "output_mib": 0,
     }
 
 

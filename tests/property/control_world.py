@@ -79,6 +79,9 @@ KINDS = (
 )
 """Requests that fit on the empty fleet, one for each kind of request."""
 
+SPREAD = 6
+"""From this kind on, the replicas do not fit in one cluster, as those of a service with a standby must."""
+
 MIG = 4
 """The kind that fits in only one cluster, which is not in the pool of queue west."""
 
@@ -88,6 +91,8 @@ def spec(kind: int, **fields: object) -> JobSpec:
     like = KINDS[kind % len(KINDS)]
     made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
     made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
+    if kind % len(KINDS) >= SPREAD:
+        made = replace(made, standby=None)
     return replace(made, queue="default") if made.queue == "west" and like is KINDS[MIG] else made
 
 
@@ -250,12 +255,9 @@ class World:
                 jobs.change(job_id, replace(jobs.find(job_id).spec, priority=number), "ada")
             elif verb == "change":
                 before = jobs.find(job_id).spec
-                after = spec(number, queue=before.queue)
-                jobs.change(
-                    job_id,
-                    replace(before, demand=after.demand, replicas=after.replicas, gang=after.gang, queue=after.queue),
-                    "ada",
-                )
+                after = spec(number, queue=before.queue, standby=before.standby)
+                kept = {name: getattr(after, name) for name in ("demand", "replicas", "gang", "queue", "standby")}
+                jobs.change(job_id, replace(before, **kept), "ada")
             else:
                 getattr(jobs, verb)(job_id, "ada")
 
@@ -371,11 +373,22 @@ class World:
             assert live[row.id] == int(row.state.placed), f"{row.state} with {live[row.id]} live attempts"
             assert row.attempt == sum(1 for each in attempts if each.job_id == row.id)
         assert set(self.ids) <= set(jobs), "a job that was accepted is lost"
+        self.check_pairs(jobs, attempts)
         self.check_memory(jobs, attempts)
         self.check_queues(attempts)
         self.check_snapshot()
         if not self.cuts:
             self.check_workloads()
+
+    def check_pairs(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
+        """Check that a service has one active copy at most, and that no cluster has more than one of its copies."""
+        for row in jobs.values():
+            other = jobs.get(row.other)
+            if other is None or other.other != row.id or row.state.final or other.state.final:
+                continue
+            assert row.is_standby != other.is_standby
+            live = [each for each in attempts if each.job_id in (row.id, other.id) and each.state.live]
+            assert len({each.clusters for each in live}) == len(live)
 
     def check_memory(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
         """Check that memory equals the store."""

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_spec import Standby, StandbyMode
 from tests.property.control_world import CrashError, World
 
-VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change")
+VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover")
+STANDBYS = (None, None, None, Standby(), Standby(StandbyMode.COLD))
 PROBLEMS = ("node", "device", "refuse", "accept", "vanish", "crash")
 OUTAGES = ("cut", "leave", "join")
 NS = 1_000_000_000
@@ -26,6 +28,7 @@ FIELDS = st.fixed_dictionaries(
         "time_limit_s": st.sampled_from([None, None, 40]),
         "tenant": st.sampled_from(["default", "other"]),
         "queue": st.sampled_from(["default", "default", "west", "spread"]),
+        "standby": st.sampled_from(STANDBYS),
     }
 )
 COMMON = st.one_of(
@@ -134,6 +137,7 @@ def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
         "time_limit_s": random.choice([None, None, 40]),
         "tenant": random.choice(["default", "other"]),
         "queue": random.choice(["default", "default", "west", "spread"]),
+        "standby": random.choice(STANDBYS),
     }
     which, verb = random.randrange(100), random.choice(VERBS)
     drawn: list[tuple[int, tuple[object, ...]]] = [

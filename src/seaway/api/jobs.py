@@ -221,11 +221,13 @@ async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> R
 async def get_job(request: Request, job: JobRef) -> Response:
     """Return a job."""
     found = await find(request, job)
+    pipeline = pipeline_of(request)
+    if found.spec.standby:  # what it shows of the standby can change without a new version
+        return job_reply(found, standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
     if is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
     if not (found.state.placed and (found.spec.run.ports or found.spec.restarts)):
         return job_reply(found)
-    pipeline = pipeline_of(request)
     return job_reply(found, workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
 
 
@@ -406,6 +408,12 @@ async def suspend_job(request: Request, job: JobRef) -> Response:
 async def resume_job(request: Request, job: JobRef) -> Response:
     """Return a suspended job to its queue."""
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.resume))
+
+
+@step("failover")
+async def failover_job(request: Request, job: JobRef) -> Response:
+    """Make the standby of a service active. The response is its job; a service with a cold standby moves there."""
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.failover))
 
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

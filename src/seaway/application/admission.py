@@ -23,7 +23,7 @@ from seaway.domain.amounts import (
 )
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job import NO_DATA, Job
+from seaway.domain.job import NO_DATA, OTHER_COPY, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
@@ -186,6 +186,7 @@ class Admission:
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))
         problems += self._templates.problems(spec)
+        problems += _standby_problems(spec, names)
         gateway = spec.demand.gateway
         if gateway and self._empty is not None and gateway not in self._gateways:
             problems.append(_unknown("gateway", gateway, self._gateways))
@@ -238,6 +239,8 @@ class Admission:
         if verdict is None:
             with self._lock:
                 verdict = self._infeasibility(self._empty, spec, clusters)
+                if spec.standby and not verdict:
+                    verdict = self._without_standby(self._empty, spec.job("this job", clusters))
                 if len(self._verdicts) >= MAX_CACHED:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
@@ -267,6 +270,17 @@ class Admission:
             return f"{job.replicas} replicas exceed the capacity of the empty fleet: {placed} of them fit"
         return self._too_many_together(empty, job)
 
+    def _without_standby(self, empty: Snapshot, job: Job) -> str:
+        """Return why only one cluster of the empty fleet can run a job, which has no standby then; else empty."""
+        plan = decide(empty, JobQueue(empty, [job]), self._first_fit, dry_run=True)
+        first = next(iter(plan.placements())).cluster
+        empty.release(plan.decisions, plan.slices, plan.rows_of(0))
+        nodes = replace(job.demand.nodes, avoid=frozenset({(first, OTHER_COPY)}))
+        second = replace(job, demand=replace(job.demand, nodes=nodes))
+        if fits(empty, second, self._first_fit):
+            return ""
+        return f"no cluster but {first} can run its standby: {summary(explain(empty, second, self._first_fit))}"
+
     def _too_many_together(self, empty: Snapshot, job: Job) -> str:
         """Return a message with the gang size that fits the empty fleet."""
         where = "in one cluster" if job.single_cluster else "together"
@@ -275,6 +289,22 @@ class Admission:
         if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
             said += ", or without between_replicas"
         return said
+
+
+def _standby_problems(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
+    """Yield the errors of a job with a standby: it is not a service, or may use one cluster only."""
+    if spec.standby is None:
+        return
+    if not spec.restarts:
+        yield RejectedError(
+            "is for services only: use the template deployment, or another that restarts", where="standby"
+        )
+    pool = names.clusters_of(spec.queue) if spec.queue in names.queues else frozenset()
+    clusters = spec.demand.nodes.clusters
+    allowed = clusters & pool if clusters and pool else clusters or pool
+    if len(allowed) == 1:
+        where = "placement.clusters" if len(clusters) == 1 else "the pool of its queue"
+        yield RejectedError(f"needs a second cluster, but {where} has only {next(iter(allowed))!r}", where="standby")
 
 
 def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, str, str, Amounts]]:
@@ -302,7 +332,7 @@ def _requirements(spec: JobSpec) -> Hashable:
 
 
 def _together(spec: JobSpec) -> tuple[Hashable, ...]:
-    together = spec.gang, spec.single_cluster, spec.between_replicas, spec.starts_in_part
+    together = spec.gang, spec.in_one_cluster, spec.between_replicas, spec.starts_in_part, spec.standby is None
     return spec.demand, spec.replicas, *together
 
 

@@ -11,15 +11,25 @@ from types import MappingProxyType
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.tenancy import Names
+from seaway.application.pairs import Copy, both_respecified, switched
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import JobFilter, Store
-from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord
-from seaway.application.transitions import ACCEPTED, accepted, awaits_text, moved, respecified, stepped, stopped
+from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord, Pair
+from seaway.application.transitions import (
+    ACCEPTED,
+    ELSEWHERE,
+    accepted,
+    awaits_text,
+    moved,
+    respecified,
+    stepped,
+    stopped,
+)
 from seaway.application.writer import Writer
 from seaway.domain.dependencies import cycle_in
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, encode
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import FOLLOWS, JobState
 
 TRIES = 5
 """Number of retries of an operation after concurrent changes."""
@@ -45,9 +55,20 @@ class Jobs:
     ----------
     names
         Queues and quotas, with the numbers of waiting jobs.
+    obstacle
+        Returns the reason why a service cannot switch to its standby, which is None if it is cold; empty if it can.
     """
 
-    def __init__(self, store: Store, writer: Writer, clock: Clock, random: Random, names: Names) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Clock,
+        random: Random,
+        names: Names,
+        obstacle: Callable[[JobRecord, JobRecord | None], str],
+    ) -> None:
+        self._obstacle = obstacle
         self._store = store
         self._writer = writer
         self._clock = clock
@@ -146,8 +167,13 @@ class Jobs:
             if spec.after != job.spec.after:
                 self._require_no_cycle(job, spec)
                 job = replace(job, awaits=spec.after, reason=awaits_text(spec.after, NO_JOBS))
-            may_stay = attempt is None or spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
-            return respecified(job, attempt, spec, actor, now_ns, may_stay=may_stay, changes=changes)
+            may_stay = self._may_stay(job, attempt, spec)
+            if (other := self._other(job)) and not other[0].state.final:
+                stay = may_stay, self._may_stay(*other, spec)
+                asked = job, attempt
+                return both_respecified(asked, other, spec, actor, now_ns, may_stay=stay, changes=changes)
+            kept = replace(spec, copy_of=job.spec.copy_of)
+            return respecified(job, attempt, kept, actor, now_ns, may_stay=may_stay, changes=changes)
 
         return self._take(job_id, version, step)
 
@@ -169,9 +195,40 @@ class Jobs:
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is not JobState.SUSPENDED:
                 raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
-            state = JobState.HELD if job.awaits else JobState.QUEUED
-            after = moved(job, state, reason or f"resumed by {actor}", now_ns)
-            return after, stepped(after, actor)
+            why = reason or f"resumed by {actor}"
+            after = moved(job, JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
+            change = stepped(after, actor)
+            other = self._other(job)
+            if other and other[0].state is JobState.SUSPENDED:
+                change.add(stepped(moved(other[0], JobState.QUEUED, why, now_ns), actor))
+            return after, change
+
+        return self._take(job_id, version, step)
+
+    def failover(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """Make the standby of a service active, and return its job. A service with a cold one moves there.
+
+        Raises
+        ------
+        ConflictError
+            If the job has no standby, or the standby cannot become active.
+        """
+        why = f"requested by {actor}{f': {reason}' if reason else ''}"
+
+        def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if job.spec.standby is None:
+                raise ConflictError("the job has no standby; set standby in its specification")
+            other = self._other(job)
+            if other is None and job.spec.has_warm_standby:
+                raise ConflictError(f"the job has no standby yet: it is {job.state.value}: {job.reason}")
+            active, standby = (other[0], job) if other and job.is_standby else (job, other[0] if other else None)
+            if obstacle := self._obstacle(active, standby):
+                raise ConflictError(f"the standby cannot become active: {obstacle}")
+            if standby:
+                leads, _, change = switched(active, standby, why, actor, now_ns)
+                return leads, change
+            pair = replace(job.pair or Pair(), left=", ".join(job.clusters), lost_ns=None, switched_ns=None)
+            return stopped(replace(job, pair=pair), attempt, JobState.QUEUED, f"{why}; {ELSEWHERE}", actor, now_ns)
 
         return self._take(job_id, version, step)
 
@@ -192,7 +249,11 @@ class Jobs:
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is state:
                 return job, Change()
-            return stopped(job, attempt, state, reason, actor, now_ns)
+            after, change = stopped(job, attempt, state, reason, actor, now_ns)
+            other = self._other(job)
+            if other and state in FOLLOWS[other[0].state]:
+                change.add(stopped(*other, state, reason, actor, now_ns)[1])
+            return after, change
 
         return self._take(job_id, version, step)
 
@@ -207,6 +268,21 @@ class Jobs:
             if not change or self._writer.commit([change]) == [Outcome.STORED]:
                 return after
         raise ConflictError("the job changes too fast; try again")
+
+    def _other(self, job: JobRecord) -> Copy | None:
+        """Return the other copy of a service with a warm standby; None without one."""
+        other = self._store.job(job.other) if job.other else None
+        if other is None or other.other != job.id:
+            return None
+        attempts = self._store.attempts(other.id)
+        return other, attempts[-1] if attempts else None
+
+    def _may_stay(self, job: JobRecord, attempt: Attempt | None, spec: JobSpec) -> bool:
+        """Report whether the placement of a job is still allowed with a new specification."""
+        if attempt is None:
+            return True
+        in_pool = spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
+        return in_pool and (spec.standby is None or len(attempt.clusters) == 1)
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
         """Report whether the pool of a queue contains all given clusters; False for a missing pool."""

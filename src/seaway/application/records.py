@@ -19,6 +19,37 @@ NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Link of a job to its standby, and the latest switch between them.
+
+    Attributes
+    ----------
+    other
+        ID of the other copy of the service; empty without one, as with a cold standby.
+    active
+        False for the standby.
+    left
+        Cluster of the active copy before the latest switch; empty before the first. If `switched_ns` is None, the
+        switch is due.
+    lost_ns
+        Time of the last report of that cluster; None if the cluster was not lost.
+    switched_ns
+        Time of the latest switch.
+    """
+
+    other: str = ""
+    active: bool = True
+    left: str = ""
+    lost_ns: int | None = None
+    switched_ns: int | None = None
+
+    @property
+    def leaving(self) -> bool:
+        """True from the stop of the active copy until the switch."""
+        return bool(self.left) and self.switched_ns is None
+
+
+@dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job.
 
@@ -46,6 +77,8 @@ class JobRecord:
         Number of replicas, from the first on, that completed in earlier attempts.
     awaits
         Predecessors whose conditions are not met yet, while it is held.
+    pair
+        Link to the other copy of a service with a standby; None for other jobs, and before a standby was needed.
     """
 
     id: str
@@ -65,6 +98,17 @@ class JobRecord:
     not_before_ns: int | None = None
     completed: int = 0
     awaits: tuple[After, ...] = ()
+    pair: Pair | None = None
+
+    @property
+    def other(self) -> str:
+        """ID of the other copy of a service with a warm standby; empty without one."""
+        return self.pair.other if self.pair else ""
+
+    @property
+    def is_standby(self) -> bool:
+        """True if it is the standby of another job."""
+        return self.pair is not None and not self.pair.active
 
 
 @dataclass(frozen=True, slots=True)

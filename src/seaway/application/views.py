@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from seaway.application.ports.usage import Used
 from seaway.application.records import Cordon, JobRecord
+from seaway.domain.deployment import Workload
 from seaway.domain.device import Device
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.network import Link
@@ -316,6 +317,27 @@ class Reason:
     learned_runs: int = 0
     decided_ns: int | None = None
     end_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyView:
+    """Standby of a service.
+
+    Attributes
+    ----------
+    state, reason
+        State of its job and the reason; of a cold one ``verified`` or ``no place``; ``pending`` before the first.
+    clusters
+        Its clusters; with a cold one, a cluster with room for it.
+    serving, workloads
+        Workloads of the active copy, and of the standby.
+    """
+
+    state: str
+    reason: str
+    clusters: tuple[str, ...]
+    serving: Sequence[Workload]
+    workloads: Sequence[Workload]
 
 
 HEURISTIC, PACKAGE, PROFILE, TRAINED = "seaway", "package", "profile", "trained"

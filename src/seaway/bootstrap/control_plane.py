@@ -203,7 +203,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         feed=feed,
         controller=controller,
         dispatcher=talker,
-        jobs=Jobs(store, writer, clock, random, controller.names),
+        jobs=Jobs(store, writer, clock, random, controller.names, controller.standby_obstacle),
         admission=admission,
         overview=overview,
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),

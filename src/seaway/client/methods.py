@@ -91,6 +91,7 @@ class Methods:
     cancel = verb(job_calls.cancel)
     suspend = verb(job_calls.suspend)
     resume = verb(job_calls.resume)
+    failover = verb(job_calls.failover)
     delete = verb(job_calls.delete)
     explain = verb(job_calls.explain)
     events = pages(job_calls.events)

@@ -42,6 +42,11 @@ class Deployment:
     placements: tuple[Placement, ...]
 
     @property
+    def service_id(self) -> str:
+        """ID in the names for clients, which both copies of a service with a standby share."""
+        return self.spec.copy_of or self.job_id
+
+    @property
     def name(self) -> str:
         """Name of its objects."""
         return deployment_name(self.job_id, self.attempt)

@@ -131,6 +131,10 @@ class DeviceRules:
     topology: GpuTopology = GpuTopology.ANY
 
 
+OTHER_COPY = "*"
+"""Name of a node in `NodeRules.avoid` for the whole cluster of the other copy of a service with a standby."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRules:
     """Allowed nodes and clusters of a replica.
@@ -152,8 +156,8 @@ class NodeRules:
     max_microprice
         Maximum price of a GPU for an hour, millionths of the currency's unit; None for no maximum.
     avoid
-        Excluded nodes, by cluster and name; an empty name means the whole cluster. Users cannot set it: it records
-        where the job was rejected.
+        Excluded nodes, by cluster and name; an empty name, or `OTHER_COPY`, means the whole cluster. Users cannot set
+        it: it records where the job was rejected, and where the other copy of a service with a standby is.
     pool
         Clusters of the pool of the job's queue, for reasons only: `clusters` is already limited to them. Empty for all.
     """

@@ -119,6 +119,35 @@ class Expose:
 
 NOT_EXPOSED = Expose()
 
+
+class StandbyMode(StrEnum):
+    """Preparation of the standby of a service."""
+
+    WARM = "warm"
+    """A second copy runs and holds devices."""
+    COLD = "cold"
+    """A place for it is verified, but nothing is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """Standby of a service: a copy in another cluster, which becomes active when the active one stops.
+
+    Attributes
+    ----------
+    clusters
+        Number of other clusters with a standby.
+    """
+
+    mode: StandbyMode = StandbyMode.WARM
+    clusters: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the number of clusters."""
+        if self.clusters != 1:
+            raise RejectedError(f"is {self.clusters}, but a service has 1 standby", where="standby.clusters")
+
+
 INDEPENDENT = frozenset({"job", "kueue"})
 """Templates whose replicas end by themselves and do not know each other."""
 
@@ -169,6 +198,10 @@ class JobSpec:
         Predecessors that it waits for.
     output_mib
         Amount of data that it leaves in its clusters for its followers, MiB.
+    standby
+        Standby of a service; None without one. All replicas of a copy are then in one cluster.
+    copy_of
+        ID of the job that it is the second copy of; set by Seaway. Both copies have the same name in their cluster.
     """
 
     name: str
@@ -195,6 +228,8 @@ class JobSpec:
     one_by_one: bool = False
     after: tuple[After, ...] = ()
     output_mib: int = 0
+    standby: Standby | None = None
+    copy_of: str = ""
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -228,17 +263,27 @@ class JobSpec:
             job_id,
             demand,
             self.replicas,
-            self.gang or self.single_cluster,
+            self.gang or self.in_one_cluster,
             self.between_replicas,
             self.priority,
             self.tenant,
             self.queue,
             expected_duration_s=self.expected_duration_s,
             labels=self.labels,
-            single_cluster=self.single_cluster,
+            single_cluster=self.in_one_cluster,
             data=self.data,
             partial=self.starts_in_part,
         )
+
+    @property
+    def in_one_cluster(self) -> bool:
+        """True if all replicas must be in one cluster, as a gang."""
+        return self.single_cluster or self.standby is not None
+
+    @property
+    def has_warm_standby(self) -> bool:
+        """True if a second copy runs as its standby."""
+        return self.standby is not None and self.standby.mode is StandbyMode.WARM
 
     @property
     def starts_in_part(self) -> bool:
@@ -271,7 +316,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Return the fields that running workloads depend on.
 
     These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations,
-    whether it is preemptible, whether its replicas start one by one, and its predecessors.
+    whether it is preemptible, whether its replicas start one by one, its predecessors, and its standby.
     """
     return (
         spec.demand,

@@ -26,6 +26,7 @@ from seaway.terminal.words import (
     day,
     lasted,
     loss,
+    moment,
     need,
     places,
     rate,
@@ -248,8 +249,39 @@ def facts(body: Body) -> Table:
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
+            ("standby", _standby(body.get("standby"))),
+            ("last switch", _switch(body.get("standby"))),
         ]
     )
+
+
+def _standby(standby: Body | None) -> str:
+    """Return a text on the standby of a service; empty without one."""
+    if not standby:
+        return ""
+    if standby["role"] == "standby":
+        return f"this is the standby of job {standby['other']}"
+    where = f" in {', '.join(standby['clusters'])}" if standby["clusters"] else ""
+    job = f", job {standby['other']}" if standby["other"] else ""
+    reason = f": {standby['reason']}" if standby["reason"] and not where else ""
+    return f"{standby['mode']}{', ' if standby['state'] else ''}{standby['state']}{where}{job}{reason}"
+
+
+def _switch(standby: Body | None) -> str:
+    """Return a text on the latest switch to the standby; empty before the first."""
+    if not standby or not standby["switched_at"]:
+        return ""
+    after = ""
+    if standby["lost_at"]:
+        seconds = (moment(standby["switched_at"]) - moment(standby["lost_at"])).total_seconds()
+        after = f", {seconds:.1f} s after its last report"
+    return f"{day(standby['switched_at'])}, from {standby['left']}{after}"
+
+
+def addresses(body: Body) -> list[Body]:
+    """Return the endpoints of the active copy of a service, then those of its standby."""
+    standby = body["standby"]["endpoints"]
+    return [*body["endpoints"], *({**each, "cluster": f"{each['cluster']} (standby)"} for each in standby)]
 
 
 def _ran(body: Body) -> bool:

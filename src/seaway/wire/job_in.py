@@ -10,7 +10,7 @@ from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopology, NodeRules, ResourceRequest
-from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType
+from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.tenancy import DEFAULT
@@ -238,6 +238,15 @@ Predecessors = Annotated[
 ]
 
 
+class StandbyIn(Incoming):
+    """Standby of a service: a copy in another cluster, which becomes active when the active one stops."""
+
+    clusters: Annotated[int, Field(ge=1, le=1)] = 1
+    """Number of other clusters with a standby."""
+    mode: Literal["warm", "cold"] = "warm"
+    """``warm``: a second copy runs and holds devices. ``cold``: a place is verified, and nothing is reserved."""
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -296,6 +305,8 @@ class JobIn(Incoming):
 
     A text is the ID or name of a job that must complete.
     """
+    standby: StandbyIn | None = None
+    """Standby of a service in another cluster; null for none. All replicas of a copy are then in one cluster."""
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
@@ -345,6 +356,7 @@ class JobIn(Incoming):
             preemptible=self.preemptible,
             checkpoint=_checkpoint(self.checkpoint),
             expose=_expose(self.expose),
+            standby=_standby(self.standby),
         )
 
 
@@ -373,6 +385,10 @@ def _expose(given: ExposeIn) -> Expose:
     if not given.model_fields_set:
         return NOT_EXPOSED
     return Expose(None if given.type is None else ServiceType(given.type), given.host)
+
+
+def _standby(given: StandbyIn | None) -> Standby | None:
+    return None if given is None else Standby(StandbyMode(given.mode), given.clusters)
 
 
 def _request(given: ResourcesIn) -> ResourceRequest:

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from seaway.application.records import Attempt, JobRecord
+from seaway.application.records import Attempt, JobRecord, Pair
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
@@ -109,6 +109,30 @@ class AfterOut(Shown):
     when: Literal["succeeded", "finished", "started", "failed"]
 
 
+class StandbyOut(Shown):
+    """Standby of a service, and the latest switch to it."""
+
+    role: Literal["active", "standby"]
+    """Role of this job."""
+    mode: Literal["warm", "cold"]
+    other: str
+    """ID of the job of the other copy; empty without one."""
+    left: str
+    """Cluster of the active copy before the latest switch; empty before the first."""
+    lost_at: str | None
+    """Time of the last report of that cluster; null if it was not lost."""
+    switched_at: str | None
+    """Time of the latest switch; null before the first, and while a switch is due."""
+    clusters: list[str]
+    """Clusters of the standby; with a cold one, a cluster with room for it. Only in the answer for a single job."""
+    state: str
+    """State of the standby: that of its job, or `verified` or `no place` if it is cold; only for a single job."""
+    reason: str
+    """Reason for the state; only for a single job."""
+    endpoints: list[EndpointOut]
+    """Addresses of the standby, for health checks; only for a single job."""
+
+
 class JobOut(Shown):
     """A job."""
 
@@ -147,6 +171,12 @@ class JobOut(Shown):
     """Addresses of its ports, those with the widest reach first; only in the answer for a single job."""
     awaits: list[AfterOut] = Field(default_factory=list)
     """Predecessors that a held job waits for. `spec` has all of them."""
+    """Addresses of its ports, those with the widest reach first; only in the answer for a single job.
+
+    Both copies of a service with a standby have those of the active one.
+    """
+    standby: StandbyOut | None = None
+    """Standby of the service; null without one."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -312,6 +342,24 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "not_before": moment_or_none(job.not_before_ns),
         "awaits": [{"job": each.job, "when": each.when.value} for each in job.awaits],
         **_ASKED.of(spec),
+        "standby": standby_fields(job) if spec.standby else None,
+    }
+
+
+def standby_fields(job: JobRecord) -> dict[str, Any]:
+    """Return the fields of `StandbyOut` that a job itself has."""
+    pair = job.pair or Pair()
+    return {
+        "role": "active" if pair.active else "standby",
+        "mode": job.spec.standby.mode.value if job.spec.standby else "",
+        "other": pair.other,
+        "left": pair.left,
+        "lost_at": moment_or_none(pair.lost_ns),
+        "switched_at": moment_or_none(pair.switched_ns),
+        "clusters": [],
+        "state": "",
+        "reason": "",
+        "endpoints": [],
     }
 
 

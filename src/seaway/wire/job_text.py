@@ -53,6 +53,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         written["expose"] = _given({"type": spec.expose.type and spec.expose.type.value, "host": spec.expose.host})
     if spec.checkpoint:
         written["checkpoint"] = {"signal": spec.checkpoint.signal, "grace": time_text(spec.checkpoint.grace_s)}
+    if spec.standby:
+        written["standby"] = {"clusters": spec.standby.clusters, "mode": spec.standby.mode.value}
     if spec.expected_duration_s is not None:
         written["expected_duration"] = time_text(spec.expected_duration_s)
     off = {"preemptible": spec.preemptible is False, "gang": spec.one_by_one}

@@ -281,6 +281,35 @@ async def test_a_running_service_tells_its_addresses(rig: Rig) -> None:
         assert not listed.get("endpoints")
 
 
+async def test_a_service_with_a_standby_is_switched_and_its_answer_follows(rig: Rig) -> None:
+    """Either ID, and the name, lead to the addresses of the active copy. The answer of a switch is its job."""
+    service: dict[str, Any] = {"template": "deployment", "run": {"ports": [80]}, "expose": {"type": "LoadBalancer"}}
+    job = await rig.submit(name="chat", **service, standby={"clusters": 1})
+    assert (job["standby"]["role"], job["standby"]["mode"], job["standby"]["other"]) == ("active", "warm", "")
+    async with rig.client("user") as client:
+        answer = await client.post(f"{JOBS}/chat/failover")
+        assert (answer.status_code, "has no standby yet" in answer.json()["detail"]) == (409, True)
+        rig.step(8)
+        before = (await client.get(f"{JOBS}/chat")).json()
+        second = before["standby"]["other"]
+        assert (before["id"], before["standby"]["state"]) == (job["id"], "running")
+        assert before["standby"]["clusters"] != before["clusters"]
+        assert before["standby"]["endpoints"][0]["cluster"] == before["standby"]["clusters"][0]
+        after = (await client.post(f"{JOBS}/chat/failover", json={"reason": "test"})).json()
+        assert (after["id"], after["name"], after["standby"]["role"]) == (second, "chat", "active")
+        assert (after["standby"]["left"], after["standby"]["lost_at"]) == (before["clusters"][0], None)
+        for name in (second, job["id"], "chat", "chat-standby"):
+            shown = (await client.get(f"{JOBS}/{name}")).json()
+            assert {each["cluster"] for each in shown["endpoints"]} == set(after["clusters"])
+            known = await client.get(f"{JOBS}/{name}", headers={"if-none-match": f'"{shown["id"]}.{shown["version"]}"'})
+            assert known.status_code == 200  # the other copy may have changed
+        patched = await client.patch(f"{JOBS}/chat-standby", json={"priority": 7})
+        assert (patched.json()["name"], patched.json()["priority"]) == ("chat-standby", 7)
+        assert (await client.get(f"{JOBS}/chat")).json()["priority"] == 7
+        await client.delete(f"{JOBS}/chat")
+        assert (await client.get(JOBS)).json()["jobs"] == []
+
+
 async def test_attempts_come_in_pages(rig: Rig) -> None:
     """Attempts are listed page by page, and the last page has no next."""
     job = await rig.submit()

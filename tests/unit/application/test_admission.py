@@ -7,6 +7,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import GpuTopology, NodeRules
+from seaway.domain.job_spec import Standby
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Toleration
 from seaway.domain.queues import Queue
@@ -298,3 +299,18 @@ def test_jobs_get_devices_of_their_vendor() -> None:
     assert placement.node == "node-1"
     said = refused(made, gpus=3, vendors={"Gaudi"})["resources"]
     assert "it would fit with gpus 2 instead of 3 (alpha/node-1)" in said
+
+
+def test_a_standby_needs_a_service_and_two_clusters_with_room() -> None:
+    """Each reason says what is missing. A cluster counts if its empty nodes have room for all replicas of a copy."""
+    service = {"template": "deployment", "restarts": True, "standby": Standby()}
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu()), name="beta")))
+    assert not refused(made, **service)
+    assert "is for services only" in refused(made, standby=Standby())["standby"]
+    assert refused(made, **service, clusters={"alpha"})["standby"] == (
+        "needs a second cluster, but placement.clusters has only 'alpha'"
+    )
+    assert refused(made, **service, replicas=2)["resources"].startswith("no cluster but alpha can run its standby")
+    made.plane.writer.commit([Change(put=[Pool("one", frozenset({"beta"})), Queue("small", pool="one")])])
+    made.plane.settle()
+    assert "the pool of its queue has only 'beta'" in refused(made, **service, queue="small")["standby"]

@@ -54,3 +54,29 @@ def test_every_container_has_a_row_with_its_ports_and_devices() -> None:
         ["1", "running", "alpha", "n", "seaway/b", "–", "–", "–"],
     ]
     assert not rows(workloads, wide=False)
+
+
+STANDBY = {"role": "active", "mode": "warm", "other": "s1", "state": "running", "reason": "", "clusters": ["beta"]}
+SWITCH = {"left": "gamma", "lost_at": "2026-11-21T10:00:00Z", "switched_at": "2026-11-21T10:01:02.5Z"}
+
+
+def shown(standby: dict[str, Any]) -> str:
+    """Print a service with a standby."""
+    out = io.StringIO()
+    body = {**JOB, "endpoints": [ENDPOINT], "standby": {**STANDBY, **SWITCH, "endpoints": [], **standby}}
+    Console(file=out, width=200).print(_picture(body, [], [], wide=False))
+    return out.getvalue()
+
+
+def test_a_service_shows_its_standby_and_the_latest_switch() -> None:
+    """With the job, cluster and addresses of the standby, and the time from the loss to the switch."""
+    text = shown({"endpoints": [{**ENDPOINT, "cluster": "beta", "address": "192.0.2.2:30080"}]})
+    assert "warm, running in beta, job s1" in text
+    assert "from gamma, 62.5 s after its last report" in text
+    (line,) = (each for each in text.splitlines() if "192.0.2.2" in each)
+    assert "beta (standby)" in line
+    assert "192.0.2.1:30080" in text
+    assert "this is the standby of job s1" in shown({"role": "standby"})
+    assert "cold, no place: too small" in shown(
+        {"mode": "cold", "state": "no place", "reason": "too small", "other": "", "clusters": []}
+    )

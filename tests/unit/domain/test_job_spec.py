@@ -8,7 +8,7 @@ import pytest
 from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
-from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Expose, JobSpec, Run, ServiceType
+from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
 from tests.fakes.records import full_spec, spec
 
@@ -90,6 +90,8 @@ IN_PLACE = {
     "one_by_one",
     "after",
     "output_mib",
+    "standby",
+    "copy_of",
 }
 """Anything that changes without starting a job again."""
 
@@ -118,6 +120,8 @@ OTHERS: dict[str, Any] = {
     "one_by_one": True,
     "after": (After("6hhgq2g019edv"),),
     "output_mib": 9,
+    "standby": Standby(),
+    "copy_of": "6hhgq2g019edv",
 }
 
 

@@ -289,7 +289,7 @@ def node_allowed(cluster: Cluster, node: Node, demand: Demand) -> bool:
             or ((price := cluster.facts.microprice(device.model)) is not None and price <= rules.max_microprice)
             for device in node.devices
         )
-        and not {(cluster.name, node.name), (cluster.name, "")} & rules.avoid
+        and not {(cluster.name, node.name), (cluster.name, ""), (cluster.name, "*")} & rules.avoid
         and all(node.labels.get(key) == value for key, value in rules.node_labels)
         and all(
             not taint.effect.refuses or any(each.tolerates(taint) for each in rules.tolerations)

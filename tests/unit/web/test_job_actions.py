@@ -14,9 +14,9 @@ from seaway.web.words import words_of
 from seaway.wire.job_out import JobOut
 
 
-def in_state(state: str) -> JobOut:
+def in_state(state: str, standby: object = None) -> JobOut:
     """Make a job that is in a state."""
-    return cast("JobOut", SimpleNamespace(id="j", name="train", state=state))
+    return cast("JobOut", SimpleNamespace(id="j", name="train", state=state, standby=standby))
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,5 @@ def test_what_makes_sense_in_a_state_is_offered(client: Client, state: str, labe
     actions.show(in_state(state))
     assert [each.text for each in buttons if each.visible] == labels
     assert buttons[0].visible is (state != "completed")
+    actions.show(in_state(state, standby=SimpleNamespace(role="active")))
+    assert ("Switch to standby" in [each.text for each in buttons if each.visible]) is (state != "completed")

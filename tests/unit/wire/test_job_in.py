@@ -8,7 +8,7 @@ import pytest
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Expose, ServiceType
+from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.wire.job_in import EXAMPLES, JobIn
@@ -65,6 +65,26 @@ def test_ports_may_be_exposed_in_every_way(kind: ServiceType) -> None:
     with pytest.raises(RejectedError) as error:
         read_value(JobIn, {**given, "run": {}}).spec()
     assert (error.value.message, error.value.where) == ("needs a port: set run.ports", "expose.type")
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [({}, StandbyMode.WARM), ({"clusters": 1}, StandbyMode.WARM), ({"mode": "cold"}, StandbyMode.COLD)],
+)
+def test_a_standby_is_warm_unless_it_says_cold(given: dict[str, object], mode: StandbyMode) -> None:
+    """An empty mapping is a warm standby, and both modes survive a round trip."""
+    spec = read_value(JobIn, {"name": "a", "standby": given}).spec()
+    assert spec.standby == Standby(mode)
+    assert JobIn.of(spec).spec() == spec
+    assert read_value(JobIn, {"name": "a"}).spec().standby is None
+
+
+@pytest.mark.parametrize(("given", "where"), [({"clusters": 2}, "standby.clusters"), ({"mode": "hot"}, "standby.mode")])
+def test_a_service_has_one_standby_of_a_known_mode(given: dict[str, object], where: str) -> None:
+    """Other numbers and modes are rejected, with the field."""
+    with pytest.raises(RejectedError) as error:
+        read_value(JobIn, {"name": "a", "standby": given})
+    assert error.value.where == where
 
 
 def test_a_list_may_be_written_as_its_one_text() -> None:

@@ -55,6 +55,8 @@ class Created:
         Ports of each replica.
     expose
         How clients outside its cluster reach them.
+    service
+        ID in the names for clients; empty for that of the job.
     """
 
     at_ns: int
@@ -72,6 +74,7 @@ class Created:
     vanishes_ns: int | None = None
     ports: tuple[int, ...] = ()
     expose: Expose = NOT_EXPOSED
+    service: str = ""
     kind: Literal["created"] = "created"
 
 

@@ -381,6 +381,7 @@ def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
         after(fate.vanishes_after_ns),
         tuple(dict.fromkeys(spec.run.ports)),
         spec.expose,
+        spec.copy_of,
     )
 
 

@@ -113,17 +113,22 @@ NODE_PORTS = range(30_000, 32_768)
 
 def _endpoints(made: Created, cluster: str) -> tuple[Endpoint, ...]:
     """Return the addresses of the ports of a running workload. They are the same in each attempt."""
-    kind, domain, name = made.expose.type or ServiceType.CLUSTER_IP, f"{cluster}.simulated", service_name(made.job_id)
+    kind, domain, service = (
+        made.expose.type or ServiceType.CLUSTER_IP,
+        f"{cluster}.simulated",
+        made.service or made.job_id,
+    )
+    name = service_name(service)
     if kind is ServiceType.CLUSTER_IP:
         why = f"it is a {kind.value}: only pods of the cluster reach it"
         return tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER, why) for port in made.ports)
     if kind.by_host:
-        found = tuple((f"http://{made.expose.host or f'{made.job_id}.{domain}'}", port) for port in made.ports[:1])
+        found = tuple((f"http://{made.expose.host or f'{service}.{domain}'}", port) for port in made.ports[:1])
     elif kind is ServiceType.LOAD_BALANCER:
-        found = tuple((f"lb-{made.job_id}.{domain}:{port}", port) for port in made.ports)
+        found = tuple((f"lb-{service}.{domain}:{port}", port) for port in made.ports)
     else:
         node = made.placements[0].node
-        at = (NODE_PORTS[crc32(f"{made.job_id} {port}".encode()) % len(NODE_PORTS)] for port in made.ports)
+        at = (NODE_PORTS[crc32(f"{service} {port}".encode()) % len(NODE_PORTS)] for port in made.ports)
         found = tuple((f"{node}.{domain}:{at_node}", port) for at_node, port in zip(at, made.ports, strict=True))
     inside = tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER) for port in made.ports)
     return (*(Endpoint(address, port, Reach.OUTSIDE) for address, port in found), *inside)

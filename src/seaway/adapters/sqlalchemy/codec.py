@@ -21,6 +21,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    Pair,
     PendingCommand,
     PolicyRecord,
     Role,
@@ -43,6 +44,7 @@ Row = tuple[Any, ...]
 
 _SPEC = TypeAdapter(JobSpec)
 _PLACEMENTS = TypeAdapter(tuple[Placement, ...])
+_PAIR = TypeAdapter(Pair)
 _FACTS = TypeAdapter(Facts)
 _QUOTAS = TypeAdapter(Mapping[str, Quota])
 _AWAITS = TypeAdapter(tuple[After, ...])
@@ -118,13 +120,14 @@ def job_row(job: JobRecord) -> Row:
         job.reason,
         job.completed,
         _AWAITS.dump_json(job.awaits).decode() if job.awaits else None,
+        None if job.pair is None else _PAIR.dump_json(job.pair, exclude_defaults=True).decode(),
     )
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
-    version, attempt, failures, clusters, nodes, reason, completed, awaits, spec = more
+    version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, spec = more
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -143,6 +146,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         not_before_ns,
         completed,
         _AWAITS.validate_json(awaits) if awaits else (),
+        None if pair is None else _PAIR.validate_json(pair),
     )
 
 

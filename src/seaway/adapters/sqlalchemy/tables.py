@@ -115,6 +115,7 @@ JOBS = _table(
     _text("reason"),
     _later_count("completed"),
     _later_text("awaits"),
+    _later_text("pair"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_tenant", "tenant", "state", "id"),

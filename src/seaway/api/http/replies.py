@@ -18,6 +18,7 @@ from starlette.routing import Match
 from seaway.application.login_limit import TooManyFailuresError
 from seaway.application.network.reports import TooManyReportsError
 from seaway.application.records import JobRecord
+from seaway.application.views import StandbyView
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import (
     ConflictError,
@@ -89,11 +90,23 @@ def tag(job: JobRecord) -> str:
 
 
 def job_reply(
-    job: JobRecord, status: int = 200, headers: dict[str, str] | None = None, workloads: Sequence[Workload] = ()
+    job: JobRecord,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    workloads: Sequence[Workload] = (),
+    standby: StandbyView | None = None,
 ) -> Reply:
-    """Return a response with a job and the endpoints of its workloads."""
-    fields = {**job_fields(job), "endpoints": [each for copy in workloads for each in endpoint_fields(copy)]}
+    """Return a response with a job, the endpoints of its workloads, and its standby."""
+    fields = {**job_fields(job), "endpoints": _endpoints(workloads)}
+    if standby:
+        fields["endpoints"] = _endpoints(standby.serving)
+        more = {"clusters": list(standby.clusters), "state": standby.state, "reason": standby.reason}
+        fields["standby"] |= {**more, "endpoints": _endpoints(standby.workloads)}
     return json_reply(fields, status, {"etag": tag(job), **(headers or {})})
+
+
+def _endpoints(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
+    return [each for copy in workloads for each in endpoint_fields(copy)]
 
 
 def tags_in(header: str) -> list[str]:

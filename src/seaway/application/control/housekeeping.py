@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
@@ -16,7 +16,8 @@ from seaway.application.control.rejections import Due
 from seaway.application.control.rejections import Key as DueKey
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, PendingCommand, Verb
+from seaway.application.pairs import switched
+from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Pair, PendingCommand, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, job_event, moved, sent_back, stepped
 from seaway.application.views import ClusterState
 from seaway.domain.job_state import AttemptState, JobState
@@ -81,6 +82,7 @@ class Housekeeping:
                 yield self._reported(
                     "cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and gets no new work"
                 )
+                self._state.reconsider(live.name)
             if live.state is ClusterState.STALE and last_seen_s > settings.grace_period_s:
                 self._state.fleet.set_state(live.name, ClusterState.LOST)
                 yield self._reported("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
@@ -153,17 +155,35 @@ class Housekeeping:
         return sorted(key for key in keys if self._state.attempts[key].state.live)
 
     def _reschedule(self, why: Mapping[str, str]) -> Iterator[Change]:
-        """Requeue the jobs in these clusters, with a reason for each cluster."""
+        """Requeue the jobs in these clusters, with a reason for each cluster.
+
+        Services with a standby go first. Those with a second copy do not count in the limit.
+        """
         now_ns = self._state.clock.monotonic_ns()
         while self._replaced_ns and now_ns - self._replaced_ns[0] >= MINUTE_NS:
             self._replaced_ns.popleft()
-        for key in self._holding(why):
-            if len(self._replaced_ns) >= self._state.settings.max_reschedules_per_minute:
+        for key in sorted(self._holding(why), key=lambda each: each[0] not in self._state.paired):
+            full = len(self._replaced_ns) >= self._state.settings.max_reschedules_per_minute
+            if full and key[0] not in self._state.paired:
                 return
-            if found := self._state.current(key):
+            found = self._state.current(key)
+            if found is None or (full and not found[0].other):
+                continue
+            job, attempt = found
+            if not job.other:
                 self._replaced_ns.append(now_ns)
-                reason = next(why[cluster] for cluster in found[1].clusters if cluster in why)
-                yield self._sent_back(*found, f"{reason}; {ELSEWHERE}")
+            cluster = next(each for each in attempt.clusters if each in why)
+            yield self._sent_back(self._leaving(job, cluster), attempt, f"{why[cluster]}; {ELSEWHERE}")
+
+    def _leaving(self, job: JobRecord, cluster: str) -> JobRecord:
+        """Record the loss of the cluster of a service with a standby, for the time until the switch."""
+        if job.spec.standby is None or job.is_standby:
+            return job
+        live, now_ns = self._state.fleet.clusters.get(cluster), self._state.clock.monotonic_ns()
+        last_ns = live.last_seen_ns if live else self._state.left_ns.get(cluster, now_ns)
+        lost_ns = self._state.clock.now_ns() - max(0, now_ns - last_ns)
+        pair = replace(job.pair or Pair(), left=cluster, lost_ns=lost_ns, switched_ns=None)
+        return replace(job, pair=pair)
 
     def _removed_clusters(self) -> tuple[list[str], list[Change]]:
         """Return clusters that left the fleet a grace period ago and still have attempts, and the events to store.
@@ -197,8 +217,23 @@ class Housekeeping:
                 if found := self._state.current(key):
                     places = ((each.cluster, each.node) for each in found[1].placements)
                     left = next((f"{at}/{node}" for at, node in places if {(at, ""), (at, node)} & drained), "")
-                    if left:
+                    if not left:
+                        continue
+                    if standby := self._ready_standby(found[0], drained):
+                        reason, now_ns = f"{left} is drained", self._state.clock.now_ns()
+                        yield switched(found[0], standby, reason, ACTOR, now_ns)[2]  # and is moved after that
+                    else:
                         yield self._sent_back(*found, f"{left} is drained; {ELSEWHERE}")
+
+    def _ready_standby(self, job: JobRecord, drained: Collection[tuple[str, str]]) -> JobRecord | None:
+        """Return the standby of a service, if it runs in a cluster that answers and is not drained itself."""
+        standby = self._state.jobs.get(job.other)
+        if standby is None or job.is_standby or standby.state is not JobState.RUNNING:
+            return None
+        places = {(cluster, "") for cluster in standby.clusters}
+        if found := self._state.attempts.get((standby.id, standby.attempt)):
+            places |= {(each.cluster, each.node) for each in found.placements}
+        return standby if self._state.all_up(standby.clusters) and places.isdisjoint(drained) else None
 
     # Deadlines.
 
@@ -256,8 +291,10 @@ class Housekeeping:
         self._reset_deadline(Due.LIMIT, key)
         (job, attempt), now_ns = found, self._state.clock.now_ns()
         reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
-        change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
+        after = moved(job, JobState.FAILED, reason, now_ns)
+        change = stepped(after, ACTOR)
         change.add(ending(attempt, reason, now_ns))
+        change.add(self._state.end_of_other(after, ACTOR))
         yield change
 
     def _release_unstarted(self) -> Iterator[Change]:

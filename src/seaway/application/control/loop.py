@@ -20,6 +20,7 @@ from seaway.application.control.scheduler.scheduler import ProfileFactory, Sched
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.slo import SloMonitor
 from seaway.application.control.stages import Stage
+from seaway.application.control.standbys import Standbys
 from seaway.application.control.state import ControlState
 from seaway.application.control.stored import read
 from seaway.application.control.tenancy import Names
@@ -121,6 +122,7 @@ class Controller:
         self.scheduler = Scheduler(self.live, make)
         self.housekeeping = Housekeeping(self.live, self.observer)
         self.steering = Steering(self.live, self.scheduler.ready)
+        self.standbys = Standbys(self.live, self.scheduler.ready)
         self.slo_violations = SloMonitor(self.live, self.scheduler.ready, self.scheduler.reservations)
         self.forecast = Forecast(
             self.live, self.scheduler.reservations, self.scheduler.preemptor, self.names, self.lock
@@ -169,6 +171,11 @@ class Controller:
         """
         if self.half_read:
             raise UnavailableError("the running workloads are being read from the database", retry_after_s=1)
+
+    def standby_obstacle(self, job: JobRecord, standby: JobRecord | None) -> str:
+        """Return the reason why a service cannot switch to its standby, None for a cold one; empty if it can."""
+        with self.lock:
+            return self.standbys.unready(standby) if standby else self.standbys.unverified(job)
 
     def step(self) -> bool:
         """Run one cycle; report whether anything happened.
@@ -284,6 +291,7 @@ class Controller:
         with self.lock:
             changes = [
                 *self.housekeeping.changes(),
+                *self.standbys.changes(),
                 *self.slo_violations.changes(),
                 *self.live.dependencies.changes(predecessors, self._clock.now_ns()),
             ]

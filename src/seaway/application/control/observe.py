@@ -388,6 +388,7 @@ class Observer:
         self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
         change = stepped(after, ACTOR)
         change.add(ended(attempt, now_ns))
+        change.add(self._state.end_of_other(after, ACTOR))
         self._collect_later(attempt)
         return change
 
@@ -407,7 +408,9 @@ class Observer:
             return self._once_more(job, attempt, reason, self._setbacks(attempt))
         if job.failures <= job.spec.retries:
             return self._once_more(job, attempt, reason, job.failures, f" of {job.spec.retries + 1}")
-        change = stepped(moved(job, JobState.FAILED, reason, now_ns), ACTOR)
+        after = moved(job, JobState.FAILED, reason, now_ns)
+        change = stepped(after, ACTOR)
+        change.add(self._state.end_of_other(after, ACTOR))
         over = len(workloads) == len(attempt.clusters) and all(
             replica.phase in FINISHED_PHASES for copy in workloads.values() for replica in copy.replicas
         )

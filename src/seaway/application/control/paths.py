@@ -13,6 +13,7 @@ from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.network.paths import Choice, PathRequest, SteerablePair, choose
 from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.job import OTHER_COPY
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, NetworkNeed
 from seaway.scheduling.engine import decide
@@ -200,7 +201,7 @@ def _jobs_needing(
 
 def _allowed(entry: Entry, clusters: set[str]) -> bool:
     allowed = entry.job.demand.nodes.clusters
-    avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if not node}
+    avoided = {cluster for cluster, node in entry.job.demand.nodes.avoid if node in ("", OTHER_COPY)}
     return bool((clusters & allowed if allowed else clusters) - avoided)
 
 

@@ -33,12 +33,12 @@ from seaway.application.records import (
     PendingCommand,
     Verb,
 )
-from seaway.application.transitions import AWAITS_VICTIMS
+from seaway.application.transitions import AWAITS_VICTIMS, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.facts import NO_FACTS
-from seaway.domain.job import Job
+from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
@@ -63,6 +63,8 @@ class ControlState:
     ----------
     jobs
         Unfinished jobs, and finished jobs that still have allocations.
+    paired
+        Jobs that have a standby, are to get one, or are one.
     attempts
         Attempts that have not ended.
     by_cluster
@@ -161,6 +163,7 @@ class ControlState:
     def clear(self) -> None:
         """Drop all jobs. Inventories and names stay."""
         self.jobs: dict[str, JobRecord] = {}
+        self.paired: set[str] = set()
         self.attempts: dict[Key, Attempt] = {}
         self.by_job: defaultdict[str, set[int]] = defaultdict(set)
         self.by_cluster: defaultdict[str, set[Key]] = defaultdict(set)
@@ -275,6 +278,11 @@ class ControlState:
             self.recent.append(job.spec.job(job.id))
             self.taken_in += 1
         self.consider(job.id)
+        if job.pair or job.spec.standby:
+            self.paired.add(job.id)
+            self.consider(job.other)
+        else:
+            self.paired.discard(job.id)
 
     def _pause(self, job: JobRecord) -> None:
         """Convert the wall-clock end of a pause into a monotonic time."""
@@ -380,6 +388,8 @@ class ControlState:
         self.done.discard(key)
         self.tree.release(key)
         self.fleet.let_go(key)
+        if key[0] in self.paired:
+            self.consider(self.jobs[key[0]].other)
         self.consider(key[0])
 
     def _give_back(self, cluster: str, key: Key) -> None:
@@ -419,6 +429,7 @@ class ControlState:
             self.history.waits(waits)
         elif job.state.final and not self.by_job.get(job_id):
             del self.jobs[job_id]
+            self.paired.discard(job_id)
             self.by_job.pop(job_id, None)
             self.refusals.pop(job_id, None)
             self.setbacks.pop(job_id, None)
@@ -428,11 +439,18 @@ class ControlState:
         """Reconsider the jobs with allocations in a cluster that was lost or recovered."""
         for job_id, _ in list(self.by_cluster[cluster]):
             self.consider(job_id)
+            if job_id in self.paired:
+                self.consider(self.jobs[job_id].other)
 
     def blocked(self, job: JobRecord) -> str:
         """Return the reason why a waiting job cannot be tried yet; empty if it can."""
         if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
             return "it is tried again after a pause"
+        other = self.jobs.get(job.other) if job.pair else None
+        if other and job.is_standby and not other.state.placed and not other.state.final:
+            return "the active copy of the service is placed first"
+        if other and not job.is_standby and other.state is JobState.RUNNING and self.all_up(other.clusters):
+            return "its standby becomes active first"
         for number in self.by_job.get(job.id, ()):
             for cluster in self.attempts[job.id, number].clusters:
                 if not self.given_up(cluster) and self._reported(job.id, number, cluster):
@@ -444,9 +462,23 @@ class ControlState:
         attempt = self.attempts[job_id, number]
         return attempt.state.live or (job_id, number, cluster) in self.pending_commands
 
+    def avoided(self, job: JobRecord) -> Refusals:
+        """Return the places that a job avoids: those that rejected it, and clusters with the other copy of its service.
+
+        Both copies use the same names there, so it waits until the last object of the other one is removed.
+        """
+        refusals = self.refusals.get(job.id, NEVER_REFUSED)
+        if job.pair is None:
+            return refusals
+        keys = [(job.other, number) for number in self.by_job.get(job.other, ())]
+        taken = {each for key in keys for each in self.attempts[key].clusters if key in self.by_cluster[each]}
+        if job.pair.leaving and job.pair.lost_ns is None:
+            taken.add(job.pair.left)
+        return replace(refusals, places=refusals.places.union((each, OTHER_COPY) for each in taken))
+
     def entry(self, job: JobRecord) -> Entry:
         """Create the queue entry of a job. Without its queue or pool, no cluster is allowed."""
-        refusals = self.refusals.get(job.id, NEVER_REFUSED)
+        refusals = self.avoided(job)
         name = job.spec.queue
         queue = self.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
@@ -497,6 +529,20 @@ class ControlState:
 
     # Queries.
 
+    def end_of_other(self, job: JobRecord, actor: str) -> Change:
+        """Return the change that ends the other copy of a service, of which one copy ends now; empty without one."""
+        other = self.jobs.get(job.other)
+        if other is None or other.state.final:
+            return Change()
+        reason = f"the other copy of the service ({job.id}) is {job.state.value}: {job.reason}"
+        attempt = self.attempts.get((other.id, other.attempt))
+        return stopped(other, attempt, JobState.CANCELLED, reason, actor, self.clock.now_ns())[1]
+
+    def all_up(self, clusters: Iterable[str]) -> bool:
+        """Report whether all these clusters answer."""
+        known = (self.fleet.clusters.get(cluster) for cluster in clusters)
+        return all(each and each.state is ClusterState.UP for each in known)
+
     def given_up(self, cluster: str) -> bool:
         """Report whether a cluster was without reports, or not in the fleet, for longer than the grace period.
 
@@ -511,8 +557,7 @@ class ControlState:
 
     def ends_soon(self, attempt: Attempt) -> bool:
         """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
-        known = (self.fleet.clusters.get(cluster) for cluster in self.unsent(attempt))
-        return not attempt.state.live and all(each and each.state is ClusterState.UP for each in known)
+        return not attempt.state.live and self.all_up(self.unsent(attempt))
 
     def expected_rest_ns(self, key: Key, now_ns: int) -> int | None:
         """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown."""

@@ -38,6 +38,7 @@ from seaway.application.views import (
     NodeView,
     PolicyView,
     Reason,
+    StandbyView,
 )
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.writer import Writer
@@ -292,6 +293,21 @@ class Overview:
         with self._controller.lock:
             seen = self._live.seen.get((job.id, job.attempt), {})
             return [seen[cluster] for cluster in sorted(seen)]
+
+    def standby_of(self, job: JobRecord) -> StandbyView:
+        """Return the standby of a service and the addresses of its copies."""
+        other = self._store.job(job.other) if job.other else None
+        active, standby = (other, job) if other and job.is_standby else (job, other)
+        serving, there = self.workloads(active), self.workloads(standby) if standby else []
+        if standby:
+            where = standby.clusters if standby.state.placed else ()
+            return StandbyView(standby.state.value, standby.reason, where, serving, there)
+        with self._controller.lock:
+            place = self._controller.standbys.places.get(job.id)
+        if job.spec.has_warm_standby or place is None:
+            return StandbyView("pending", "", (), serving, there)
+        state, where = ("verified", (place.cluster,)) if place.cluster else ("no place", ())
+        return StandbyView(state, place.reason, where, serving, there)
 
     def clusters_of(self, job: JobRecord) -> frozenset[str]:
         """Return the clusters that the queue of a job allows; empty for all.

@@ -321,7 +321,8 @@ class DryRuns:
                 self._copy = (self._state(), free, retained)
                 self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
-            refusals = live.refusals.get(name, NEVER_REFUSED)
+            known_job = live.jobs.get(name)
+            refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
         job = spec.job(name, clusters)

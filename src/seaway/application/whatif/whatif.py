@@ -197,7 +197,7 @@ class WhatIf:
                 {key: now_ns - live.began_ns.get(key, now_ns) for key in bookings},
                 reserved,
                 jobs,
-                dict(live.refusals),
+                {**live.refusals, **{each: live.avoided(live.jobs[each]) for each in live.paired}},
                 fleet,
             )
 

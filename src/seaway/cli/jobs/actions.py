@@ -1,4 +1,4 @@
-"""`seaway cancel`, `suspend`, `resume`, `reprioritize`, `delete`: actions on jobs."""
+"""`seaway cancel`, `suspend`, `resume`, `failover`, `reprioritize`, `delete`: actions on jobs."""
 
 from __future__ import annotations
 
@@ -49,6 +49,23 @@ def resume(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
     from seaway.client.calls.jobs import resume as call
 
     _step(context, jobs, lambda job: call(job, reason))
+
+
+def failover(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """Switch services to their standby in another cluster.
+
+    Both copies of a warm standby run on and change roles. A service with a cold standby stops, and starts elsewhere.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway job failover chat --reason "maintenance of gpu-east"[/cyan]
+    """
+    from seaway.client.calls.jobs import failover as call
+
+    def said(after: Body) -> str:
+        return f"is active in {', '.join(after['clusters'])}" if after["standby"]["other"] else "moves elsewhere"
+
+    _step(context, jobs, lambda job: call(job, reason), said)
 
 
 def reprioritize(

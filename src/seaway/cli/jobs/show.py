@@ -55,10 +55,10 @@ def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: b
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, containers, facts
+    from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, addresses, containers, facts
 
     shown: list[RenderableType] = [facts(body)]
-    if endpoints := [each for copy in workloads for each in copy["endpoints"]]:
+    if endpoints := addresses(body) if body.get("standby") else [each for it in workloads for each in it["endpoints"]]:
         shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
     shown += [f"[yellow]changed in {copy['cluster']}:[/yellow] {each}" for copy in workloads for each in copy["drift"]]
     if attempts:

@@ -21,7 +21,7 @@ from seaway.cli.jobs.file import STDIN, pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_spec import ServiceType
+from seaway.domain.job_spec import ServiceType, StandbyMode
 from seaway.domain.network import OnViolation
 from seaway.domain.units import ranges
 from seaway.terminal.reasons import refusals, remedies, scores
@@ -181,6 +181,10 @@ def submit(
             "--preemptible/--not-preemptible", help="Other jobs may displace it while it runs.", rich_help_panel=RUNS
         ),
     ] = None,
+    standby: Annotated[
+        StandbyMode | None,
+        typer.Option(help="Standby of a service in another cluster, running or only verified.", rich_help_panel=WHERE),
+    ] = None,
     queue: Annotated[
         str | None,
         typer.Option("--queue", "-q", help="Queue of the job.", autocompletion=arguments.queues, rich_help_panel=WHERE),
@@ -290,6 +294,7 @@ def submit(
         "run.ports": port,
         "expose.type": expose.value if expose else None,
         "expose.host": host,
+        "standby.mode": standby.value if standby else None,
         "template": template,
         "expected_duration": expected_duration,
         "time_limit": time_limit,

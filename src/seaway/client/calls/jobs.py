@@ -70,6 +70,7 @@ class JobFields(TypedDict, total=False):
     expose: Mapping[str, Any]
     data: Mapping[str, Any]
     after: Sequence[str | Mapping[str, str]]
+    standby: Mapping[str, Any] | None
 
 
 class JobFilter(TypedDict, total=False):
@@ -196,6 +197,11 @@ def suspend(job: str, reason: str = "") -> Call[JobOut]:
 def resume(job: str, reason: str = "") -> Call[JobOut]:
     """Return a suspended job to its queue."""
     return _step(job, "resume", reason, repeatable=False)
+
+
+def failover(job: str, reason: str = "") -> Call[JobOut]:
+    """Make the standby of a service active; the answer is its job."""
+    return _step(job, "failover", reason, repeatable=False)
 
 
 def delete(job: str) -> Call[None]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seaway.domain.job import DeviceRules, GpuTopology, NodeRules
+from seaway.domain.job import OTHER_COPY, DeviceRules, GpuTopology, NodeRules
 from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.columns import (
     DEMAND_CPU,
@@ -96,10 +96,10 @@ def taint_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 class Avoidance:
-    """Filter that excludes nodes that rejected the job."""
+    """Filter that excludes nodes that rejected the job, and clusters with the other copy of its service."""
 
     name = "Avoidance"
-    reasons = ("the job was refused there",)
+    reasons = ("the job was refused there", "the other copy of the service is there")
 
     def __init__(self) -> None:
         self._refused = RuleCache(avoidance_reason_codes)
@@ -110,11 +110,11 @@ class Avoidance:
 
 
 def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
-    """Return 1 for each node that the rules avoid, shape (N,)."""
+    """Return 1 or 2 for each node that the rules avoid, 2 for the other copy of the service, shape (N,)."""
     codes = np.zeros(len(snapshot.nodes), np.uint8)
     if rules.avoid:
         for (cluster, node), n in snapshot.node_index.items():
-            codes[n] = avoided(rules, cluster, node)
+            codes[n] = 2 if (cluster, OTHER_COPY) in rules.avoid else avoided(rules, cluster, node)
     return codes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Demand, DeviceRules, GpuTopology, NodeRules
+from seaway.domain.job import OTHER_COPY, Demand, DeviceRules, GpuTopology, NodeRules
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint
 from seaway.scheduling.arrays import FleetArrays, Int32, Int64, UInt8
@@ -309,7 +309,7 @@ def price_allowed(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
 
 def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
     """Report whether `rules` exclude a node by name, or its whole cluster."""
-    return bool(rules.avoid) and ((cluster, "") in rules.avoid or (cluster, node) in rules.avoid)
+    return bool(rules.avoid) and not rules.avoid.isdisjoint(((cluster, ""), (cluster, OTHER_COPY), (cluster, node)))
 
 
 def labels_allow(rules: NodeRules, node: Node) -> bool:

@@ -276,7 +276,7 @@ def test_it_runs_in_threads_of_its_own() -> None:
     writer.start()
     controller.start()
     try:
-        jobs = Jobs(store, writer, clock, Random(1), controller.names)
+        jobs = Jobs(store, writer, clock, Random(1), controller.names, controller.standby_obstacle)
         job_id = ran.submit(jobs)
         assert ran.running.wait(20)
         assert jobs.find(job_id).attempt == 1

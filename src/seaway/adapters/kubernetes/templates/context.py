@@ -142,7 +142,7 @@ class Context:
 
         If the objects of several clusters share an API server, the names of their services differ.
         """
-        name = service_name(self.deployment.job_id)
+        name = service_name(self.deployment.service_id)
         return f"{name}-{self.whole}" if self.options.shared else name
 
     def name(self, what: str, role: str = "") -> str:

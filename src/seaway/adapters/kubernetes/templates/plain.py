@@ -59,7 +59,7 @@ def _route(context: Context, kind: ServiceType, port: int) -> Manifest:
     networking.k8s.io/v1 Ingress; gateway.networking.k8s.io/v1 HTTPRoute.
     """
     exposure, name = context.options.exposure, context.service
-    host = context.spec.expose.host or f"{context.deployment.job_id}.{exposure.domain}"
+    host = context.spec.expose.host or f"{context.deployment.service_id}.{exposure.domain}"
     if kind is ServiceType.INGRESS:
         backend = {"service": {"name": name, "port": {"number": port}}}
         paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]

@@ -24,7 +24,7 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import ReasonOut
-    from seaway.wire.job_out import AttemptList, JobOut, Workflow
+    from seaway.wire.job_out import AttemptList, EndpointOut, JobOut, Workflow
 
 
 REPLICAS = 50
@@ -97,12 +97,21 @@ class Overview(WithEvents):
             job=self.job,
             latest=latest,
             earlier=[each for each in reversed(ran.attempts) if each is not latest],
-            endpoints=[each for copy in ran.workloads for each in copy.endpoints],
+            endpoints=self._endpoints(ran),
             drift=[(copy.cluster, each) for copy in ran.workloads for each in copy.drift],
             seen=seen,
             first=self._first,
             most=REPLICAS,
         )
+
+    def _endpoints(self, ran: AttemptList) -> list[EndpointOut]:
+        """Return the addresses of the job; for a service with a standby, those of the active copy come first."""
+        standby = self.job.standby
+        if standby is None:
+            return [each for copy in ran.workloads for each in copy.endpoints]
+        name = self.words("standby")
+        others = [each.model_copy(update={"cluster": f"{each.cluster} ({name})"}) for each in standby.endpoints]
+        return [*self.job.endpoints, *others]
 
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 168, 46, 56, 14

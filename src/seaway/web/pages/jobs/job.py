@@ -50,6 +50,7 @@ class Actions:
         with ui.element("div").classes("actions").props(f'role=group aria-label="{words("Actions")}"'):
             self._add("pause", words("Suspend"), "pause", self._pause)
             self._add("priority", words("Change priority"), "low_priority", self._prioritise)
+            self._add("failover", words("Switch to standby"), "swap_horiz", self._failover)
             self._add("cancel", words("Cancel job"), "cancel", self._cancel)
             self._add("again", words("Clone"), "content_copy", self._again)
             self._add("delete", words("Delete"), "delete", self._delete)
@@ -60,7 +61,7 @@ class Actions:
         self._job = job
         final, suspended = JobState(job.state).final, self._is_suspended()
         for name, button in self._buttons.items():
-            button.set_visibility(not final or name in ALWAYS)
+            button.set_visibility((not final or name in ALWAYS) and (name != "failover" or job.standby is not None))
         if pause := self._buttons.get("pause"):  # one button for both, so that it stays under the pointer
             pause.set_text(self._visit.words("Resume") if suspended else self._visit.words("Suspend"))
             pause.set_icon("play_arrow" if suspended else "pause")
@@ -104,6 +105,12 @@ class Actions:
         words = self._visit.words
         hint = words("The job is stopped permanently; its record stays.")
         self._load_explanation(words("Cancel {job}?", job=self._job.name), words("Cancel job"), hint, jobs.cancel)
+
+    def _failover(self) -> None:
+        words = self._visit.words
+        hint = words("The copy in the other cluster becomes active.")
+        title = words("Switch {job} to its standby?", job=self._job.name)
+        self._load_explanation(title, words("Switch to standby"), hint, jobs.failover)
 
     def _resume(self) -> None:
         words = self._visit.words

@@ -307,6 +307,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
             Field("expose.host", words("Host"), hint=like("chat.example.com")),
+            Field("standby.mode", words("Standby in another cluster"), hint=words("none"), options=("warm", "cold")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),
             Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
             Field("placement.cluster_labels", words("Labels of the cluster"), PAIRS, hint=like("team=a"), wide=True),

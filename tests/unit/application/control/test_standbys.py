@@ -1,0 +1,346 @@
+"""Standbys of services, through the control loop on simulated clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.application.pairs import standby_name
+from seaway.application.ports.store import JobFilter
+from seaway.application.records import JobRecord, Pair
+from seaway.application.views import ClusterState
+from seaway.domain.deployment import WorkloadPhase
+from seaway.domain.errors import ConflictError
+from seaway.domain.job_spec import Expose, Run, ServiceType, Standby, StandbyMode
+from seaway.domain.queues import Preemption, Queue
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, known, scene
+
+WARM, COLD = Standby(), Standby(StandbyMode.COLD)
+
+GRACE_S = 30
+
+
+def world(names: str = "alpha beta gamma", gpus: int = 1, **settings: object) -> Scene:
+    """Create clusters of one node each."""
+    parts = [cluster(node(*[gpu() for _ in range(gpus)]), name=name) for name in names.split()]
+    return scene(fleet(*parts), **{"grace_period_s": GRACE_S, "stale_after_s": 10, **settings})
+
+
+def service(made: Scene, standby: Standby = WARM, **fields: object) -> str:
+    """Submit a service with a standby, and wait until both copies run."""
+    job_id = made.submit(**{"name": "chat", "template": "deployment", "standby": standby, **fields})
+    made.plane.run(10)
+    return job_id
+
+
+def other(made: Scene, job_id: str) -> JobRecord:
+    """Return the other copy of a service."""
+    return made.job(made.job(job_id).other)
+
+
+def active(made: Scene, job_id: str) -> JobRecord:
+    """Return the active copy of a service. Exactly one of the two is active."""
+    one, two = made.job(job_id), other(made, job_id)
+    assert one.is_standby != two.is_standby
+    return two if one.is_standby else one
+
+
+def reasons(made: Scene, job_id: str, kind: str) -> list[str]:
+    """Return the reasons of the events of a job of a kind."""
+    return [each.reason for each in made.plane.store.events(0, 1000, job_id=job_id) if each.kind == kind]
+
+
+def test_a_warm_standby_runs_in_another_cluster_and_counts() -> None:
+    """The second copy is a job of its own: it holds devices, in the queue and quota of the same tenant and user."""
+    made = world(gpus=2)
+    job_id = service(made)
+    standby = other(made, job_id)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "alpha")
+    assert (standby.spec.name, standby.state.value, standby.clusters) == ("chat-standby", "running", ("beta",))
+    assert (standby.submitted_by, standby.spec.copy_of, standby.pair) == ("ada", job_id, Pair(job_id, active=False))
+    held = {each.queue: each.used["gpus"] for each in made.plane.overview.queue_totals() if each.used}
+    assert held["default"] == 2000
+
+
+def test_on_the_loss_of_its_cluster_the_standby_is_active_within_a_cycle() -> None:
+    """Names, addresses and events say so, and the time counts from the last report. A new standby is placed."""
+    made = world()
+    run = Run(ports=(8080,))
+    job_id = service(made, run=run, expose=Expose(ServiceType.LOAD_BALANCER))
+    second = other(made, job_id).id
+    [before] = list(made.plane.overview.standby_of(made.job(job_id)).serving)
+    assert before.endpoints[0].address == f"lb-{job_id}.alpha.simulated:8080"
+    made.cluster("alpha").disconnect()
+    made.plane.run(GRACE_S + 2)
+    first, new = made.job(job_id), made.job(second)
+    assert (new.spec.name, new.is_standby, new.state.value) == ("chat", False, "running")
+    assert (first.spec.name, first.is_standby, first.clusters) == ("chat-standby", True, ("gamma",))
+    assert new.attempt == 1  # it ran on, and did not start again
+    text = reasons(made, second, "failover")[-1]
+    assert text.startswith("beta is active instead of alpha, 3")
+    assert text.endswith("alpha does not answer")
+    assert reasons(made, job_id, "failover")[-1] == text
+    assert new.pair
+    assert new.pair.lost_ns
+    assert new.pair.switched_ns
+    assert GRACE_S <= (new.pair.switched_ns - new.pair.lost_ns) / 1e9 <= GRACE_S + 2
+    for each in (first, new):  # the ID of either copy leads to the addresses of the active one
+        [serving] = made.plane.overview.standby_of(each).serving
+        assert serving.endpoints[0].address == f"lb-{job_id}.beta.simulated:8080"
+    made.plane.run(5)
+    assert made.state(job_id) == "running"
+    assert [each.cluster for each in made.plane.overview.standby_of(new).workloads] == ["gamma"]
+
+
+def test_the_copy_of_a_cluster_that_returns_is_removed_before_the_next_standby() -> None:
+    """With two clusters, the standby waits for the lost one, and starts there only when the old copy is gone."""
+    made = world("alpha beta")
+    job_id = service(made)
+    made.cluster("alpha").disconnect()
+    made.plane.run(GRACE_S + 60)
+    assert active(made, job_id).clusters == ("beta",)
+    assert made.state(job_id) == "queued"
+    assert "the other copy of the service is there" in made.plane.overview.reason(made.job(job_id)).message
+    made.cluster("alpha").reconnect()
+    made.plane.run(30)
+    assert made.phase("alpha", job_id, attempt=1) is None
+    assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 2)
+    assert active(made, job_id).clusters == ("beta",)  # it does not switch back
+
+
+def test_both_copies_lost_at_once_are_placed_again_in_different_clusters() -> None:
+    """The active copy goes first, and the standby never joins it."""
+    made = world("alpha beta gamma delta epsilon")
+    job_id = service(made)
+    for name in ("alpha", "beta"):
+        made.cluster(name).disconnect()
+    made.plane.run(GRACE_S + 20)
+    copies = made.job(job_id), other(made, job_id)
+    assert {each.state.value for each in copies} == {"running"}
+    assert {each.clusters for each in copies} == {("gamma",), ("delta",)}
+    assert active(made, job_id).id == job_id
+
+
+def test_a_standby_in_a_silent_cluster_does_not_become_active() -> None:
+    """The last report of a cluster that does not answer now does not count."""
+    made = world("alpha beta gamma delta", grace_period_s=60, unhealthy_cluster_threshold=0.6)
+    job_id = service(made)
+    made.cluster("beta").disconnect()
+    made.plane.run(15)
+    assert known(made, "beta") is ClusterState.STALE
+    with pytest.raises(ConflictError, match="beta does not answer"):
+        made.plane.jobs.failover(job_id, "ada")
+    made.plane.operations.cordon("alpha", "", "ada", "", drain=True)
+    made.plane.run(10)
+    assert (active(made, job_id).id, made.where(job_id)) == (job_id, "gamma")
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_kill_at_any_step_of_the_switch_loses_nothing(steps: int) -> None:
+    """A new process continues from what is stored: one active copy, two copies, in different clusters."""
+    made = world()
+    job_id = service(made)
+    made.cluster("alpha").disconnect()
+    made.plane.run(GRACE_S - 1)
+    for _ in range(steps):
+        made.clock.advance_s(0.5)
+        made.plane.controller.step()
+    made.plane.restart()
+    made.plane.run(2 * GRACE_S)
+    serving = active(made, job_id)
+    assert (serving.state.value, serving.clusters) == ("running", ("beta",))
+    assert (made.state(job_id), made.where(job_id)) == ("running", "gamma")
+    assert len(made.plane.store.jobs(JobFilter(), 10)) == 2
+
+
+def test_a_restart_keeps_roles_and_counts_the_time_from_the_stored_loss() -> None:
+    """The link between the copies, and the time of the loss, are stored."""
+    made = world()
+    job_id = service(made)
+    before = made.job(job_id).pair, other(made, job_id).pair
+    made.plane.restart()
+    made.plane.run(20)
+    assert (made.job(job_id).pair, other(made, job_id).pair) == before
+    assert len(reasons(made, job_id, "failover")) == 0
+
+
+def test_a_drain_of_the_active_cluster_switches_first() -> None:
+    """Clients of the service notice nothing: the standby runs, and the drained copy becomes the standby."""
+    made = world()
+    job_id = service(made)
+    second = other(made, job_id).id
+    made.plane.operations.cordon("alpha", "", "ada", "repair", drain=True)
+    made.plane.run(10)
+    assert active(made, job_id).id == second
+    [text] = reasons(made, second, "failover")
+    assert text.startswith("beta is active instead of alpha: alpha/")
+    assert (made.state(job_id), made.where(job_id)) == ("running", "gamma")
+
+
+def test_a_preempted_active_copy_hands_over() -> None:
+    """A job of higher priority displaces one copy; the other serves."""
+    made = world("alpha beta")
+    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    job_id = service(made)
+    made.submit(priority=5)
+    made.plane.run(10)
+    serving = active(made, job_id)
+    assert serving.state.value == "running"
+    assert other(made, serving.id).state.value == "queued"
+
+
+def test_a_switch_by_hand() -> None:
+    """Both copies run on; only their roles and names change places."""
+    made = world()
+    job_id = service(made)
+    leads = made.plane.jobs.failover(job_id, "eve", "test")
+    assert (leads.spec.name, leads.clusters, leads.is_standby) == ("chat", ("beta",), False)
+    assert reasons(made, job_id, "failover") == ["beta is active instead of alpha: requested by eve: test"]
+    made.plane.run(20)
+    assert (made.state(job_id), made.where(job_id), made.job(job_id).attempt) == ("running", "alpha", 1)
+    assert made.plane.jobs.failover(leads.id, "eve").id == job_id
+
+
+def test_a_switch_by_hand_needs_a_running_standby() -> None:
+    """Otherwise it says what is missing."""
+    made = world("alpha beta")
+    plain = made.submit()
+    with pytest.raises(ConflictError, match="has no standby; set standby"):
+        made.plane.jobs.failover(plain, "ada")
+    made.plane.jobs.cancel(plain, "ada")
+    job_id = service(made)
+    made.plane.operations.cordon("beta", "", "ada", "", drain=True)
+    made.plane.run(5)
+    with pytest.raises(ConflictError, match="cannot become active: it is queued"):
+        made.plane.jobs.failover(job_id, "ada")
+
+
+@pytest.mark.parametrize("by_standby", [False, True])
+def test_cancel_suspend_and_resume_act_on_both_copies(by_standby: bool) -> None:
+    """A service is one thing: whichever of its jobs is named."""
+    made = world()
+    job_id = service(made)
+    second = other(made, job_id).id
+    named = second if by_standby else job_id
+    made.plane.jobs.suspend(named, "ada")
+    assert {made.state(each) for each in (job_id, second)} == {"suspended"}
+    made.plane.run(20)
+    made.plane.jobs.resume(named, "ada")
+    made.plane.run(20)
+    assert {made.state(each) for each in (job_id, second)} == {"running"}
+    made.plane.jobs.cancel(named, "ada")
+    made.plane.run(20)
+    assert {made.state(each) for each in (job_id, second)} == {"cancelled"}
+    assert {each.gpu_milli.used for each in made.plane.overview.clusters()} == {0}
+
+
+@pytest.mark.parametrize("by_standby", [False, True])
+def test_a_change_restarts_one_copy_after_the_other(by_standby: bool) -> None:
+    """The standby restarts with the change and takes over; at each moment a copy runs."""
+    made = world()
+    job_id = service(made)
+    second = other(made, job_id).id
+    named = made.job(second if by_standby else job_id)
+    spec = named.spec
+    made.plane.jobs.change(named.id, replace(spec, run=Run(image="new:2")), "ada")
+    serving = []
+    for _ in range(40):
+        made.plane.run(0.5, step_s=0.5)
+        serving.append(active(made, job_id).state.value)
+    assert set(serving) == {"running"}
+    for each in (job_id, second):
+        assert made.state(each) == "running"
+        assert made.plane.attempt(each).spec.run.image == "new:2"
+    assert active(made, job_id).spec.name == "chat"
+
+
+def test_a_service_without_a_standby_any_more_keeps_its_active_copy() -> None:
+    """The standby ends; with a standby again, a new one is placed."""
+    made = world()
+    job_id = service(made)
+    second = other(made, job_id).id
+    spec = made.job(job_id).spec
+    made.plane.jobs.change(job_id, replace(spec, standby=None), "ada")
+    made.plane.run(10)
+    assert (made.state(job_id), made.state(second), made.job(job_id).pair) == ("running", "cancelled", None)
+    made.plane.jobs.change(job_id, spec, "ada")
+    made.plane.run(10)
+    assert other(made, job_id).state.value == "running"
+    assert other(made, job_id).id != second
+
+
+def test_a_cold_standby_holds_nothing_but_has_a_verified_place() -> None:
+    """The place is checked again and again; its loss and its return are events."""
+    made = world("alpha beta")
+    job_id = service(made, COLD)
+    view = made.plane.overview.standby_of(made.job(job_id))
+    assert (view.state, view.clusters, made.job(job_id).other) == ("verified", ("beta",), "")
+    assert sum(each.gpu_milli.used for each in made.plane.overview.clusters()) == 1000
+    taken = made.submit()
+    made.plane.run(60)
+    view = made.plane.overview.standby_of(made.job(job_id))
+    assert (view.state, view.clusters) == ("no place", ())
+    made.plane.jobs.cancel(taken, "ada")
+    made.plane.run(60)
+    assert made.plane.overview.standby_of(made.job(job_id)).state == "verified"
+    texts = reasons(made, job_id, "standby")
+    assert [each.split(":")[0] for each in texts] == [
+        "beta has room for a standby",
+        "no cluster has room for a standby",
+        "beta has room for a standby",
+    ]
+
+
+def test_a_service_with_a_cold_standby_starts_elsewhere_on_the_loss_of_its_cluster() -> None:
+    """The time until it runs there is reported."""
+    made = world("alpha beta gamma")
+    job_id = service(made, COLD)
+    made.cluster("alpha").disconnect()
+    made.plane.run(GRACE_S + 10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    [text] = reasons(made, job_id, "failover")
+    assert text.startswith("beta is active instead of alpha, 3")
+
+
+def test_a_cold_standby_by_hand_moves_the_service_and_a_restart_does_not_send_it_back() -> None:
+    """The cluster that it leaves is stored with the job, so that a new process does not choose it again."""
+    made = world("alpha beta")
+    job_id = service(made, COLD)
+    made.plane.jobs.failover(job_id, "ada")
+    made.plane.restart()
+    made.plane.run(20)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+    assert reasons(made, job_id, "failover")[0].startswith("beta is active instead of alpha")
+
+
+def test_names_of_standbys_are_valid() -> None:
+    """A long name is cut, so that the name of the standby is one too."""
+    assert standby_name("chat") == "chat-standby"
+    assert len(standby_name("a" * 63)) == 63
+    assert standby_name("a" * 54 + "-b" + "c" * 7) == "a" * 54 + "-standby"
+
+
+def test_a_limit_without_room_for_two_leaves_the_active_copy_alone() -> None:
+    """The standby counts in the queue: without room there it waits, and says so."""
+    made = world(gpus=2)
+    made.plane.writer.commit([Change(put=[Queue("default", limit={"gpus": 1000})])])
+    job_id = service(made)
+    assert made.state(job_id) == "running"
+    assert other(made, job_id).state.value == "queued"
+    assert "limit" in other(made, job_id).reason
+
+
+def test_phase_of_the_old_copy_ends_before_a_new_one_uses_its_names() -> None:
+    """In one cluster there is never more than one copy of a service."""
+    made = world("alpha beta")
+    service(made)
+    made.cluster("alpha").disconnect()
+    made.plane.run(GRACE_S + 5)
+    made.cluster("alpha").reconnect()
+    for _ in range(60):
+        made.plane.run(0.5, step_s=0.5)
+        copies = made.cluster("alpha").changes("", 0).workloads
+        assert sum(each.phase is not WorkloadPhase.GONE for each in copies) <= 1
