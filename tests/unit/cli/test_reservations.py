@@ -19,9 +19,9 @@ from tests.unit.client.requesting import SERVER, Stub
 NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, Stub]:
+def run(monkeypatch: pytest.MonkeyPatch, *options: str, answer: object = None) -> tuple[int, Stub]:
     """Run `seaway reservations` against a stub; return its exit code."""
-    stub = Stub([httpx.Response(200, json=EXAMPLES["ReservationOut"])])
+    stub = Stub([httpx.Response(200, json=answer or EXAMPLES["ReservationOut"])])
     monkeypatch.setattr(
         reservations, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
     )
@@ -46,6 +46,18 @@ def test_one_of_end_and_duration_is_given(monkeypatch: pytest.MonkeyPatch, capsy
         code, stub = run(monkeypatch, "create", "demo", *options)
         assert (code, stub.requests) == (2, [])
         assert "give the end with --to, or the duration with --for" in capsys.readouterr().err
+
+
+def test_one_reservation_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its holder, place and GPUs; for an unknown name, the error lists those that there are."""
+    there = {"reservations": [EXAMPLES["ReservationOut"]]}
+    name = str(EXAMPLES["ReservationOut"]["name"])
+    assert run(monkeypatch, "show", name, answer=there)[0] == 0
+    text = capsys.readouterr().out
+    for each in (name, "tenant vision", "7 of 8 ready"):
+        assert each in text
+    assert run(monkeypatch, "show", "other", answer=there)[0] != 0
+    assert f"reservation 'other' not found; available: {name}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

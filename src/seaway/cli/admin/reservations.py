@@ -24,6 +24,7 @@ def reservations(context: typer.Context, output: OutputOption = Output.TABLE) ->
     [bold]Examples[/bold]
 
       [cyan]seaway reservation[/cyan]
+      [cyan]seaway reservation show demo[/cyan]
       [cyan]seaway reservation create demo --tenant vision --gpus 8 --gpu-model A100 --from 14:00 --to 18:00[/cyan]
       [cyan]seaway reservation create upgrade --cluster paris --drain --from "2026-11-28 06:00" --for 8h[/cyan]
       [cyan]seaway reservation delete upgrade[/cyan]
@@ -32,10 +33,6 @@ def reservations(context: typer.Context, output: OutputOption = Output.TABLE) ->
         return
     from seaway.client.calls.tenancy import reservations as call
     from seaway.terminal.tables import Column, Rows
-    from seaway.terminal.words import moment
-
-    def minute(text: str) -> str:
-        return moment(text).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
     with connect(context) as client:
         body = client.body(call())
@@ -43,14 +40,20 @@ def reservations(context: typer.Context, output: OutputOption = Output.TABLE) ->
     columns = (
         Column("RESERVATION", lambda each: each["name"]),
         Column("STATE", lambda each: each["state"]),
-        Column("FROM", lambda each: minute(each["starts"])),
-        Column("TO", lambda each: minute(each["ends"])),
+        Column("FROM", lambda each: _minute(each["starts"])),
+        Column("TO", lambda each: _minute(each["ends"])),
         Column("FOR", _holder),
         Column("GPUS READY", lambda each: f"{each['gpus_ready']}/{each['gpus'] or each['gpus_reserved']}"),
         Column("WHERE", _where, cut=True),
         Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=1),
     )
     show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["name"] for each in rows))
+
+
+def _minute(text: str) -> str:
+    from seaway.terminal.words import moment
+
+    return moment(text).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 def _holder(row: dict[str, str]) -> str:
@@ -62,6 +65,35 @@ def _holder(row: dict[str, str]) -> str:
 def _where(row: dict[str, list[str]]) -> str:
     places = [f"{cluster}/{node}" for cluster in row["clusters"] for node in row["nodes"]]
     return ", ".join(filter(None, (str(row["gpu_model"]), *(places or row["clusters"])))) or "all clusters"
+
+
+@app.command("show")
+def show_reservation(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the reservation.")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a reservation or maintenance: time, holder, place and GPUs."""
+    from seaway.client.calls.tenancy import reservations as call
+    from seaway.domain.errors import UnknownError
+    from seaway.terminal.tables import details
+
+    with connect(context) as client:
+        rows = {each["name"]: each for each in client.body(call())["reservations"]}
+    body = rows.get(name)
+    if body is None:
+        raise UnknownError(f"reservation {name!r} not found; available: {', '.join(rows) or 'none'}")
+    facts = (
+        ("reservation", name),
+        ("state", body["state"]),
+        ("from", _minute(body["starts"])),
+        ("to", _minute(body["ends"])),
+        ("for", _holder(body)),
+        ("where", _where(body)),
+        ("GPUs", f"{body['gpus_ready']} of {body['gpus'] or body['gpus_reserved']} ready"),
+        ("description", body["description"]),
+    )
+    show(output, body, lambda _: details(facts), lambda: [name])
 
 
 @app.command()
