@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import socket
 import ssl
@@ -20,6 +21,11 @@ from seaway.bootstrap.settings import ServerSettings
 from tests.integration.served import TIMEOUT_S, Served, certificate, serving
 
 HEAD = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n"
+UPGRADE = (
+    HEAD
+    + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 MIB = 1 << 20
 READY_S = 0.1
 """Maximum duration of a readiness check while many clients are idle, seconds."""
@@ -136,6 +142,20 @@ def test_client_learns_why_its_head_is_rejected(served: Served, request_: bytes,
         answer = client.recv(65_536)
     assert answer.startswith(b"HTTP/1.1 %d " % status), answer
     assert status == 200 or b"application/problem+json" in answer
+
+
+@pytest.mark.parametrize("request_", [HEAD + b"a: b\r\n" * (MAX_HEADERS + 1) + b"\r\n", UPGRADE])
+def test_connections_are_freed_without_the_garbage_collector(served: Served, request_: bytes) -> None:
+    """The collector visits objects that survive once an hour, so cycles of attackers would fill the memory."""
+    gc.collect()
+    gc.disable()
+    try:
+        with connect(served) as client:
+            client.sendall(request_)
+            assert client.recv(65_536)
+        until(lambda: not any(isinstance(each, module.HttpProtocol) for each in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 def test_many_small_parts_of_a_head_are_one_head(served: Served) -> None:

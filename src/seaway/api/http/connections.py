@@ -265,6 +265,7 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._upgraded:
             self._connections.close(self._connection)
         super().connection_lost(exc)
+        self._error = None  # its traceback refers to this protocol, and only the garbage collector would free both
         if self._running:  # the base class knows the last request only, and others may be ahead of it
             self._running.disconnected = True
             self._running.message_event.set()
@@ -403,6 +404,7 @@ class HttpProtocol(HttpToolsProtocol):
             partial(self._connections.close, self._connection),
         )
         self.handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment]  # it refers to this protocol, which ends here
 
     def _cancel_head_timer(self) -> None:
         if self._head_timer:

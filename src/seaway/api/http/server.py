@@ -24,10 +24,10 @@ GRACE_S = 10
 GC_THRESHOLDS = (10_000, 5, 2)
 """Thresholds of the garbage collector. A run delays all responses, so each visits few objects."""
 
-FEW_SURVIVORS, MAX_SURVIVORS = 100_000, 250_000
+FEW_SURVIVORS, MAX_SURVIVORS = 50_000, 100_000
 """Numbers of surviving objects: up to the former are always visited again (50 ms), more than the latter never."""
 
-EXCLUDE_INTERVAL_S = 300
+EXCLUDE_INTERVAL_S = 60
 """Minimum time until numbers between the two are excluded again, seconds."""
 
 FULL_GC_INTERVAL_S = 3600
