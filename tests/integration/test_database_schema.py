@@ -244,6 +244,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "one_by_one": False,
         "standby": None,
         "copy_of": "",
+        "ring": False,
         "replicas": 1,
         "gang": False,
         "between_replicas": need,

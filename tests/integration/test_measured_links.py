@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from seaway.api.metrics import LINK_METRICS
 from seaway.application.changes import Change, Record
 from seaway.application.records import LinkSample, Role
-from tests.unit.api.rig import Rig, make_rig
+from tests.unit.api.rig import JOB, Rig, make_rig
 
 pytestmark = pytest.mark.anyio
 
@@ -237,6 +237,53 @@ async def test_metrics_are_from_users_to_clusters_and_between_clusters(world: Wo
             {"cluster": "b", "source": "gw-1", "target": "gw-2", "source_cluster": "a", "value": MS}
         ]
     }
+
+
+async def test_a_training_over_clusters_is_a_ring_over_measured_links(world: World) -> None:
+    """Ranks follow the ring, its links have the bandwidth while it runs, and a refusal names the link that lacks it."""
+    await world.begin()
+    fields: dict[str, Any] = {"replicas": 6, "spread": "clusters", "resources": {"gpus": 1}}
+
+    async def submit(name: str, bandwidth: str) -> dict[str, Any]:
+        job = await world.rig.submit(name=name, between_replicas={"min_bandwidth": bandwidth}, **fields)
+        world.rig.step(3)
+        found: dict[str, Any] = await world.get(f"/jobs/{job['id']}")
+        return found
+
+    async def measure() -> None:
+        await world.report("gw-1", gw_2=5.0)
+        await world.report("gw-2", gw_1=5.0)
+        world.rig.step(3)
+
+    async def links() -> dict[tuple[str, str], tuple[int, int]]:
+        found = (await world.get("/fleet/links"))["links"]
+        return {(each["source"], each["target"]): (each["reserved_mbps"], each["free_mbps"]) for each in found}
+
+    await measure()
+    wide = {**JOB, "name": "wide", **fields, "between_replicas": {"min_bandwidth": "2Gbps"}}
+    answer = await world.client.post("/api/v1/jobs", json=wide)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith(
+        "it would fit with 4 replicas, or without between_replicas (gw-1 to gw-2: 1Gbps free, bound 2Gbps; "
+        "gw-2 to gw-1: 1Gbps free, bound 2Gbps)"
+    )
+    ring = await submit("ring", "600Mbps")
+    assert ring["state"] == "running"
+    (attempt,) = (await world.get(f"/jobs/{ring['id']}/attempts"))["attempts"]
+    where = [each["cluster"] for each in sorted(attempt["placements"], key=lambda each: int(each["replica"]))]
+    first, second = dict.fromkeys(where)
+    assert where == [first] * 4 + [second] * 2
+    assert f"ring {first} → {second} → {first}, 600Mbps on each link" in attempt["placement_reason"]
+    assert (await links())["gw-1", "gw-2"] == (await links())["gw-2", "gw-1"] == (600, 400)
+    why = await world.get(f"/jobs/{(await submit('late', '600Mbps'))['id']}/explain")
+    assert why["explanation"]["links"][0].startswith("gw-1 to gw-2: 400Mbps free, bound 600Mbps")
+    answer = await world.client.post(f"/api/v1/jobs/{ring['id']}/cancel")
+    assert answer.is_success, answer.text
+    await measure()
+    assert (await world.get(f"/jobs/{ring['id']}"))["state"] == "cancelled"
+    (late,) = (await world.get("/jobs", name="late"))["jobs"]
+    assert late["state"] == "running", "it gets the room and the bandwidth of the first one"
+    assert (await links())["gw-1", "gw-2"] == (600, 400)
 
 
 async def test_a_cluster_is_reached_through_another_gateway_when_the_first_is_lost(world: World) -> None:

@@ -136,12 +136,14 @@ def jobs(draw: st.DrawFn, most: int = 12, most_replicas: int = 4) -> list[Job]:
 
 def _job(draw: st.DrawFn, name: str, most_replicas: int) -> Job:
     need = draw(needs())
+    gang = draw(st.booleans())
     return job(
         name,
         cpu_milli=draw(st.sampled_from((0, 1_000, 5_000, 20_000))),
         memory_mib=draw(st.sampled_from((0, 4_000, 60_000))),
         replicas=draw(st.integers(1, most_replicas)),
-        gang=draw(st.booleans()),
+        gang=gang,
+        ring=gang and draw(st.booleans()),
         between_replicas=draw(needs()),
         network=need,
         data=draw(st.sampled_from(DATA)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import groupby, permutations
+from random import Random
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
     NODE_PODS_FREE,
     PLAN_NODE,
+    PLAN_REPLICA,
 )
 from seaway.scheduling.engine import decide, placer_for
 from seaway.scheduling.gang import place_spanning
@@ -119,12 +121,39 @@ def test_links_between_replicas_keep_their_bounds(name: str, level: Level, fleet
     plan = planned(fleet, queue, name, level)
     links = {(link.source, link.target): link for link in fleet.links}
     for number, job in enumerate(queue):
-        for one, other in permutations(clusters_of(plan, number), 2):
+        where = clusters_of(plan, number)
+        ring = zip(where, [*where[1:], *where[:1]], strict=True)
+        for one, other in ring if job.ring else permutations(where, 2):
             if job.between_replicas.any and one is not other and (one.gateway != other.gateway or not one.gateway):
                 there = links.get((one.gateway, other.gateway))
                 back = links.get((other.gateway, one.gateway))
                 assert there or back
-                assert all(link_meets(job.between_replicas, link) for link in (there, back) if link)
+                for link in (there, back):
+                    only_quality = job.ring and link is back and there is not None
+                    least = 0 if only_quality else job.between_replicas.min_bandwidth_mbps
+                    need = replace(job.between_replicas, min_bandwidth_mbps=least)
+                    assert link is None or link_meets(need, link)
+
+
+@pytest.mark.parametrize(("name", "level"), PROFILES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), queue=jobs(most=6, most_replicas=6), order=st.randoms(use_true_random=False))
+def test_a_ring_enters_each_cluster_once_and_is_released_in_any_order(
+    name: str, level: Level, fleet: Fleet, queue: list[Job], order: Random
+) -> None:
+    """Its replicas are numbered along the ring, and whichever is released first, nothing remains at the end."""
+    before = accounts(Snapshot(fleet).arrays)
+    plan = planned(fleet, queue, name, level)
+    for number, job in enumerate(queue):
+        where = [each.name for each in clusters_of(plan, number)]
+        if job.ring and where:
+            assert plan.decisions[plan.rows_of(number), PLAN_REPLICA].tolist() == list(range(job.replicas))
+            assert len(list(groupby(where))) == len(set(where))
+    rows = list(range(len(plan.decisions)))
+    order.shuffle(rows)
+    for row in rows:
+        plan.snapshot.release(plan.decisions, plan.slices, np.array([row]))
+    assert_ledgers(plan.snapshot.arrays, before)
 
 
 @pytest.mark.parametrize(("name", "level"), PROFILES)

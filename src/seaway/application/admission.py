@@ -30,7 +30,14 @@ from seaway.domain.node import Node
 from seaway.domain.queues import path_of
 from seaway.domain.units import LARGEST
 from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import combined_remedies, explain, remedies_text, summary
+from seaway.scheduling.explain import (
+    MAX_LINKS_NAMED,
+    combined_remedies,
+    explain,
+    remedies_text,
+    summary,
+    violating_links,
+)
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile
@@ -46,7 +53,7 @@ def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
     """
     if job.single_cluster:
         return most(snapshot, job, profile)
-    queue = JobQueue(snapshot, [replace(job, gang=False)])
+    queue = JobQueue(snapshot, [replace(job, gang=False, ring=False)])
     plan = decide(snapshot, queue, profile, dry_run=True)
     placed = int(plan.placed.sum())
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
@@ -254,7 +261,7 @@ class Admission:
         empty.release(plan.decisions, plan.slices, plan.rows_of(0))
         if whole or (placed and job.partial):
             return ""
-        alone = replace(job, replicas=1, gang=False, single_cluster=False)
+        alone = replace(job, replicas=1, gang=False, single_cluster=False, ring=False)
         one = explain(empty, alone, self._first_fit)
         if not one.fits:
             said = f"infeasible in every cluster: {summary(one)}"
@@ -287,7 +294,8 @@ class Admission:
         said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
         said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
         if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
-            said += ", or without between_replicas"
+            links = "; ".join(violating_links(empty, job)[:MAX_LINKS_NAMED])
+            said += ", or without between_replicas" + (f" ({links})" if links else "")
         return said
 
 
@@ -332,8 +340,8 @@ def _requirements(spec: JobSpec) -> Hashable:
 
 
 def _together(spec: JobSpec) -> tuple[Hashable, ...]:
-    together = spec.gang, spec.in_one_cluster, spec.between_replicas, spec.starts_in_part, spec.standby is None
-    return spec.demand, spec.replicas, *together
+    together = spec.gang, spec.in_one_cluster, spec.between_replicas, spec.starts_in_part, spec.ring
+    return spec.demand, spec.replicas, spec.standby is None, *together
 
 
 def _rejected(verdict: str) -> list[RejectedError]:

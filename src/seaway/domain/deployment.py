@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,6 +34,8 @@ class Deployment:
         Specification of the job.
     placements
         Node and devices of each replica in this cluster.
+    ring
+        Cluster of each replica of the attempt, if they form a ring over several clusters.
     """
 
     job_id: str
@@ -40,6 +43,14 @@ class Deployment:
     cluster: str
     spec: JobSpec
     placements: tuple[Placement, ...]
+    ring: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job_id: str, attempt: int, cluster: str, spec: JobSpec, placements: Sequence[Placement]) -> Deployment:
+        """Return the part in one cluster of an attempt with these placements."""
+        here = tuple(each for each in placements if each.cluster == cluster)
+        ring = tuple(each.cluster for each in placements) if spec.ring and len(here) < len(placements) else ()
+        return cls(job_id, attempt, cluster, spec, here, ring)
 
     @property
     def service_id(self) -> str:

@@ -262,6 +262,9 @@ class Job:
         Location of its data. Placement prefers clusters close to it.
     partial
         Whether it starts as soon as one replica fits, with as many replicas as fit.
+    ring
+        Whether the replicas of a gang form a ring, in which each sends to the next one. `between_replicas` then applies
+        to the links between consecutive replicas only.
     """
 
     name: str
@@ -278,11 +281,14 @@ class Job:
     single_cluster: bool = False
     data: DataSource = NO_DATA
     partial: bool = False
+    ring: bool = False
 
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in a single cluster without being a gang."""
         if self.single_cluster and not self.gang:
             raise RejectedError(f"job {self.name!r}: replicas in one cluster are a gang")
+        if self.ring and (not self.gang or self.single_cluster):
+            raise RejectedError(f"job {self.name!r}: a ring over clusters is a gang that may use several clusters")
         if self.replicas < 1:
             raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
         if self.expected_duration_s is not None and self.expected_duration_s < 0:

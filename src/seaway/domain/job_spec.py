@@ -152,6 +152,10 @@ INDEPENDENT = frozenset({"job", "kueue"})
 """Templates whose replicas end by themselves and do not know each other."""
 
 
+RANKED = frozenset({"job", "torchrun"})
+"""Templates that give each replica its number, the rank of a ring."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A submitted job.
@@ -202,6 +206,8 @@ class JobSpec:
         Standby of a service; None without one. All replicas of a copy are then in one cluster.
     copy_of
         ID of the job that it is the second copy of; set by Seaway. Both copies have the same name in their cluster.
+    ring
+        Whether its replicas may be in several clusters, as a ring in the order of their numbers.
     """
 
     name: str
@@ -230,6 +236,7 @@ class JobSpec:
     output_mib: int = 0
     standby: Standby | None = None
     copy_of: str = ""
+    ring: bool = False
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -238,6 +245,17 @@ class JobSpec:
             value = getattr(self, figure)
             if value is not None and value < least:
                 raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
+        if self.ring:
+            self._check_ring()
+
+    def _check_ring(self) -> None:
+        if self.template not in RANKED:
+            ranked = " or ".join(sorted(RANKED))
+            raise RejectedError(f"needs ranks, which {self.template} does not give: use {ranked}", where="spread")
+        if self.replicas < 2:
+            raise RejectedError("needs 2 replicas or more", where="spread")
+        if self.one_by_one:
+            raise RejectedError("starts all replicas together, so gang cannot be false", where="spread")
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
         """Return the job with the traits of its template; the same object if it has them."""
@@ -263,7 +281,7 @@ class JobSpec:
             job_id,
             demand,
             self.replicas,
-            self.gang or self.in_one_cluster,
+            self.gang or self.in_one_cluster or self.ring,
             self.between_replicas,
             self.priority,
             self.tenant,
@@ -273,6 +291,7 @@ class JobSpec:
             single_cluster=self.in_one_cluster,
             data=self.data,
             partial=self.starts_in_part,
+            ring=self.ring,
         )
 
     @property
@@ -291,7 +310,9 @@ class JobSpec:
 
         Replicas of services, and of templates that connect replicas, start together.
         """
-        alone = self.template in INDEPENDENT and not (self.gang or self.single_cluster or self.between_replicas.any)
+        alone = self.template in INDEPENDENT and not (
+            self.gang or self.single_cluster or self.ring or self.between_replicas.any
+        )
         return self.one_by_one and alone and self.replicas > 1
 
     def requires_restart(self, other: JobSpec) -> bool:
@@ -327,6 +348,7 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
         spec.run,
         spec.checkpoint,
         spec.expose,
+        spec.ring,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -35,6 +36,21 @@ class Placement:
     cluster: str
     node: str
     slices: tuple[DeviceSlice, ...] = ()
+
+
+def ring_links(placements: Sequence[Placement], replicas: int) -> tuple[tuple[str, str], ...]:
+    """Return the clusters of consecutive replicas of a ring that are in different clusters, in its order.
+
+    Parameters
+    ----------
+    placements
+        The placed replicas. A replica that is not placed has no links.
+    replicas
+        Number of all replicas; the first one follows the last one.
+    """
+    clusters = {each.replica: each.cluster for each in placements}
+    pairs = ((here, clusters.get((replica + 1) % replicas, here)) for replica, here in clusters.items())
+    return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from seaway.scheduling.columns import (
     PLAN_PODS,
     PLAN_REPLICA,
     PLAN_REPLICA_BANDWIDTH,
+    PLAN_RING_TO,
     PLAN_ROWS,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
@@ -118,12 +119,27 @@ def allocate_all(snapshot: Snapshot, held: Iterable[tuple[Job, Sequence[Placemen
         _write(snapshot, demand, placements, pods, lines, taken)
         for line in lines[ends[-1][0] :]:
             line[PLAN_JOB], line[PLAN_REPLICA_BANDWIDTH] = number, job.between_replicas.min_bandwidth_mbps
+        if job.ring and len(lines) - ends[-1][0] > 1:
+            _close_ring(snapshot, job, lines[ends[-1][0] :])
         ends.append((len(lines), len(taken)))
     plan = np.array(lines, np.int64).reshape(-1, PLAN_ROWS)
     slices = np.array(taken, np.int32).reshape(-1, SLICE_ROWS)
     restore_rows(snapshot.arrays, snapshot.demands.arrays, plan, slices)
     plan[:, PLAN_JOB] = 0  # each allocation has one job
     return [_part(plan, slices, *begin, *end) for begin, end in pairwise(ends)]
+
+
+def _close_ring(snapshot: Snapshot, job: Job, lines: list[list[int]]) -> None:
+    """Note in the row of each replica of a ring the gateway of the next one."""
+    arrays = snapshot.arrays
+    gateways = {
+        line[PLAN_REPLICA]: int(arrays.clusters[CLUSTER_GATEWAY, arrays.nodes[NODE_CLUSTER, line[PLAN_NODE]]])
+        for line in lines
+        if line[PLAN_NODE] >= 0
+    }
+    for line in lines:
+        following = gateways.get((line[PLAN_REPLICA] + 1) % job.replicas, -1)
+        line[PLAN_RING_TO] = following + 1 if following >= 0 else -1
 
 
 def _write(

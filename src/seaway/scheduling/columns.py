@@ -197,8 +197,13 @@ PLAN_LINK_MISSED: Final = 8
 PLAN_PODS: Final = 9
 """Number of pods of the row. Unmanaged pods of a node share one row; all other rows have one pod."""
 PLAN_REPLICA_BANDWIDTH: Final = 10
-"""Bandwidth that the job reserved on each link between the gateways of its clusters, in each direction, Mbit/s."""
-PLAN_ROWS: Final = 11
+"""Bandwidth that the job reserved on each link between the gateways of its clusters, in each direction, Mbit/s.
+
+In a ring, only on the link to the gateway of the next replica.
+"""
+PLAN_RING_TO: Final = 11
+"""Gateway of the next replica of a ring, plus 1; -1 if that needs no reservation; 0 if the job is not a ring."""
+PLAN_ROWS: Final = 12
 
 # Slices of decisions, shape (S, SLICE_ROWS).
 SLICE_DEVICE: Final = 0

@@ -3,12 +3,14 @@
 A gang is placed in one cluster if it fits, preferably close to its data. Otherwise, unless it must stay in one cluster,
 sets of clusters are grown. Each set starts with one cluster, and the cluster closest to the whole set is added until
 the gang fits. The set with the lowest latency is chosen, among clusters no farther from the data than necessary.
+
+In a ring, only the links between consecutive clusters count, and the replicas get the order of the ring.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +27,10 @@ from seaway.scheduling.columns import (
     JOB_GANG,
     NODE_CLUSTER,
     PLAN_NODE,
+    PLAN_RING_TO,
 )
 from seaway.scheduling.kernels.network import reserve_between_replicas
+from seaway.scheduling.ring import MAX_CLUSTERS, best_ring, nearest_to_ring
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
 from seaway.scheduling.snapshot.links import links_of
 from seaway.scheduling.statement import Statement
@@ -85,7 +89,13 @@ class ClusterSet:
     members: tuple[int, ...]
 
 
-def best_sets(between: ClusterNetwork, holds: Int64, replicas: int, seeds: Sequence[int]) -> Iterator[ClusterSet]:
+Grow = Callable[[ClusterNetwork, Int64, int, int, int], Iterator[ClusterSet]]
+"""Growth of a set from one cluster, with the parameters of `grow_set`."""
+
+
+def best_sets(
+    between: ClusterNetwork, holds: Int64, replicas: int, seeds: Sequence[int], grow: Grow
+) -> Iterator[ClusterSet]:
     """Yield sets of clusters that fit all replicas, best first.
 
     Parameters
@@ -98,8 +108,10 @@ def best_sets(between: ClusterNetwork, holds: Int64, replicas: int, seeds: Seque
         Number of replicas to place.
     seeds
         Clusters from which sets are grown, preferred first.
+    grow
+        Growth of a set: `grow_set` or `grow_ring`.
     """
-    growing = [grow_set(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
+    growing = [grow(between, holds, replicas, seed, rank) for rank, seed in enumerate(seeds)]
     waiting = [found for each in growing if (found := next(each, None))]
     heapq.heapify(waiting)
     while waiting:
@@ -133,6 +145,23 @@ def grow_set(between: ClusterNetwork, holds: Int64, replicas: int, seed: int, ra
         mbps = np.minimum(mbps, between.free_mbps[joins])
         may_join &= between.allowed[joins]
         may_join[joins] = False
+
+
+def grow_ring(between: ClusterNetwork, holds: Int64, replicas: int, seed: int, rank: int) -> Iterator[ClusterSet]:
+    """Grow a ring from one cluster, and yield it at each size that fits all replicas.
+
+    The next member is the cluster whose insertion makes the maximum latency of the ring the lowest.
+    """
+    members = [seed]
+    while True:
+        ring = best_ring(between.latency_ns, between.allowed, members)
+        if ring and len(members) > 1 and holds[members].sum() >= replicas:
+            links = between.latency_ns[list(ring), [*ring[1:], ring[0]]]
+            yield ClusterSet(int(links.max()), len(members), rank, ring)
+        candidates = np.setdiff1d(np.flatnonzero(holds > 0), members)
+        if not candidates.size or len(members) == MAX_CLUSTERS:
+            return
+        members.append(nearest_to_ring(between.latency_ns, between.allowed, ring or members, candidates))
 
 
 def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt8 | None = None) -> None:
@@ -191,7 +220,7 @@ class GangTrial:
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, replicas)
         fitted = int((self._nodes_since(before[0]) >= 0).sum())
-        if fitted < replicas or (len(clusters) > 1 and not self._reserve_bandwidth(before[0])):
+        if fitted < replicas or (len(clusters) > 1 and not self._connect(before[0])):
             self._statement.rollback(before)
         return fitted
 
@@ -262,6 +291,29 @@ class GangTrial:
             self._statement.rollback(before)
             self._gate[c] = 0
 
+    def _connect(self, row: int) -> bool:
+        """Order the job's replicas if they are a ring, and reserve their bandwidth. Return whether that is possible."""
+        return (not self.job.ring or self._close_ring(row)) and self._reserve_bandwidth(row)
+
+    def _close_ring(self, row: int) -> bool:
+        """Give the job's replicas, from `row` on, the order of the best ring. Return whether there is one.
+
+        The ring starts in the cluster with the most replicas.
+        """
+        decisions, arrays, end = self._statement.decisions, self.snapshot.arrays, self._statement.length
+        clusters = arrays.nodes[NODE_CLUSTER, self._nodes_since(row)]
+        used, counts = np.unique(clusters, return_counts=True)
+        between, first = between_clusters(self), int(counts.argmax())
+        ring = best_ring(between.latency_ns, between.allowed, [*used[first:], *used[:first]])
+        if ring is None:
+            return False
+        order = np.argsort([ring.index(c) for c in clusters], kind="stable")
+        self._statement.reorder(row, order)
+        gateways = arrays.clusters[CLUSTER_GATEWAY, clusters[order]]
+        following = np.roll(gateways, -1)
+        decisions[row:end, PLAN_RING_TO] = np.where(following >= 0, following + 1, -1)
+        return True
+
     def _reserve_bandwidth(self, row: int, first: int | None = None) -> bool:
         """Reserve bandwidth between the job's replicas. Return whether the network has enough.
 
@@ -314,10 +366,11 @@ def place_gang(trial: GangTrial) -> bool:
     if trial.job.single_cluster or holds.sum() < replicas:
         return False
     between, seeds = between_clusters(trial), [c for c in order if holds[c]]
+    grow = grow_ring if trial.job.ring else grow_set
     return any(
         trial.place_all(chosen.members)
         for circle in trial.cumulative_tiers()
-        for chosen in best_sets(between, holds * circle, replicas, [c for c in seeds if circle[c]])
+        for chosen in best_sets(between, holds * circle, replicas, [c for c in seeds if circle[c]], grow)
     )
 
 
@@ -325,5 +378,6 @@ def between_clusters(trial: GangTrial) -> ClusterNetwork:
     """Return the links between clusters, and the pairs that meet the job's bounds."""
     links, need = links_of(trial.snapshot), trial.job.between_replicas
     clusters = len(trial.snapshot.clusters)
-    allowed = links.satisfying(need) if need.any else np.ones((clusters, clusters), np.bool_)
+    everywhere = np.ones((clusters, clusters), np.bool_)
+    allowed = links.satisfying(need, one_way=trial.job.ring) if need.any else everywhere
     return ClusterNetwork(links.latency_ns(), links.free_mbps(), allowed)

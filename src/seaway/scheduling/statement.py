@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seaway.domain.errors import InvariantError
 from seaway.scheduling.arrays import Int64
-from seaway.scheduling.columns import JOB_DEMAND, PLAN_NODE, PLAN_ROWS, SLICE_ROWS
+from seaway.scheduling.columns import (
+    JOB_DEMAND,
+    PLAN_NODE,
+    PLAN_REPLICA,
+    PLAN_ROWS,
+    PLAN_SLICE_END,
+    PLAN_SLICE_FIRST,
+    SLICE_ROWS,
+)
 from seaway.scheduling.framework import Decider
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.decide import plan_size, start_row
@@ -70,6 +79,25 @@ class Statement:
         start_row(self.decisions[row], job, replica, self.queue.rows[job, JOB_DEMAND], self.slice_end)
         self.length += 1
         return row
+
+    def reorder(self, row: int, order: NDArray[np.intp]) -> None:
+        """Change the order of the latest decisions, which are all replicas of one job, and number them again.
+
+        Parameters
+        ----------
+        row
+            First of the decisions.
+        order
+            Present positions of the decisions, in their new order.
+        """
+        lines = self.decisions[row : self.length][order]
+        taken = [self.slices[first:end] for first, end in lines[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]].tolist()]
+        begin = int(self.decisions[row, PLAN_SLICE_FIRST])
+        ends = begin + np.cumsum([len(each) for each in taken])
+        self.slices[begin : ends[-1]] = np.concatenate(taken)
+        lines[:, PLAN_SLICE_FIRST], lines[:, PLAN_SLICE_END] = [begin, *ends[:-1]], ends
+        lines[:, PLAN_REPLICA] = np.arange(len(lines))
+        self.decisions[row : self.length] = lines
 
     def mark_unplaced(self, job: int) -> None:
         """Add all replicas of a job as not placed."""

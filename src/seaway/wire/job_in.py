@@ -269,6 +269,11 @@ class JobIn(Incoming):
     that fit, and the others follow when these have completed; only for the templates `job` and `kueue`. Null if they
     are placed at the same time.
     """
+    spread: Literal["clusters"] | None = None
+    """`clusters`: the replicas start together, in one cluster or as a ring over several, in which each sends to the
+    next. The bounds between replicas then apply to the links between consecutive replicas only, and ranks follow the
+    ring. Only for the templates `job` and `torchrun`.
+    """
     template: Name = "job"
     """Name of the workload template."""
     resources: ResourcesIn = ResourcesIn()
@@ -339,6 +344,7 @@ class JobIn(Incoming):
             replicas=self.replicas,
             gang=bool(self.gang),
             one_by_one=self.gang is False,
+            ring=self.spread is not None,
             between_replicas=_need(self.between_replicas),
             priority=self.priority,
             tenant=self.tenant or own_tenant,

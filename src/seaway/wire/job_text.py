@@ -35,6 +35,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "gateway": demand.gateway,
         "replicas": spec.replicas if spec.replicas != 1 else None,
         "gang": spec.gang,
+        "spread": "clusters" if spec.ring else None,
         "template": spec.template if spec.template != "job" else None,
         "resources": _request(demand.request) | _device_rules(demand.devices),
         "network": _need(demand.network)

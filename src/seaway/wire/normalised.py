@@ -69,6 +69,8 @@ class NormalisedJob(Shown):
     id: str
     replicas: int
     gang: bool
+    ring: bool = False
+    """True if the replicas form a ring over clusters."""
     priority: int
     tenant: str
     queue: str
@@ -95,6 +97,7 @@ def normalised_fields(record: JobRecord, clusters: AbstractSet[str] = frozenset(
         "id": job.name,
         "replicas": job.replicas,
         "gang": job.gang,
+        "ring": job.ring,
         "priority": job.priority,
         "tenant": job.tenant,
         "queue": job.queue,

@@ -184,7 +184,10 @@ def test_a_gang_is_reported_when_its_bounds_alone_are_in_the_way() -> None:
         links=links,
     )
     reported = refused(scene(parts), replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=1_000_000))
-    assert reported["resources"].endswith("it would fit with 2 replicas, or without between_replicas")
+    assert reported["resources"].endswith(
+        "it would fit with 2 replicas, or without between_replicas (a to b: latency 9 ms, bound 1 ms; "
+        "b to a: latency 9 ms, bound 1 ms)"
+    )
 
 
 def test_before_anything_is_known_anyone_comes_is_asked_to_come_again() -> None:

@@ -122,13 +122,15 @@ OTHERS: dict[str, Any] = {
     "output_mib": 9,
     "standby": Standby(),
     "copy_of": "6hhgq2g019edv",
+    "ring": True,
 }
 
 
 @pytest.mark.parametrize("field", [each.name for each in fields(JobSpec)])
 def test_what_copies_hang_on_starts_a_job_again(field: str) -> None:
     """Every field either changes in place or starts the job again; none is forgotten."""
-    assert spec().requires_restart(replace(spec(), **{field: OTHERS[field]})) == (field not in IN_PLACE)
+    before = replace(spec(), replicas=2) if field == "ring" else spec()
+    assert before.requires_restart(replace(before, **{field: OTHERS[field]})) == (field not in IN_PLACE)
 
 
 def test_a_job_ends_by_cause_is_known_of_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
+from seaway.scheduling.allocations import allocate
 from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import violating_links
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
@@ -131,3 +134,68 @@ def test_gateway_limits_the_spread_of_a_job(plain: bool, gang: bool) -> None:
     plan = placed(snapshot, spread(3, 40, gang=gang), plain=plain)
     assert int(plan.placed.sum()) == (0 if gang else 2)
     assert (snapshot.arrays.gateways >= 0).all()
+
+
+def ring(replicas: int, mbps: int, **figures: Any) -> Job:  # noqa: ANN401  # fields of a job
+    """Create a ring whose replicas fill a node each, with `mbps` from each to the next one."""
+    between = NetworkNeed(min_bandwidth_mbps=mbps)
+    given: dict[str, Any] = {
+        "cpu_milli": 64_000,
+        "replicas": replicas,
+        "gang": True,
+        "ring": True,
+        "between_replicas": between,
+    }
+    return job(**given | figures)
+
+
+@PATHS
+def test_a_ring_reserves_bandwidth_between_consecutive_clusters_in_one_direction(plain: bool) -> None:
+    """Each interface has the job's bandwidth once in each direction, and a release frees exactly that."""
+    snapshot = three(east=60, west=60, south=60)
+    before = snapshot.arrays.bandwidth.copy(), snapshot.arrays.gateways.copy()
+    plan = placed(snapshot, ring(3, 40), plain=plain)
+    assert plan.jobs_placed.tolist() == [True]
+    assert (before[1] - snapshot.arrays.gateways)[:, 1:].tolist() == [[40] * 3] * 2
+    taken = (before[0] - snapshot.arrays.bandwidth)[1:, 1:]
+    where = [plan.placement(int(row)).cluster for row in plan.rows_of(0)]
+    numbers = [GATEWAYS.index(name) for name in where]
+    assert {(int(a), int(b)) for a, b in zip(*taken.nonzero(), strict=True)} == set(
+        zip(numbers, [*numbers[1:], numbers[0]], strict=True)
+    )
+    assert not placed(snapshot.copy(), spread(2, 40)).jobs_placed[0]
+    snapshot.release(plan.decisions, plan.slices, np.array([1]))
+    assert int((before[0] - snapshot.arrays.bandwidth).sum()) == 40, "only the link from the last to the first is left"
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+    np.testing.assert_array_equal(snapshot.arrays.bandwidth, before[0])
+    np.testing.assert_array_equal(snapshot.arrays.gateways, before[1])
+
+
+@PATHS
+def test_a_ring_takes_the_direction_that_has_bandwidth(plain: bool) -> None:
+    """Links have bandwidth one way round only: the ring goes that way, and the opposite one is refused."""
+    ends = [(a, b) for a in GATEWAYS for b in GATEWAYS if a != b]
+    onwards = {("east", "south"), ("south", "west"), ("west", "east")}
+    links = [Link(*each, latency_ns=1, bandwidth_mbps=100 if each in onwards else 10) for each in ends]
+    clusters = [cluster(node(), name=name, gateway=name) for name in GATEWAYS]
+    snapshot = Snapshot(fleet(*clusters, links=links, gateways=[Gateway(name) for name in GATEWAYS]))
+    plan = placed(snapshot.copy(), ring(3, 50), plain=plain)
+    assert [plan.placement(int(row)).cluster for row in plan.rows_of(0)] == ["east", "south", "west"]
+    assert not placed(snapshot, spread(3, 50), plain=plain).jobs_placed[0], "a mesh needs both directions"
+    assert violating_links(snapshot, ring(3, 200))[0] == "east to west: 10Mbps free, bound 200Mbps"
+
+
+def test_a_ring_is_restored_from_its_placements() -> None:
+    """After a restart the reservations are those of the engine, also if a replica has gone."""
+    snapshot = three()
+    asked = ring(3, 40)
+    plan = placed(snapshot, asked)
+    where = tuple(plan.placement(int(row)) for row in plan.rows_of(0))
+    for kept in (where, where[1:], where[:2], where[::2]):
+        engine, again = snapshot.copy(), three()
+        decisions = plan.decisions.copy()
+        gone = [int(row) for row in plan.rows_of(0) if plan.placement(int(row)) not in kept]
+        engine.release(decisions, plan.slices, np.array(gone, np.intp))
+        allocate(again, asked, kept)
+        np.testing.assert_array_equal(engine.arrays.bandwidth, again.arrays.bandwidth)
+        np.testing.assert_array_equal(engine.arrays.gateways, again.arrays.gateways)

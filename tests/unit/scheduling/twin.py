@@ -209,8 +209,17 @@ class Twin:
                 link = job.demand.gateway, gateways[name]
                 self.reserve(*link, job.demand.network.min_bandwidth_mbps)
         mbps = job.between_replicas.min_bandwidth_mbps
-        for link in permutations({gateways[placement.cluster] for placement in placements} - {""}, 2):
+        pairs = permutations({gateways[placement.cluster] for placement in placements} - {""}, 2)
+        for link in self.ring(placements, gateways) if job.ring else pairs:
             self.reserve(*link, mbps)
+
+    @staticmethod
+    def ring(placements: list[Placement], gateways: dict[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the gateways of each replica and the next one, by their numbers; the first follows the last."""
+        ordered = sorted(placements, key=lambda placement: placement.replica)
+        for here, there in zip(ordered, [*ordered[1:], ordered[0]], strict=True):
+            if gateways[here.cluster] and gateways[there.cluster]:
+                yield gateways[here.cluster], gateways[there.cluster]
 
     def reserve(self, source: str, target: str, mbps: int) -> None:
         """Reserve bandwidth on the link between two gateways and on both interfaces."""

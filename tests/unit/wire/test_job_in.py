@@ -54,6 +54,32 @@ def test_replicas_start_together_one_by_one_or_at_once(
     assert JobIn.of(spec).gang is gang
 
 
+def test_replicas_may_form_a_ring_over_clusters() -> None:
+    """They start together, and are written as they were read."""
+    text = {"name": "train", "replicas": 4, "spread": "clusters", "between_replicas": {"min_bandwidth": "1Gbps"}}
+    spec = JobIn.model_validate(text).spec()
+    job = spec.job("id")
+    assert (spec.ring, job.ring, job.gang, spec.starts_in_part) == (True, True, True, False)
+    assert job_text(spec)["spread"] == "clusters"
+    assert JobIn.of(spec).spec() == spec
+    assert not JobIn.model_validate({"name": "train", "replicas": 4}).spec().ring
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"replicas": 1}, "needs 2 replicas or more"),
+        ({"replicas": 2, "gang": False}, "starts all replicas together, so gang cannot be false"),
+        ({"replicas": 2, "template": "deployment"}, "needs ranks, which deployment does not give: use job or torchrun"),
+    ],
+)
+def test_a_ring_that_cannot_be_is_refused(given: dict[str, object], says: str) -> None:
+    """One replica has no next one, and other templates give no ranks."""
+    with pytest.raises(RejectedError, match=says) as caught:
+        JobIn.model_validate({"name": "train", "spread": "clusters", **given}).spec()
+    assert caught.value.where == "spread"
+
+
 @pytest.mark.parametrize("kind", ServiceType)
 def test_ports_may_be_exposed_in_every_way(kind: ServiceType) -> None:
     """The type and the host name survive a round trip; without a port there is nothing to expose."""

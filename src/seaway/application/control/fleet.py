@@ -21,9 +21,9 @@ from seaway.domain.deployment import FINISHED_PHASES, UnmanagedPod, Workload, de
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job import Demand, Job, ResourceRequest
-from seaway.domain.network import Gateway, Link
+from seaway.domain.network import Ends, Gateway, Link
 from seaway.domain.node import Node
-from seaway.domain.placement import Placement
+from seaway.domain.placement import Placement, ring_links
 from seaway.scheduling.allocations import Allocation, allocate
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, PLAN_DEMAND, PLAN_REPLICA
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -510,10 +510,12 @@ class LiveFleet:
             for admission in gateways_by_cluster
             if known
         ]
-        ways += [
-            (*ends, job.between_replicas.min_bandwidth_mbps)
-            for ends in permutations(dict.fromkeys(gateways_by_cluster), 2)
-        ]
+        pairs: Iterable[Ends] = permutations(dict.fromkeys(gateways_by_cluster), 2)
+        if job.ring:
+            links = ring_links(attempt.placements, job.replicas)
+            ends = ((behind.get(here, ""), behind.get(there, "")) for here, there in links)
+            pairs = [each for each in ends if "" not in each]
+        ways += [(*each, job.between_replicas.min_bandwidth_mbps) for each in pairs]
         return tuple((source, target, mbps) for source, target, mbps in ways if source != target and mbps)
 
     def _allocate_orphan(self, copy: Workload) -> list[Allocation]:

@@ -93,7 +93,7 @@ class Kind:
         length
             Value that jobs of similar durations share.
         """
-        together = (job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial)
+        together = (job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial, job.ring)
         key = (queue, apart, length, job.demand, *together)
         known = cls._known.get(key)
         if known is None:

@@ -18,6 +18,7 @@ from seaway.application.transitions import ELSEWHERE, job_event, sent_back
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
+from seaway.domain.placement import ring_links
 from seaway.domain.units import rate_text
 from seaway.probing.rounds import Figures
 from seaway.scheduling.engine import decide
@@ -127,7 +128,13 @@ class Verdicts:
         return {cluster: (user, admission) for cluster, admission in gateways_by_cluster if admission != user}
 
     def _between(self, attempt: Attempt) -> Iterator[Ends]:
-        if attempt.spec.between_replicas.any and len(attempt.clusters) > 1:
+        if not attempt.spec.between_replicas.any or len(attempt.clusters) == 1:
+            return
+        if attempt.spec.ring:
+            pairs = ring_links(attempt.placements, attempt.spec.replicas)
+            ends = ((self._gateways.get(here, ""), self._gateways.get(there, "")) for here, there in pairs)
+            yield from dict.fromkeys(each for each in ends if "" not in each and each[0] != each[1])
+        else:
             yield from permutations(sorted({self._gateways.get(each, "") for each in attempt.clusters} - {""}), 2)
 
     def _of(self, need: NetworkNeed, ends: Ends) -> _Violation | None:

@@ -601,8 +601,7 @@ def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mappin
 
 def deployment(attempt: Attempt, cluster: str) -> Deployment:
     """Return the part of an attempt in one cluster."""
-    placements = tuple(each for each in attempt.placements if each.cluster == cluster)
-    return Deployment(attempt.job_id, attempt.number, cluster, attempt.spec, placements)
+    return Deployment.of(attempt.job_id, attempt.number, cluster, attempt.spec, attempt.placements)
 
 
 def _places(attempt: Attempt) -> set[tuple[str, str]]:

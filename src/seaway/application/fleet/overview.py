@@ -266,7 +266,7 @@ class Overview:
         """
         trial = self._tries.dry_run(spec, user)
         made = [
-            Deployment(UNNAMED, 1, cluster, spec, tuple(each for each in trial.placements if each.cluster == cluster))
+            Deployment.of(UNNAMED, 1, cluster, spec, trial.placements)
             for cluster in dict.fromkeys(each.cluster for each in trial.placements)
         ]
         documents = [document for each in made for document in self._backend(each.cluster).manifests(each)]

@@ -99,7 +99,7 @@ class Task:
     def kind(self) -> Hashable:
         """Value that jobs which fit in the same places share."""
         job = self.job
-        return job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data
+        return job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.data, job.ring
 
 
 @dataclass(frozen=True, slots=True)

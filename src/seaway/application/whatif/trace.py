@@ -316,7 +316,7 @@ def _admitted(side: Side) -> list[int]:
     verdicts: dict[Hashable, bool] = {}
     admitted = []
     for at, job in enumerate(side.jobs):
-        asked = job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas
+        asked = job.demand, job.replicas, job.gang, job.single_cluster, job.between_replicas, job.ring
         if asked not in verdicts:
             verdicts[asked] = _fits(empty, job, policy)
         limited = (*asked, job.queue, job.tenant)

@@ -142,6 +142,21 @@ def submit(
             rich_help_panel=NEEDS,
         ),
     ] = None,
+    spread: Annotated[
+        str | None,
+        typer.Option(
+            metavar="clusters",
+            help="Replicas may form a ring over several clusters; their ranks follow it.",
+            rich_help_panel=NEEDS,
+        ),
+    ] = None,
+    ring_bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            help="Reserved bandwidth between consecutive replicas in different clusters, like 1Gbps.",
+            rich_help_panel=NEEDS,
+        ),
+    ] = None,
     image: Annotated[str | None, typer.Option(help="Container image.", rich_help_panel=RUNS)] = None,
     env: Annotated[
         list[str] | None,
@@ -288,6 +303,8 @@ def submit(
         "resources.memory": memory,
         "replicas": replicas,
         "gang": gang,
+        "spread": spread,
+        "between_replicas.min_bandwidth": ring_bandwidth,
         "run.image": image,
         "run.command": command or None,
         "run.env": pairs(env, "--env"),

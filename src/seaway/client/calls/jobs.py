@@ -55,6 +55,7 @@ class JobFields(TypedDict, total=False):
     gateway: str
     replicas: int
     gang: bool | None
+    spread: str | None
     template: str
     resources: Mapping[str, Any]
     network: Mapping[str, Any]

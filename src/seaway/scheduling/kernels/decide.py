@@ -33,6 +33,7 @@ from seaway.scheduling.columns import (
     PLAN_PODS,
     PLAN_REPLICA,
     PLAN_REPLICA_BANDWIDTH,
+    PLAN_RING_TO,
     PLAN_SLICE_END,
     PLAN_SLICE_FIRST,
     SLICE_DEVICE,
@@ -259,6 +260,7 @@ def start_row(line: Int64, job: int, replica: int, k: int, end: int) -> None:
     line[PLAN_SLICE_END] = end
     line[PLAN_BANDWIDTH] = 0
     line[PLAN_REPLICA_BANDWIDTH] = 0
+    line[PLAN_RING_TO] = 0
     line[PLAN_DUPLICATE] = 0
     line[PLAN_PODS] = 1
     line[PLAN_LINK_MISSED] = 0

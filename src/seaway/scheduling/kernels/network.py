@@ -14,7 +14,9 @@ from seaway.scheduling.columns import (
     PLAN_DUPLICATE,
     PLAN_JOB,
     PLAN_NODE,
+    PLAN_REPLICA,
     PLAN_REPLICA_BANDWIDTH,
+    PLAN_RING_TO,
 )
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -54,11 +56,47 @@ def gateway_of(fleet: FleetArrays, n: int) -> int:
 
 
 @compiled
+def reserve_in_ring(fleet: FleetArrays, plan: Int64, row: int, gateway: int, sign: int) -> None:
+    """Reserve (`sign` 1) or release (-1) the bandwidth between a replica of a ring and the next one.
+
+    A release also releases the link from the previous replica, which then leads nowhere.
+
+    Parameters
+    ----------
+    plan, row, gateway
+        As in `reserve_between_gateways`.
+    """
+    mbps, target = plan[row, PLAN_REPLICA_BANDWIDTH], plan[row, PLAN_RING_TO] - 1
+    if target >= 0 and target != gateway:
+        reserve_link(fleet, gateway, target, sign * mbps)
+    if sign > 0:
+        return
+    before, last = -1, -1
+    for step in (-1, 1):
+        other = row + step
+        while 0 <= other < plan.shape[0] and plan[other, PLAN_JOB] == plan[row, PLAN_JOB]:
+            if plan[other, PLAN_REPLICA] == plan[row, PLAN_REPLICA] - 1:
+                before = other
+            if last < 0 or plan[other, PLAN_REPLICA] > plan[last, PLAN_REPLICA]:
+                last = other
+            other += step
+    if plan[row, PLAN_REPLICA] == 0:
+        before = last
+    if before >= 0 and plan[before, PLAN_RING_TO] > 0:
+        source = gateway_of(fleet, plan[before, PLAN_NODE])
+        target = plan[before, PLAN_RING_TO] - 1
+        if source >= 0:
+            if source != target:
+                reserve_link(fleet, source, target, -plan[before, PLAN_REPLICA_BANDWIDTH])
+            plan[before, PLAN_RING_TO] = -1
+
+
+@compiled
 def reserve_between_gateways(fleet: FleetArrays, plan: Int64, row: int, end: int, gateway: int, sign: int) -> None:
     """Reserve (`sign` 1) or release (-1) the bandwidth between a replica and those of its job behind other gateways.
 
     A job reserves the links between two gateways once, in both directions, regardless of the number of replicas.
-    Nothing is reserved if another replica is behind the same gateway.
+    Nothing is reserved if another replica is behind the same gateway. A ring is reserved by `reserve_in_ring`.
 
     Parameters
     ----------
@@ -71,6 +109,9 @@ def reserve_between_gateways(fleet: FleetArrays, plan: Int64, row: int, end: int
     """
     mbps = plan[row, PLAN_REPLICA_BANDWIDTH]
     if mbps == 0 or gateway < 0:
+        return
+    if plan[row, PLAN_RING_TO] != 0:
+        reserve_in_ring(fleet, plan, row, gateway, sign)
         return
     met = np.zeros(fleet.gateways.shape[1], np.uint8)
     first = row

@@ -52,13 +52,14 @@ class ClusterLinks:
         """Return round-trip times, shape (C, C); `UNKNOWN_NS` if a link is unknown or does not respond."""
         return self._latency_ns
 
-    def free_mbps(self) -> Int64:
+    def free_mbps(self, *, one_way: bool = False) -> Int64:
         """Return the bandwidth that can be reserved, Mbit/s, shape (C, C); 0 if a link is unknown.
 
-        This is the minimum over the link and the interfaces at its ends, in the worse direction.
+        This is the minimum over the link and the interfaces at its ends, in the worse direction. With `one_way`, it is
+        that from the first to the second cluster, or of the reverse direction if only that is measured.
         """
         free = self._table(NO_LINK_MBPS, free_bandwidth(self._snapshot.arrays, *self._ends))
-        less = np.minimum(free, free.T)
+        less = np.where(free == NO_LINK_MBPS, free.T, free) if one_way else np.minimum(free, free.T)
         less[less == NO_LINK_MBPS] = 0
         return self._of_clusters(less, NO_LINK_MBPS)
 
@@ -72,9 +73,12 @@ class ClusterLinks:
         free[np.isin(self._at, unreachable)] = 0
         return free
 
-    def satisfying(self, need: NetworkNeed) -> NDArray[np.bool_]:
-        """Return the pairs of clusters whose link meets `need`, shape (C, C). Unknown links do not."""
-        return self.within_bounds(need) & (self.free_mbps() >= need.min_bandwidth_mbps)
+    def satisfying(self, need: NetworkNeed, *, one_way: bool = False) -> NDArray[np.bool_]:
+        """Return the pairs of clusters whose link meets `need`, shape (C, C). Unknown links do not.
+
+        With `one_way`, only the bandwidth from the first to the second cluster counts.
+        """
+        return self.within_bounds(need) & (self.free_mbps(one_way=one_way) >= need.min_bandwidth_mbps)
 
     def within_bounds(self, need: NetworkNeed) -> NDArray[np.bool_]:
         """Return the pairs of clusters whose link meets the bounds of `need` except bandwidth, shape (C, C)."""

@@ -319,3 +319,28 @@ def test_a_dead_link_is_a_breach_after_the_set_time() -> None:
     assert reported(probed.made, probed.job_id) == [
         "slo_violated: its network violates its bounds: user to gw-alpha: nothing answers"
     ]
+
+
+def test_only_the_links_of_a_ring_count() -> None:
+    """A link that no replica uses violates nothing; one between consecutive replicas does, and is named."""
+    made = three(gpus=1)
+    job_id = made.submit(replicas=3, ring=True, gpus=1, between_replicas=NetworkNeed(max_latency_ns=20 * MS))
+    made.plane.run(10)
+    assert made.state(job_id) == "running"
+    (attempt,) = made.plane.controller.live.attempts.values()
+    gateways = [f"gw-{each.cluster}" for each in attempt.placements]
+    used = list(zip(gateways, [*gateways[1:], gateways[0]], strict=True))
+
+    def slow(source: str, target: str) -> list[Link]:
+        links = [each for each in ties() if (each.source, each.target) != (source, target)]
+        return [*links, Link(source, target, 31 * MS, bandwidth_mbps=1_000)]
+
+    measured(made, slow(*reversed(used[0])))
+    made.plane.run(120)
+    assert reported(made, job_id) == []
+    measured(made, slow(*used[0]))
+    made.plane.run(120)
+    source, target = used[0]
+    assert reported(made, job_id) == [
+        f"slo_violated: its network violates its bounds: {source} to {target}: latency 31 ms, bound 20 ms"
+    ]

@@ -9,6 +9,7 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
 from seaway.adapters.kubernetes.templates.names import PART, selector
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
 
 PEERS = "peers"
@@ -106,9 +107,60 @@ def _service(context: Context, role: str, spec: dict[str, Any]) -> Manifest:
 PLAIN = Pod()
 
 
+RANKS = "SEAWAY_RANKS"
+"""Variable with the ranks of a part's pods, in the order of their indexes."""
+
+RING = "SEAWAY_RING"
+"""Variable with the cluster of each rank of a ring over several clusters, separated by commas."""
+
+
 def render_job(context: Context) -> list[Manifest]:
-    """Return a service if the job has ports, and the Jobs."""
-    return port_service(context) + [each for group in context.groups for each in indexed_job(context, group, PLAIN)]
+    """Return a service if the job has ports, and the Jobs. Replicas of a ring get their rank."""
+    pods = ((group, _ranked(context, group) if context.spec.ring else PLAIN) for group in context.groups)
+    return port_service(context) + [each for group, pod in pods for each in indexed_job(context, group, pod)]
+
+
+def _ranked(context: Context, group: Group) -> Pod:
+    env = (("WORLD_SIZE", str(context.spec.replicas)), *ring_variables(context))
+    if len(group.replicas) == 1:
+        return Pod(env=(("RANK", str(group.replicas[0])), *env))
+    ranks, command = rank_by_index(context, group, "RANK")
+    return Pod(env=(*env, *ranks), command=command)
+
+
+def ring_variables(context: Context) -> tuple[tuple[str, str], ...]:
+    """Return the variable with the clusters of a ring; none without a ring over several clusters."""
+    return ((RING, ",".join(context.deployment.ring)),) if context.deployment.ring else ()
+
+
+def rank_by_index(context: Context, group: Group, *names: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return a variable and a command that give each pod of a part with several replicas its rank.
+
+    The command is a shell, because no field of Kubernetes maps an index to a rank.
+
+    Parameters
+    ----------
+    names
+        Variables for the rank.
+
+    Raises
+    ------
+    RejectedError
+        If the job has no command.
+    """
+    run = context.spec.run
+    if not run.command:
+        raise RejectedError(
+            "is needed: replicas that share devices are given their ranks by a shell", where="run.command"
+        )
+    exports = " ".join(f'{name}="$rank"' for name in names)
+    choose = (
+        f"i=0; for rank in ${RANKS}; do "
+        '[ "$i" = "$JOB_COMPLETION_INDEX" ] && break; i=$((i+1)); done; '
+        f'export {exports}; exec "$@"'
+    )
+    ranks = ((RANKS, " ".join(map(str, group.replicas))),)
+    return ranks, ("/bin/sh", "-c", choose, "sh", *run.command)
 
 
 def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:

@@ -14,7 +14,15 @@ from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
 from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, object_name, selector
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
-from seaway.adapters.kubernetes.templates.plain import PEERS, indexed_job, peer, peers_service, port_service
+from seaway.adapters.kubernetes.templates.plain import (
+    PEERS,
+    indexed_job,
+    peer,
+    peers_service,
+    port_service,
+    rank_by_index,
+    ring_variables,
+)
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
 from seaway.domain.errors import RejectedError
 
@@ -82,16 +90,6 @@ ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
 DEFAULT_PORT = 29_500
 """Port on which replica 0 serves the others; the default of torchrun."""
 
-RANKS = "SEAWAY_RANKS"
-"""Variable with the ranks of a part's pods, in the order of their indexes."""
-
-CHOOSE_RANK = (
-    f"i=0; for rank in ${RANKS}; do "
-    '[ "$i" = "$JOB_COMPLETION_INDEX" ] && break; i=$((i+1)); done; '
-    'export NODE_RANK="$rank" PET_NODE_RANK="$rank"; exec "$@"'
-)
-"""Shell command that starts a part with several replicas. No field of Kubernetes maps an index to a rank."""
-
 
 def render_torchrun(context: Context) -> list[Manifest]:
     """Return the pods' service, a service for ports, and Jobs with ranks equal to the replicas' indexes.
@@ -127,14 +125,10 @@ def _pod(context: Context, group: Group, port: int) -> Pod:
     fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
         env["NODE_RANK"] = str(group.replicas[0])
-        return Pod(env=_with_torchrun(env), fields=fields, shared_memory=True)
-    if not spec.run.command:
-        raise RejectedError(
-            "is needed: replicas that share devices are given their ranks by a shell", where="run.command"
-        )
-    command = ("/bin/sh", "-c", CHOOSE_RANK, "sh", *spec.run.command)
-    ranks = ((RANKS, " ".join(map(str, group.replicas))),)
-    return Pod(env=_with_torchrun(env) + ranks, command=command, fields=fields, shared_memory=True)
+        return Pod(env=_with_torchrun(env) + ring_variables(context), fields=fields, shared_memory=True)
+    ranks, command = rank_by_index(context, group, "NODE_RANK", "PET_NODE_RANK")
+    env_of_all = (*_with_torchrun(env), *ring_variables(context), *ranks)
+    return Pod(env=env_of_all, command=command, fields=fields, shared_memory=True)
 
 
 def _with_torchrun(env: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -165,6 +165,9 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
     except RejectedError as error:
         return [error]
     found = [*_missing(spec, template, options), *forbidden_variables(spec), *_unexposable(spec, template, options)]
+    if spec.ring and spec.template == "torchrun" and pytorch.ADDRESS not in dict(spec.run.env):
+        why = f"{pytorch.ADDRESS} is needed: rank 0 may be in any cluster, so give an address that all of them reach"
+        found.append(RejectedError(why, where="run.env"))
     for check in (lambda: require_free(spec.labels), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()

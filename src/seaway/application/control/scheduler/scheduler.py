@@ -653,11 +653,17 @@ class Scheduler:
         """Return texts on the bandwidth between a job's clusters and on its data locality; empty if not applicable."""
         job, pulls = plan.queue.jobs[at], plan.pulls.get(at)
         data = "" if pulls is None else data_text(plan.snapshot, job.data, pulls, clusters)
-        return self._reservation_text(job.between_replicas.min_bandwidth_mbps, clusters), data
+        return self._reservation_text(job, clusters), data
 
-    def _reservation_text(self, mbps: int, clusters: Sequence[str]) -> str:
-        """Return a text on the reserved bandwidth between clusters; empty for none."""
-        if not mbps or len(clusters) == 1:
+    def _reservation_text(self, job: Job, clusters: Sequence[str]) -> str:
+        """Return a text on the ring of a job and the reserved bandwidth between its clusters; empty for none."""
+        mbps = job.between_replicas.min_bandwidth_mbps
+        if len(clusters) == 1:
+            return ""
+        if job.ring:
+            ring = f"ring {' → '.join([*clusters, clusters[0]])}"
+            return f"{ring}, {rate_text(mbps)} on each link" if mbps else ring
+        if not mbps:
             return ""
         gateways_by_cluster = {each.name: each.gateway for each in self._state.fleet.snapshot.clusters}
         ends = sorted({gateways_by_cluster[cluster] for cluster in clusters} - {""})

@@ -279,6 +279,8 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
             Field("gang", words("All replicas start together, or none"), on=True),
             Field("gang", words("Replicas start one by one, as room is found"), on=False),
+            Field("spread", words("Replicas may form a ring over several clusters"), on="clusters"),
+            Field("between_replicas.min_bandwidth", words("Bandwidth between clusters"), AMOUNT, hint=like("1Gbps")),
         ),
         False,
     )

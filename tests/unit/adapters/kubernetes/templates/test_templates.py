@@ -16,7 +16,6 @@ from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
 from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
 from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT, numbers_of
-from seaway.adapters.kubernetes.templates.pytorch import CHOOSE_RANK
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
@@ -322,7 +321,7 @@ def test_torchrun_ranks_are_the_replicas_numbers(tmp_path: Path) -> None:
 def test_torchrun_needs_no_shell_where_devices_are_not_shared() -> None:
     """A part of one replica has a fixed rank; only others start with a shell."""
     shared, alone = many(render(deployment("torchrun"), options()), "Job")
-    assert container(shared)["command"][:3] == ["/bin/sh", "-c", CHOOSE_RANK]
+    assert container(shared)["command"][:2] == ["/bin/sh", "-c"]
     assert container(alone)["command"] == ["python", "train.py"]
     assert env(alone)["NODE_RANK"] == env(alone)["PET_NODE_RANK"] == "2"
 
@@ -372,6 +371,40 @@ def test_a_shell_needs_to_know_what_to_run() -> None:
     """Without a command a shell has nothing to start with a rank."""
     with pytest.raises(RejectedError, match=r"run\.command"):
         render(deployment("torchrun", run=Run("image:1")), options())
+
+
+RING = ("a", "a", "b", "b", "b", "a", "a", "c")
+
+
+def test_replicas_of_a_ring_get_their_rank_and_the_ring() -> None:
+    """A fixed rank, or one by a shell where replicas share devices, and the cluster of every rank."""
+    made = replace(deployment("job", numbers=(3, 4, 7)), ring=RING)
+    made = replace(made, spec=replace(made.spec, replicas=8, ring=True))
+    shared, alone = many(render(made, options()), "Job")
+    for job in (shared, alone):
+        assert env(job)["WORLD_SIZE"] == "8"
+        assert env(job)["SEAWAY_RING"] == "a,a,b,b,b,a,a,c"
+    assert env(alone)["RANK"] == "7"
+    assert env(shared)["SEAWAY_RANKS"] == "3 4"
+    assert "export RANK=" in container(shared)["command"][2]
+    assert container(alone)["command"] == ["python", "train.py"]
+    within = replace(made, ring=())
+    assert "SEAWAY_RING" not in env(many(render(within, options()), "Job")[0])
+    assert "RANK" not in env(many(render(deployment("job"), options()), "Job")[0])
+
+
+def test_torchrun_in_a_ring_has_the_ring_and_needs_an_address() -> None:
+    """Ranks are those of torchrun; rank 0 may be in any cluster, which is reported before the job is placed."""
+    made = replace(deployment("torchrun", numbers=(3, 4, 7)), ring=RING)
+    spec = replace(made.spec, replicas=8, ring=True)
+    (problem,) = problems(spec, options())
+    assert problem.where == "run.env"
+    assert "MASTER_ADDR is needed: rank 0 may be in any cluster" in str(problem)
+    spec = replace(spec, run=replace(sample.RUN, env=(("MASTER_ADDR", "master.example"),)))
+    assert problems(spec, options()) == []
+    shared, alone = many(render(replace(made, spec=spec), options()), "Job")
+    assert (env(alone)["NODE_RANK"], env(alone)["SEAWAY_RING"]) == ("7", "a,a,b,b,b,a,a,c")
+    assert (env(shared)["SEAWAY_RANKS"], env(shared)["SEAWAY_RING"]) == ("3 4", "a,a,b,b,b,a,a,c")
 
 
 def test_a_pytorchjob_splits_replica_0_off() -> None:
