@@ -27,7 +27,7 @@ from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_am
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
 from seaway.scheduling.queueing.past_durations import PastRuns, length_of
-from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueNode, QueueTree, below_common_ancestor
+from seaway.scheduling.queueing.tree import Key, LimitHit, Owner, QueueTree
 
 SCAN_FACTOR = 8
 """Number of jobs that are checked for each requested job."""
@@ -287,6 +287,8 @@ class Waiting:
         self.discipline = discipline
         self.tree = tree
         self._order = LaneOrder(tree, discipline)
+        self._all_order = LaneOrder(tree, discipline)  # also of lanes whose jobs are set aside
+        self._outdated: set[LaneName] = set()  # lanes whose first job may be another one in `_all_order`
         self._entries: dict[str, Entry] = {}
         self._lanes: defaultdict[str, dict[str, _Lane]] = defaultdict(dict)  # by queue and tenant
         self._touched: set[LaneName] = set()  # lanes whose first job may be another one
@@ -358,23 +360,23 @@ class Waiting:
         competes
             Report whether a job counts.
         """
-        own = self.tree.node(entry.queue)
-        keys: dict[QueueNode, SortKey] = {}
-        for queue, lanes in self._lanes.items():
-            node = self.tree.node(queue)
-            if node is own or node.queue.pool != own.queue.pool:
-                continue
-            mine, theirs = below_common_ancestor(own, node)
-            if mine not in keys:
-                keys[mine] = self.discipline.queue_key(mine, entry.kind.requested)
-            for lane in lanes.values():
-                if lane.closed:
-                    continue
-                jobs = (each for _, _, each in lane.jobs.heap[:MAX_AHEAD])
-                open_jobs = (each for each in jobs if self._waits(each) and each.kind not in lane.limited)
-                first = next(filter(competes, open_jobs), None)
-                if first and self.discipline.queue_key(theirs, first.kind.requested) < keys[mine]:
-                    yield first
+        outdated, self._outdated = self._outdated | self._touched, set()
+        for name in outdated:
+            if first := next(self._open_jobs(name), None):
+                self._all_order.put(name, FirstJob(first.order, first.kind.requested))
+            else:
+                self._all_order.drop(name)
+        for name in self._all_order.before(entry.queue, entry.kind.requested):
+            if first := next(filter(competes, self._open_jobs(name)), None):
+                yield first
+
+    def _open_jobs(self, name: LaneName) -> Iterator[Entry]:
+        """Yield some of the first jobs of a lane, without those at a limit."""
+        lane = self._lane(name)
+        if lane and not lane.closed:
+            for _, _, each in lane.jobs.heap[:MAX_AHEAD]:
+                if self._waits(each) and each.kind not in lane.limited:
+                    yield each
 
     def limit_of(self, entry: Entry) -> LimitHit | None:
         """Return the limit that leaves no room for a waiting job; None if all have room."""
@@ -543,7 +545,7 @@ class Waiting:
         in_time
             Report whether a job may use reserved capacity, see `part`.
         """
-        skipped = 0
+        skipped, swept = 0, False
         taken: list[Entry] = []
         sort: Hashable = None
         while len(taken) < most and skipped < MAX_SKIPPED:
@@ -564,13 +566,12 @@ class Waiting:
                 self._pass_over(lane)
                 self.part(first, in_time)
                 skipped += 1
-                while skipped < MAX_SKIPPED and in_any_order(first):  # far cheaper than one at a time
-                    following = self._next(lane)
-                    if following is None or self.hit(following) or not infeasible(following):
-                        break
-                    self._pass_over(lane)
-                    self.part(following, in_time)
-                    skipped += 1
+                if in_any_order(first):  # far cheaper than one at a time
+                    names = [lane.name] if swept else self._order.lanes()
+                    skipped += self._skip(
+                        names, MAX_SKIPPED - skipped, lambda each: in_any_order(each) and infeasible(each), in_time
+                    )
+                    swept = True
             else:
                 its_sort = alike(first)
                 if taken and its_sort != sort:
@@ -580,6 +581,29 @@ class Waiting:
                 taken.append(first)
                 self.tree.hold(first.next_attempt, first.owner, first.kind.requested)
         return taken
+
+    def _skip(
+        self,
+        names: Iterable[LaneName],
+        most: int,
+        skips: Callable[[Entry], bool],
+        in_time: Callable[[Entry], bool],
+    ) -> int:
+        """Skip up to `most` jobs with room under all limits at the beginning of lanes; return their number."""
+        skipped = 0
+        for name in names:
+            lane = self._lane(name)
+            first = entry = self._next(lane) if lane else None
+            while lane and entry and skipped < most and not self.hit(entry) and skips(entry):
+                if entry is first:
+                    self._note_infeasible(lane, entry)
+                self._pass_over(lane)
+                self.part(entry, in_time)
+                skipped += 1
+                entry = self._next(lane)
+            if skipped >= most:
+                break
+        return skipped
 
     def _follow(self) -> None:
         """Try lanes again whose limits may have room, and renew the first jobs of changed lanes."""
@@ -594,6 +618,7 @@ class Waiting:
         tree.fell.clear()
         if self._touched:
             touched, self._touched = self._touched, set()
+            self._outdated |= touched
             for lane_name in touched:
                 self._renew(lane_name)
 
@@ -685,6 +710,7 @@ class Waiting:
         """Set the job that `_next` returned aside for a limit, or the whole lane if no job of it has room."""
         if self._stays_closed(lane, hit):
             lane.closed = hit
+            self._outdated.add(lane.name)
             self._limited_at[hit.holder.key].add(lane.name)
             self._order.drop(lane.name)
         else:

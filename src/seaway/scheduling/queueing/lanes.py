@@ -7,6 +7,7 @@ lane or of the use of its queue renews the keys on the way to the root.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
@@ -64,6 +65,14 @@ class _Group:
         """Remove a candidate, if it is one."""
         self._current.pop(name, None)
 
+    def sorted(self) -> list[str | LaneName]:
+        """Return all candidates in order."""
+        return sorted(self._current, key=self._current.__getitem__)
+
+    def before(self, key: _Key) -> list[str | LaneName]:
+        """Return the candidates before a key."""
+        return [name for name, (known, _) in self._current.items() if known < key]
+
     def first(self) -> str | LaneName | None:
         """Return the candidate with the smallest key; None without candidates."""
         while self._heap:
@@ -81,7 +90,7 @@ class LaneOrder:
     Parameters
     ----------
     tree
-        The queues with the amounts that they hold. This is the only reader of `QueueTree.changed`.
+        The queues with the amounts that they hold.
     """
 
     def __init__(self, tree: QueueTree, discipline: QueueDiscipline) -> None:
@@ -92,21 +101,24 @@ class LaneOrder:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._firsts: dict[str, LaneName] = {}  # next lane below each queue
         self._version = (-1, -1)
+        self._changed = tree.watch()  # lanes whose keys may have changed
 
     def __contains__(self, lane: LaneName) -> bool:
         return lane[1] in self._lanes.get(lane[0], ())
 
     def put(self, lane: LaneName, first: FirstJob) -> None:
         """Add a lane, or change its first job."""
-        self._lanes.setdefault(lane[0], {})[lane[1]] = first
-        self._queues_of[lane[1]].add(lane[0])
-        self.tree.changed.add(lane)
+        tenants = self._lanes.setdefault(lane[0], {})
+        if tenants.get(lane[1]) != first:
+            tenants[lane[1]] = first
+            self._queues_of[lane[1]].add(lane[0])
+            self._changed.add(lane)
 
     def drop(self, lane: LaneName) -> None:
         """Remove a lane, if it is a candidate."""
         tenants = self._lanes.get(lane[0])
         if tenants and tenants.pop(lane[1], None):
-            self.tree.changed.add(lane)
+            self._changed.add(lane)
             self._queues_of[lane[1]].discard(lane[0])
             if group := self._groups.get(lane[0]):
                 group.drop(lane)
@@ -117,6 +129,36 @@ class LaneOrder:
         """Return the lane with the next job; None without lanes."""
         self._follow()
         return self._first_in(ROOT)
+
+    def lanes(self) -> Iterator[LaneName]:
+        """Yield all lanes, each as if those before it were dropped. The order must not change in the meantime."""
+        self._follow()
+        return self._below(ROOT)
+
+    def before(self, queue: str, requested: Amounts) -> Iterator[LaneName]:
+        """Yield the lanes of other queues that go before a job of a queue in its pool.
+
+        Parameters
+        ----------
+        requested
+            Minimum amounts of the job.
+        """
+        self._follow()
+        own = self.tree.node(queue)
+        for node in own.path:
+            group = self._groups.get(node.parent.key if node.parent else ROOT)
+            key = THEN_CHILDREN, self._discipline.queue_key(node, requested)
+            for name in group.before(key) if group else ():
+                if isinstance(name, str) and name != node.key and self.tree.node(name).queue.pool == own.queue.pool:
+                    yield from self._below(name)
+
+    def _below(self, name: str) -> Iterator[LaneName]:
+        group = self._groups.get(name)
+        for each in group.sorted() if group else ():
+            if isinstance(each, str):
+                yield from self._below(each)
+            else:
+                yield each
 
     def tenant_key(self, lane: LaneName, first: FirstJob) -> SortKey:
         """Return the position of a tenant in its queue."""
@@ -137,10 +179,11 @@ class LaneOrder:
             self._version = version
             self._groups.clear()
             self._firsts.clear()
-            tree.changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
-        if not tree.changed:
+            self._changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
+        if not self._changed:
             return
-        changed, tree.changed = tree.changed, set()  # a set that was large stays slow to take from
+        changed = [*self._changed]
+        self._changed.clear()
         nodes: dict[QueueNode, None] = {}
         for queue, tenant in changed:
             for each in (queue,) if queue else self._queues_of.get(tenant, ()):

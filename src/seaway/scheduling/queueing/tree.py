@@ -442,8 +442,6 @@ class QueueTree:
         Counter of changes of queues, tenants and capacities. Nodes of earlier versions are outdated.
     past_version
         Counter of changes of the past use.
-    changed
-        Queues and tenants whose use changed. An empty queue stands for all queues of the tenant. A reader clears it.
     fell
         Keys of holders whose use fell, or whose limit may have changed. A reader clears it.
     """
@@ -458,8 +456,8 @@ class QueueTree:
         self.version = 0
         self.past_version = 0
         self.gpu_weights = gpu_weights
-        self.changed: set[tuple[str, str]] = set()
         self.fell: set[str] = set()
+        self._watches: list[set[tuple[str, str]]] = []
         self._queues = {queue.name: queue for queue in queues}
         self._tenants = {tenant.name: tenant for tenant in tenants}
         self._capacities: Mapping[str, Amounts] = capacities or {}
@@ -526,6 +524,15 @@ class QueueTree:
             return TenantNode(tenant, use, known.weight, past=past)
         in_pool = self._quota(known, quota, node.queue.pool).use
         return TenantNode(tenant, use, known.weight, quota.guarantee, in_pool, past)
+
+    def watch(self) -> set[tuple[str, str]]:
+        """Return a set that gets each queue and tenant whose use changes; an empty queue stands for all of the tenant.
+
+        A reader clears it.
+        """
+        changed: set[tuple[str, str]] = set()
+        self._watches.append(changed)
+        return changed
 
     # Past use.
 
@@ -785,9 +792,10 @@ class QueueTree:
             add(holders.pool.use.held, amounts, times)
         for lender in holders.lenders:
             lender.update()
-        self.changed.add((queue, tenant))
-        if holders.quotas:
-            self.changed.add(("", tenant))  # its guarantee covers all queues of the pool
+        for changed in self._watches:
+            changed.add((queue, tenant))
+            if holders.quotas:
+                changed.add(("", tenant))  # its guarantee covers all queues of the pool
 
     def _counting(self, attempts: Iterable[Key]) -> set[Holder]:
         """Return the queues and quotas in which attempts count."""

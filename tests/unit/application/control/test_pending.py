@@ -74,10 +74,17 @@ def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_infeasible_jobs_are_skipped_together_without_a_change_of_the_order(seed: int) -> None:
-    """Where order does not matter, infeasible jobs of a lane are skipped at once. The others stay in order."""
+    """Where order does not matter, infeasible jobs of all lanes are skipped at once. The others stay in order."""
     random = Random(seed)
     jobs = [
-        entered(at, cpu_milli=1000 + at, priority=random.randrange(3), tenant=random.choice("ab")) for at in range(40)
+        entered(
+            at,
+            cpu_milli=1000 + at,
+            priority=random.randrange(3),
+            tenant=random.choice("ab"),
+            queue=random.choice(("default", "other")),
+        )
+        for at in range(40)
     ]
     large = {each.record.id for each in jobs if random.random() < 0.7}
 

@@ -95,6 +95,34 @@ def saturated(
     return {name: tree.use(name).held.get("gpus", 0) for name in leaves}
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_lanes_are_listed_in_the_order_in_which_they_would_be_first(seed: int) -> None:
+    """All lanes are listed as if each first one was dropped, and those before a job as far as its own queue."""
+    random = Random(seed)
+    roots = [Queue(name, weight=random.randrange(1, 4), priority=random.randrange(2)) for name in "abc"]
+    leaves = [
+        Queue(f"{root.name}{at}", parent=root.name, weight=random.randrange(1, 4), guarantee={"gpus": 10 * (at % 2)})
+        for root in roots
+        for at in range(3)
+    ]
+    tree = QueueTree([*roots, *leaves], {"default": {"gpus": TOTAL}})
+    for at in range(20):
+        tree.hold((f"job-{at}", 1), Owner(random.choice(leaves).name, random.choice("xyz")), JOB)
+    order, listed = LaneOrder(tree, FairShare()), LaneOrder(tree, FairShare())
+    for leaf in leaves:
+        for tenant in "xyz":
+            order.put((leaf.name, tenant), FirstJob((0,), JOB))
+            listed.put((leaf.name, tenant), FirstJob((0,), JOB))
+    dropped = []
+    while lane := order.first():
+        dropped.append(lane)
+        order.drop(lane)
+    assert list(listed.lanes()) == dropped
+    for leaf in leaves:
+        own = next(at for at, lane in enumerate(dropped) if lane[0] == leaf.name)
+        assert set(listed.before(leaf.name, JOB)) == set(dropped[:own])
+
+
 WITHOUT_WEIGHT: dict[str, Any] = {"weight": 0, "borrowing_limit": {"gpus": 0}}
 """A queue that gets nothing beyond its guarantee. The weight 0 alone makes it the last one there."""
 
