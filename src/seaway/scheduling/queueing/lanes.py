@@ -113,6 +113,8 @@ class LaneOrder:
             tenants[lane[1]] = first
             self._queues_of[lane[1]].add(lane[0])
             self._changed.add(lane)
+            if len(tenants) == 2:
+                self._changed.update((lane[0], tenant) for tenant in tenants)  # the only one had no key
 
     def drop(self, lane: LaneName) -> None:
         """Remove a lane, if it is a candidate."""
@@ -195,8 +197,9 @@ class LaneOrder:
     def _renew(self, lane: LaneName) -> None:
         """Renew the key of a lane in its queue."""
         queue, tenant = lane
-        if first := self._lanes.get(queue, {}).get(tenant):
-            self._groups[queue].put(lane, (LANES_FIRST, self.tenant_key(lane, first)))
+        tenants = self._lanes.get(queue, {})
+        if first := tenants.get(tenant):
+            self._groups[queue].put(lane, (LANES_FIRST, self.tenant_key(lane, first) if len(tenants) > 1 else ()))
 
     def _renew_child(self, node: QueueNode) -> None:
         """Renew the key of a queue in the group of its parent."""
