@@ -31,6 +31,7 @@ FIRST = "en"
 FULL_WIDTH_SEMICOLON = "\uff1b"
 
 PLACEMENT_CLAUSES = (
+    "{policy} chose {place} in place of {other}",
     "{policy} chose {place}",
     "for its first replica, {clause}",
     "{term} decided: {score} against {lower} of {place}, the next best (in total {total} against {less})",
@@ -38,8 +39,18 @@ PLACEMENT_CLAUSES = (
     "its data is closer than to {place}, the next best",
     "the first in order of {count} nodes with equal scores",
     "no other node fits",
+    "its data is at {place}",
+    "{size} take {clauses}",
+    "the transfer time is unknown to {place}",
+    "expected to run for {time}, learned from 1 run",
+    "expected to run for {time}, learned from {count} runs",
+    "{rate} each way between {gateways}",
+    "{time} to {place}",
 )
-"""Clauses of the reason of a placement, with their names in braces. `{clause}` is another clause."""
+"""Clauses of the reason of a placement, with their names in braces.
+
+`{clause}` is another clause, and `{clauses}` are several, with commas between them.
+"""
 
 _CLAUSE_PATTERNS = tuple(
     (each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in PLACEMENT_CLAUSES
@@ -85,8 +96,9 @@ class Words:
         for clause, pattern in _CLAUSE_PATTERNS:
             if (found := pattern.fullmatch(english)) and clause in self.known:
                 names = found.groupdict()
-                if inner := names.get("clause"):
-                    names["clause"] = self._clause(inner) or inner
+                for name in names.keys() & {"clause", "clauses"}:
+                    parts = names[name].split(", ") if name == "clauses" else [names[name]]
+                    names[name] = ", ".join(self._clause(each) or each for each in parts)
                 return self(clause, **names)
         return ""
 

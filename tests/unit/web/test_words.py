@@ -136,6 +136,12 @@ def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
             "balanced 选择了 2 nodes of a, b;第一个副本:Price 起决定作用:9,次优的 b/n2 为 4"
             "(总分 95 对 49);2 个得分相同的节点中排在最前",
         ),
+        (
+            "bestfit chose a/n1 in place of pilot; its data is at b; 200GB take 27 min to a, 3 s to c; "
+            "expected to run for 20m, learned from 3 runs; 1Gbps each way between gw-a, gw-b",
+            "bestfit 代替 pilot 选择了 a/n1;其数据位于 b;传输 200GB:到 a 需 27 min, 到 c 需 3 s;"
+            "预计运行 20m,根据以往 3 次运行得出;gw-a, gw-b 之间每个方向 1Gbps",
+        ),
         ("bestfit chose a/n1; so it is", '<span lang="en">bestfit chose a/n1; so it is</span>'),
     ],
 )
