@@ -473,6 +473,30 @@ def test_extended_resources_are_limits_and_requests_alike(api: httpx.Client, pod
     refused(api.post(pods, json=body), 422, "Invalid")
 
 
+def test_limits_become_requests_in_pods_only(api: httpx.Client, deployments: str) -> None:
+    """The template of a Deployment keeps the limits without requests."""
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    found = made(api.post(deployments, json=body))
+    assert found["spec"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+
+
+def test_selectors_are_owned_and_applied_as_a_whole(api: httpx.Client, space: str) -> None:
+    """An apply removes what others added to the selector of a service, and owns one field."""
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    body |= {"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
+    path = f"/api/v1{space}/services/a"
+    apply = {"fieldManager": "one", "force": "true"}
+    made(api.patch(path, params=apply, json=body, headers=APPLY))
+    change = {"spec": {"selector": {"more": "x"}}}
+    edited = made(api.patch(f"{path}?fieldManager=two", json=change, headers=MERGE), 200)
+    owned = {
+        each["manager"]: each["fieldsV1"]["f:spec"].get("f:selector") for each in edited["metadata"]["managedFields"]
+    }
+    assert owned == {"one": None, "two": {}}
+    assert made(api.patch(path, params=apply, json=body, headers=APPLY), 200)["spec"]["selector"] == {"app": "web"}
+
+
 def test_pods_are_made_whole_and_hardly_change(api: httpx.Client, pods: str) -> None:
     """A pod gets defaults and the phase Pending; of its spec the image may change, and hardly anything else."""
     found = made(api.post(pods, json=pod()))
@@ -487,6 +511,42 @@ def test_pods_are_made_whole_and_hardly_change(api: httpx.Client, pods: str) -> 
     refused(api.patch(f"{pods}/a", json=change, headers=STRATEGIC), 422, "Invalid")
     image = {"spec": {"containers": [{"name": "main", "image": "busybox:2"}]}}
     made(api.patch(f"{pods}/a", json=image, headers=STRATEGIC), 200)
+
+
+SECURE = {
+    "schedulerName": "nobody",
+    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        {
+            "name": "main",
+            "image": "busybox",
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "change"),
+    [
+        ("baseline", {"hostNetwork": True}),
+        ("baseline", {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}),
+        ("baseline", {"livenessProbe": {"httpGet": {"host": "192.0.2.1", "port": 80}}}),
+        ("baseline", {"lifecycle": {"preStop": {"httpGet": {"host": "192.0.2.1", "port": 80}}}}),
+        ("restricted", {"securityContext": {"allowPrivilegeEscalation": False}}),
+        ("restricted", {"securityContext": {"capabilities": {"drop": ["ALL"]}}}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else next(iter(one)),
+)
+def test_namespaces_enforce_pod_security(api: httpx.Client, space: str, pods: str, level: str, change: Json) -> None:
+    """A pod that breaks the standard of its namespace gets 403; one that keeps it is created."""
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    made(api.patch(f"/api/v1{space}", json={"metadata": {"labels": labels}}, headers=MERGE), 200)
+    made(api.post(pods, json={**pod(), "spec": SECURE}))
+    broken = json.loads(json.dumps(SECURE))
+    (broken if change.keys() & {"hostNetwork", "volumes"} else broken["containers"][0]).update(change)
+    said = refused(api.post(pods, json={**pod("b"), "spec": broken}), 403, "Forbidden")
+    assert f'violates PodSecurity "{level}:latest"' in said
 
 
 def test_requests_that_make_no_sense(api: httpx.Client, maps: str, deployments: str) -> None:

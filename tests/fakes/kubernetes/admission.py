@@ -102,8 +102,18 @@ def violations(spec: Json, level: str) -> Iterator[str]:
         yield "hostPath volumes"
     if any(each.get("privileged") for each in contexts):
         yield "privileged"
+    if any(map(_names_hosts, containers)):
+        yield "probe or lifecycle host"
     if level == "restricted":
         yield from _restricted(spec, pod, contexts)
+
+
+def _names_hosts(container: Json) -> bool:
+    """Report whether a probe or hook of a container names a host, which Kubernetes forbids since 1.34."""
+    hooks = container.get("lifecycle") or {}
+    called = [container.get(f"{name}Probe") for name in ("liveness", "readiness", "startup")]
+    called += [hooks.get(name) for name in ("postStart", "preStop")]
+    return any(((each or {}).get(how) or {}).get("host") for each in called for how in ("httpGet", "tcpSocket"))
 
 
 def _restricted(spec: Json, pod: Json, contexts: list[Json]) -> Iterator[str]:

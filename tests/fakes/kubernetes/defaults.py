@@ -43,8 +43,6 @@ def _fill_pod_spec(spec: Json) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         container.setdefault("resources", {})
-        if container["resources"].get("limits"):
-            container["resources"]["requests"] = requests_of(container)
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
         image = str(container.get("image", ""))
@@ -66,6 +64,9 @@ def fill_pod(body: Json) -> None:
     """Set the defaults of a pod."""
     spec = body.setdefault("spec", {})
     _fill_pod_spec(spec)
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        if container["resources"].get("limits"):
+            container["resources"]["requests"] = requests_of(container)
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
     spec.setdefault("enableServiceLinks", True)

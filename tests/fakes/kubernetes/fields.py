@@ -20,7 +20,12 @@ Fields = dict[Path, Any]
 
 ITSELF = "."
 _NONE = object()
-ATOMIC = frozenset({"nodeSelector", "matchLabels", "fieldRef", "secretKeyRef", "configMapKeyRef", "resourceFieldRef"})
+ATOMIC = frozenset(
+    {
+        *("selector", "podSelector", "namespaceSelector", "labelSelector", "matchLabels", "nodeSelector"),
+        *("fieldRef", "secretKeyRef", "configMapKeyRef", "resourceFieldRef"),
+    }
+)
 """Members that are owned as a whole, whatever is in them."""
 SETS = frozenset({"finalizers"})
 """Lists whose members are owned one by one."""

@@ -80,6 +80,9 @@ _FORBIDDEN = {
 }
 """Forbidden fields, with the privilege that allows each field. An empty text means that no privilege allows it."""
 
+_CONNECTIONS = (("httpGet",), ("tcpSocket",))
+"""Connections of nodes to containers. Since Kubernetes 1.34, "baseline" does not allow another host there."""
+
 _PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
 _OWN_DOMAINS = (
     "seaway.io",
@@ -132,8 +135,8 @@ def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError
     """Yield all violations in a manifest, with their positions as JSON pointers."""
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
-        why = _forbidden(key, value, rules) or _profile(key, value, rules) or _owned(path, key)
-        if why := why or _others(path, key, value):
+        why = _forbidden(key, value, rules) or _probed(path, key, value, rules) or _profile(key, value, rules)
+        if why := why or _owned(path, key) or _others(path, key, value):
             yield _error(why, (*path, key))
 
 
@@ -166,8 +169,18 @@ def _forbidden(key: str, value: object, rules: Rules) -> str:
         return "" if PRIVILEGED in rules.privileges else f"adds capabilities, which needs the power {PRIVILEGED!r}"
     if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.privileges:
         return ""
-    power = _FORBIDDEN[key]
-    return f"needs the power {power!r}, which templates have not" if power else "is not for templates to set"
+    return _power(_FORBIDDEN[key]) if _FORBIDDEN[key] else "is not for templates to set"
+
+
+def _power(privilege: str) -> str:
+    return f"needs the power {privilege!r}, which templates have not"
+
+
+def _probed(path: Path, key: str, value: object, rules: Rules) -> str:
+    """Return an error if a probe or hook makes nodes connect to a host other than the pod."""
+    if key != "host" or path[-1:] not in _CONNECTIONS or not value or HOST in rules.privileges:
+        return ""
+    return _power(HOST)
 
 
 def _profile(key: str, value: object, rules: Rules) -> str:
