@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import engine, quality
 from benchmarks.api.cases import api
+from benchmarks.arrays import arrays
 from benchmarks.balanced import balanced
 from benchmarks.clusters.deploy import deploy
 from benchmarks.clusters.fleet import fleet
@@ -51,6 +52,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "queue-rounds": queue_rounds,
     "queue-victims": queue_victims,
     "loop": loop,
+    "arrays": arrays,
     "scrape": scrape,
     "api": api,
     "fleet": fleet,

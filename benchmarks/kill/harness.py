@@ -28,6 +28,7 @@ from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Change
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event
+from seaway.domain.arrays import count_of, parse_indexes
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT
 from seaway.simulation.demo import demo_fleet
@@ -230,6 +231,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
                 lost.append(f"{job_id} is {job.state.value}: {job.reason}")
             elif job_id in memory.cancelled and job.state is not JobState.CANCELLED:
                 broken.append(f"{job_id} was cancelled, and is {job.state.value}")
+        broken += _incomplete_arrays(store, memory.accepted)
         broken += [f"{job_id} is not in the audit log" for job_id in sorted(memory.accepted - _audited(store))]
         broken += _left_behind(store)
         events, last = list(_events(store)), _last_steps(folder)
@@ -250,6 +252,22 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         dict(Counter(kind for _, kind in last).most_common()),
         dict(states),
     )
+
+
+def _incomplete_arrays(store: Store, jobs: Iterable[str]) -> Iterator[str]:
+    """Yield the arrays of which tasks are missing, or have not ended."""
+    for job_id in sorted(jobs):
+        array = store.job(job_id)
+        tasks = array.spec.array if array and array.is_array else None
+        if array is None or tasks is None:
+            continue
+        states = store.task_counts([job_id])[job_id]
+        total = sum(states.values()) + array.unstarted_count
+        if total != count_of(parse_indexes(tasks.indexes)):
+            yield f"array {job_id} has {total} tasks"
+        if array.unstarted and array.state not in (JobState.CANCELLED, JobState.SKIPPED):
+            yield f"array {job_id} is {array.state.value}, but its tasks {array.unstarted} never started"
+        yield from (f"array {job_id} has a task that is {state.value}" for state in states if not state.final)
 
 
 def _audited(store: Store) -> set[str]:

@@ -39,6 +39,13 @@ DURATIONS_S = {LOW: (2, 3, 4), HIGH: (0, 1, 1)}
 """Durations by priority. Jobs of low priority still run when the next control plane starts."""
 
 
+COMES_AFTER, IS_ARRAY = 0.2, 0.1
+"""Shares of jobs that come after the user's previous one, and of arrays, in the default queue."""
+
+CONDITIONS = ("succeeded", "finished", "started", "failed")
+ARRAY = "0-5%2"
+
+
 @dataclass(slots=True)
 class Memory:
     """Confirmed responses to users.
@@ -117,6 +124,10 @@ class User(threading.Thread):
             },
             "retries": 1,
         }
+        if queue == DEFAULT and self._own and self._random.random() < COMES_AFTER:
+            body["after"] = [{"job": self._own[-1], "when": self._random.choice(CONDITIONS)}]
+        if queue == DEFAULT and self._random.random() < IS_ARRAY:
+            body["array"] = ARRAY
         answer = self._insist(client, "POST", "", json=body, headers={"Idempotency-Key": key})
         if answer.status_code in {200, 201}:
             self._memory.accepted.add(answer.json()["id"])

@@ -19,14 +19,16 @@ from itertools import pairwise
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
 from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, Verb
+from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
+from seaway.domain.job_spec import following_id
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Backfill, Order, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Quota, Tenant
 from tests.fakes import records as make
-from tests.fakes.records import NOW_NS
+from tests.fakes.records import IDS, NOW_NS
 
 Opening = Callable[[], Store]
 Case = Callable[[Opening], None]
@@ -590,6 +592,70 @@ def pruning_keeps_what_lives(opening: Opening) -> None:
     assert store.prune(Retention(None, None, None, None), NOW_NS)["jobs"] == 0
 
 
+def tasks_share_the_spec_of_their_array(opening: Opening) -> None:
+    """A task has the spec of its array, as it is now; lists have either tasks by index, or the other jobs."""
+    store = led(opening)
+    array = make.job_record(
+        id=IDS.generate(NOW_NS, 12),
+        spec=make.spec(
+            "sweep", tenant="t", labels={"a": "b"}, array=task_array("0-9%2", (("X", tuple("abcdefghij")),))
+        ),
+        unstarted="5-9",
+        clusters=(),
+    )
+    tasks = [array.task(index) for index in range(4)]
+    tasks[1] = replace(tasks[1], state=JobState.RUNNING, clusters=("c1",))
+    tasks[2] = replace(tasks[2], state=JobState.FAILED, ended_ns=NOW_NS)
+    other = make.job_record(spec=make.spec("other", tenant="t"))
+    submitted(store, array, *tasks, other)
+    reader = opening()
+    assert reader.job(tasks[1].id) == tasks[1]
+    assert reader.job(array.id) == array
+    assert [job.id for job in reader.jobs(JobFilter(tenant="t"), 9)] == [other.id, array.id]
+    assert reader.jobs(JobFilter(label=("a", "b")), 9) == [array]
+    assert reader.count_jobs(JobFilter()) == {JobState.PENDING: 2}
+    assert reader.jobs(JobFilter(array=array.id), 2) == tasks[:2]
+    assert reader.jobs(JobFilter(array=array.id, before=tasks[1].id), 9) == tasks[2:]
+    assert reader.jobs(JobFilter(array=array.id, states=frozenset({JobState.FAILED})), 9) == [tasks[2]]
+    assert {job.id for job in reader.jobs(JobFilter(array=None), 9)} == {array.id, other.id, *(job.id for job in tasks)}
+    counted = {JobState.PENDING: 2, JobState.RUNNING: 1, JobState.FAILED: 1}
+    assert reader.task_counts([array.id, other.id]) == {array.id: counted, other.id: {}}
+    assert [job.id for job in reader.live_jobs()] == sorted(
+        {array.id, other.id, *(job.id for job in tasks)} - {tasks[2].id}
+    )
+    changed = replace(array, version=2, spec=replace(array.spec, priority=7), unstarted="")
+    store_all(store, Change(update=[changed]), Change(update=[replace(tasks[0], version=2)]))
+    assert [job.spec for job in reader.jobs(JobFilter(array=array.id), 9)] == [changed.spec] * 4
+    for index, known in ((0, True), (9, True), (10, False)):
+        found = reader.array_at(following_id(array.id, 1 + index))
+        assert (found.id if found else None) == (array.id if known else None)
+    assert reader.array_at(other.id) is None
+
+
+def tasks_are_pruned_with_their_array(opening: Opening) -> None:
+    """Tasks stay as long as their array, so that its numbers are complete, and an array as long as its tasks."""
+    store = led(opening)
+    old = NOW_NS - 100
+    arrays = [
+        make.job_record(
+            id=IDS.generate(NOW_NS, 5), spec=make.spec(array=task_array("0-2")), state=state, ended_ns=ended_ns
+        )
+        for state, ended_ns in ((JobState.RUNNING, None), (JobState.COMPLETED, old), (JobState.DELETED, NOW_NS))
+    ]
+    tasks = [replace(array.task(0), state=JobState.COMPLETED, ended_ns=old) for array in arrays]
+    busy = replace(arrays[2].task(1), state=JobState.RUNNING)
+    submitted(store, *arrays, *tasks, busy)
+    for _ in range(2):
+        store.prune(Retention(50, None, None, None), NOW_NS)
+    left = [arrays[0], tasks[0], arrays[2], busy]
+    assert [job.id for job in (*arrays, *tasks, busy) if store.job(job.id)] == [
+        job.id for job in (arrays[0], arrays[2], tasks[0], busy)
+    ]
+    store_all(store, Change(update=[replace(busy, state=JobState.DELETED, version=2)]))
+    store.prune(Retention(50, None, None, None), NOW_NS)
+    assert [job.id for job in left if store.job(job.id)] == [arrays[0].id, tasks[0].id]
+
+
 def pruning_goes_by_age(opening: Opening) -> None:
     """Audit entries, samples, shadow results and keys older than their retention are removed; None keeps them."""
     store = led(opening)
@@ -649,6 +715,8 @@ CASES: tuple[Case, ...] = (
     jobs_can_be_removed_with_all_that_hangs_on_them,
     events_are_numbered,
     pruning_keeps_what_lives,
+    tasks_share_the_spec_of_their_array,
+    tasks_are_pruned_with_their_array,
     pruning_goes_by_age,
     numbers_of_events_are_not_used_again,
     ids_of_jobs_are_checked,

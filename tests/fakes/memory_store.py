@@ -187,12 +187,24 @@ class MemoryStore:
         """Return jobs from new to old."""
         _require_page(wanted)
         found = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
-        return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MAX_ROWS)]
+        return sorted(found, key=lambda row: row.id, reverse=not wanted.array)[: min(limit, MAX_ROWS)]
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
         _require_page(wanted)
         return dict(Counter(row.state for row in self._rows(JobRecord) if _wanted(row, wanted)))
+
+    def array_at(self, job_id: str) -> JobRecord | None:
+        """Return the array that reserved an id for one of its tasks."""
+        for row in self._rows(JobRecord):
+            if row.is_array and row.spec.array and 0 < ids.id_distance(row.id, job_id) <= row.spec.array.last + 1:
+                return row
+        return None
+
+    def task_counts(self, arrays: Sequence[str]) -> dict[str, dict[JobState, int]]:
+        """Count the stored tasks of arrays by state."""
+        rows = self._rows(JobRecord)
+        return {array: dict(Counter(row.state for row in rows if row.array == array)) for array in arrays}
 
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return every unfinished job, old to new."""
@@ -332,11 +344,15 @@ class MemoryStore:
         with self.database.lock:
             busy = {row.job_id for row in self._rows(Attempt) if row.state.holds}
             busy |= {row.job_id for row in self._rows(PendingCommand)}
-            over = {
+            falls = {
                 row.id
                 for row in self._rows(JobRecord)
-                if row.id not in busy and (row.state is JobState.DELETED or _over(row, retention.jobs_ns, now_ns))
+                if row.state is JobState.DELETED or _over(row, retention.jobs_ns, now_ns)
             }
+            tasks = [row for row in self._rows(JobRecord) if row.array]
+            over = {row.id for row in tasks if row.array in falls and row.state.final and row.id not in busy}
+            needed = {row.array for row in tasks if row.id not in over}
+            over |= falls - busy - needed - {row.id for row in tasks}
             newest = self.database.latest[Event]
             return {
                 "jobs": self._drop(JobRecord, lambda row: row.id in over),
@@ -377,12 +393,19 @@ class MemoryStore:
     def _row(self, kind: type[Kind], key: Key) -> Kind | None:
         self._answer()
         with self.database.lock:
-            return cast("Kind | None", self.database.rows[kind].get(key))
+            return cast("Kind | None", self._with_spec(self.database.rows[kind].get(key)))
 
     def _rows(self, kind: type[Kind]) -> list[Kind]:
         self._answer()
         with self.database.lock:
-            return list(self.database.rows[kind].values())
+            return [self._with_spec(row) for row in self.database.rows[kind].values()]
+
+    def _with_spec(self, row: Any) -> Any:  # noqa: ANN401  # rows of any kind
+        """Return a task with the spec of its array, and any other row unchanged."""
+        if not isinstance(row, JobRecord) or not row.array:
+            return row
+        array = self.database.rows[JobRecord].get((row.array,))
+        return row if array is None or array.spec is row.spec else replace(row, spec=array.spec)
 
     def _drop(self, kind: type[Any], falls: Callable[[Any], bool]) -> int:
         """Remove the rows for which `falls` is true; return how many."""
@@ -470,8 +493,9 @@ def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
         wanted.label is None or row.spec.labels.get(wanted.label[0]) == wanted.label[1],
         wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,
         wanted.submitted_until_ns is None or row.submitted_ns < wanted.submitted_until_ns,
-        not wanted.before or row.id < wanted.before,
+        not wanted.before or (row.id > wanted.before if wanted.array else row.id < wanted.before),
         not wanted.predecessor or any(each.job == wanted.predecessor for each in row.spec.after),
+        wanted.array in (None, row.array),
     )
     return all(checks)
 

@@ -30,6 +30,7 @@ from seaway.application.records import (
     Token,
     Verb,
 )
+from seaway.domain.arrays import TaskArray
 from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.facts import Facts, Location
@@ -78,7 +79,8 @@ def full_spec() -> JobSpec:
     labels = {"team": "ml", "Σ": "'\"\\"}
     data = DataSource("c1", 5, (DataSource("c2", 6),))
     full = JobSpec("full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, labels, True, True)
-    return replace(full, data=data, output_mib=7, after=(After(draw_id(), When.STARTED),))
+    array = TaskArray("0-5", 2, (("A", ("x", "y")), ("B", ("1", "2", "3"))))
+    return replace(full, data=data, output_mib=7, after=(After(draw_id(), When.STARTED),), array=array)
 
 
 def job_record(**fields: Any) -> JobRecord:

@@ -185,6 +185,25 @@ def test_jobs_of_a_file_come_after_each_other(cli: Cli, tmp_path: Path) -> None:
     assert "one → two → one" in cli("submit", job_file(tmp_path, cycle)).err
 
 
+def test_arrays_are_listed_as_one_row_that_opens(cli: Cli) -> None:
+    """The row has the indexes and the numbers of tasks, and tasks are listed, cancelled and retried by index."""
+    options = ("--name", "sweep", "--gpus", "1", "--expected-duration", "1h")
+    assert cli("submit", *options, "--array", "0-7%2", "-d").code == 0
+    assert "sweep_[0-7%2]" in cli("jobs").out
+    assert "at most 2 at once" in cli("show", "sweep").out
+    assert cli("cancel", "sweep_7").out.endswith("is cancelled\n")
+    listed = cli("jobs", "--array", "sweep", "-s", "cancelled", "-o", "json").body["jobs"]
+    assert [(each["name"], each["index"]) for each in listed] == [("sweep", 7)]
+    assert "sweep_7" in cli("jobs", "--array", "sweep").out
+    assert cli("retry", "sweep_7").code == 0
+    assert "--array: --queue cannot be used" in cli("jobs", "--array", "sweep", "-q", "default").err
+    matrix = cli(
+        "submit", "--name", "grid", "--gpus", "1", "--matrix", "A=1,2,3", "--matrix", "B=x,y", "-o", "json"
+    ).body
+    assert (matrix["spec"]["array"], matrix["tasks"]["total"]) == ("0-5", 6)
+    assert cli("submit", *options, "--array", "7-0", "-d").err.startswith("error: --array: ")
+
+
 def test_file_with_an_invalid_job_is_not_submitted(cli: Cli, tmp_path: Path) -> None:
     """Every error has its file, line and field, and a suggested field name."""
     file = job_file(

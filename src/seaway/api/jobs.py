@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_large, read_patch
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
-from seaway.api.http.queries import JobQuery, find, page_after, page_token, tenant_asked
+from seaway.api.http.queries import MAX_DEFAULT, JobQuery, StatesQuery, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
-from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, workflow
+from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
 from seaway.wire.fields import Line
@@ -29,6 +31,9 @@ from seaway.wire.job_text import changes_text, job_text
 from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value
 from seaway.wire.yaml import MAX_VALUES
+
+TaskCounts = Mapping[str, Mapping[JobState, int]]
+"""Numbers of tasks by array and state."""
 
 LONGEST_KEY = 255
 """Maximum length of an idempotency key, characters."""
@@ -75,8 +80,8 @@ async def _stored(
     request: Request, specs: Sequence[JobSpec], key: SubmitKey | None, *, batch: bool = False
 ) -> tuple[list[JobRecord], bool]:
     """Check and store jobs; return them, and whether they are new."""
-    jobs, tenant = plane_of(request).jobs, specs[0].tenant
-    found = await jobs.replayed(tenant, key, len(specs)) if key else []
+    jobs = plane_of(request).jobs
+    found = await jobs.replayed(key, specs) if key else []
     new = not found
     if new:  # a stored job stays valid, whatever admission decides now
         specs, known = await _admitted(request, specs, batch=batch)
@@ -136,6 +141,9 @@ async def _resolved(request: Request, spec: JobSpec, names: Set[str], known: dic
                 found = await find(request, each.job)
             except RejectedError as error:
                 raise RejectedError(error.message, where=f"after[{at}].job") from None
+            if found.array:
+                said = f"is a task of an array; name the whole array, {found.array}"
+                raise RejectedError(said, where=f"after[{at}].job")
             known[found.id], resolved = found, replace(each, job=found.id)
         after.append(resolved)
     return replace(spec, after=tuple(after))
@@ -204,7 +212,38 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     """List jobs by page, newest first, without deleted ones."""
     pipeline = pipeline_of(request)
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), page_after(query.after))
-    rows = await pipeline.threads.read(pipeline.plane.store.jobs, wanted, query.limit)
+    rows, counts = await pipeline.threads.read(_listed, pipeline.plane.store, wanted, query.limit)
+    following = page_token(rows[-1].id) if len(rows) == query.limit else None
+    return json_reply({"jobs": [job_fields(row, counts.get(row.id)) for row in rows], "next": following})
+
+
+def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
+    """Return a page of jobs, and the numbers of stored tasks of the arrays among them."""
+    rows = store.jobs(wanted, limit)
+    return rows, store.task_counts([row.id for row in rows if row.is_array])
+
+
+class TaskQuery(BaseModel):
+    """Filter of tasks. Omitted fields do not filter."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    state: StatesQuery = []
+    """States to match; repeat for several."""
+    after: Annotated[str, Field(max_length=100)] = ""
+    """Value of `next` from the previous page."""
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT
+    """Maximum number of tasks on a page."""
+
+
+@operation(routes, "GET", "/jobs/{job}/tasks", Role.VIEWER, {200: JobPage}, errors=(404, 409))
+async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, Query()]) -> Response:
+    """List the tasks of an array by index, also those that have not started. A task is a job."""
+    pipeline, found = pipeline_of(request), await find(request, job)
+    if not found.is_array:
+        raise ConflictError("the job is not an array")
+    states, after = frozenset(map(JobState, query.state)), page_after(query.after)
+    rows = await pipeline.threads.read(tasks_of, pipeline.plane.store, found, states, after, query.limit)
     following = page_token(rows[-1].id) if len(rows) == query.limit else None
     return json_reply({"jobs": [job_fields(row) for row in rows], "next": following})
 
@@ -226,6 +265,8 @@ async def get_job(request: Request, job: JobRef) -> Response:
         return job_reply(found, standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
     if is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
+    if found.is_array:
+        return job_reply(found, counts=await pipeline_of(request).threads.read(_counts, request, found))
     if not (found.state.placed and (found.spec.run.ports or found.spec.restarts)):
         return job_reply(found)
     return job_reply(found, workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
@@ -242,6 +283,10 @@ async def get_workflow(request: Request, job: JobRef) -> Response:
     tenant = caller_of(request).tenant
     jobs, more = await pipeline.threads.read(workflow, pipeline.plane.store, found, tenant, MAX_WORKFLOW)
     return json_reply({"jobs": [job_fields(each) for each in jobs], "more": more})
+
+
+def _counts(request: Request, array: JobRecord) -> Mapping[JobState, int]:
+    return plane_of(request).store.task_counts([array.id])[array.id]
 
 
 @operation(
@@ -414,6 +459,15 @@ async def resume_job(request: Request, job: JobRef) -> Response:
 async def failover_job(request: Request, job: JobRef) -> Response:
     """Make the standby of a service active. The response is its job; a service with a cold standby moves there."""
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.failover))
+
+
+@step("retry")
+async def retry_job(request: Request, job: JobRef) -> Response:
+    """Run a failed, cancelled or skipped job again, or the failed tasks of an array.
+
+    A cancelled array also runs the tasks that were cancelled with it.
+    """
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.retry))
 
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

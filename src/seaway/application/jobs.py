@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from random import Random
 from types import MappingProxyType
 
@@ -22,13 +24,15 @@ from seaway.application.transitions import (
     awaits_text,
     moved,
     respecified,
+    respecified_array,
     stepped,
     stopped,
 )
 from seaway.application.writer import Writer
+from seaway.domain.arrays import indexes_text, stored_indexes, taken, without
 from seaway.domain.dependencies import cycle_in
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, encode
+from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, following_id, id_distance
 from seaway.domain.job_state import FOLLOWS, JobState
 
 TRIES = 5
@@ -109,7 +113,8 @@ class Jobs:
         require_order(specs)
         for _ in range(TRIES):
             now_ns = self._clock.now_ns()
-            jobs = _new_jobs(specs, self._ids.generate(now_ns, len(specs)), actor, now_ns, known)
+            first = self._ids.generate(now_ns, sum(map(_reserved, specs)))
+            jobs = _new_jobs(specs, first, actor, now_ns, known)
             change = Change()
             for job in jobs:
                 change.add(accepted(job))
@@ -128,19 +133,19 @@ class Jobs:
                         self._names.waiting.drop(job.id)
             if outcome is Outcome.STORED:
                 return jobs, True
-            if key and (found := await self.replayed(specs[0].tenant, key, len(specs))):
+            if key and (found := await self.replayed(key, specs)):
                 return found, False
         raise ConflictError("the job could not be stored; send it again")
 
-    async def replayed(self, tenant: str, key: SubmitKey, count: int = 1) -> list[JobRecord]:
-        """Return the jobs of an already used key, which stored `count` of them; none for a new key.
+    async def replayed(self, key: SubmitKey, specs: Sequence[JobSpec]) -> list[JobRecord]:
+        """Return the jobs of an already used key; none for a new key.
 
         Raises
         ------
         ConflictError
             If the key was used with another body, or for a deleted job.
         """
-        return await asyncio.to_thread(self._used, tenant, key, count)
+        return await asyncio.to_thread(self._used, key, specs)
 
     def change(
         self, job_id: str, spec: JobSpec, actor: str, version: int | None = None, changes: str = ""
@@ -167,6 +172,8 @@ class Jobs:
             if spec.after != job.spec.after:
                 self._require_no_cycle(job, spec)
                 job = replace(job, awaits=spec.after, reason=awaits_text(spec.after, NO_JOBS))
+            if job.is_array:
+                return respecified_array(job, spec, actor, now_ns, changes)
             may_stay = self._may_stay(job, attempt, spec)
             if (other := self._other(job)) and not other[0].state.final:
                 stay = may_stay, self._may_stay(*other, spec)
@@ -232,6 +239,25 @@ class Jobs:
 
         return self._take(job_id, version, step)
 
+    def retry(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""
+        job, said = self.find(job_id), reason or f"retried by {actor}"
+        if job.is_array and job.state is not JobState.SKIPPED:
+            return self._retry_array(job, actor, said, version)
+
+        def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if job.state not in RETRIED:
+                is_in = job.state.value
+                raise ConflictError(f"the job is {is_in}; only failed, cancelled and skipped jobs are retried")
+            array = self.find(job.array) if job.array else None
+            after = _retried(job, said, now_ns)
+            change = stepped(after, actor)
+            if array and array.state.final:
+                change.add(stepped(_revived(array, said, now_ns), actor))
+            return after, change
+
+        return self._take(job_id, version, step)
+
     def find(self, job_id: str) -> JobRecord:
         """Return a job.
 
@@ -240,7 +266,7 @@ class Jobs:
         UnknownError
             If the job does not exist.
         """
-        job = self._store.job(job_id)
+        job = stored_job(self._store, job_id)
         if job is None or job.state is JobState.DELETED:
             raise UnknownError(f"job {job_id!r} not found")
         return job
@@ -265,6 +291,8 @@ class Jobs:
                 raise StaleError(f"the job is at version {job.version}, not {version}; read it again")
             attempts = self._store.attempts(job_id)
             after, change = step(job, attempts[-1] if attempts else None, self._clock.now_ns())
+            if not job.version and change:
+                change = self._started(after, change)
             if not change or self._writer.commit([change]) == [Outcome.STORED]:
                 return after
         raise ConflictError("the job changes too fast; try again")
@@ -283,6 +311,27 @@ class Jobs:
             return True
         in_pool = spec.queue == job.spec.queue or self._reaches(spec.queue, attempt.clusters)
         return in_pool and (spec.standby is None or len(attempt.clusters) == 1)
+
+    def _started(self, task: JobRecord, change: Change) -> Change:
+        """Return the change of a task that is stored for the first time, with the one of its array."""
+        array = self.find(task.array)
+        rest = indexes_text(without(stored_indexes(array.unstarted), task.index))
+        array = replace(array, unstarted=rest, version=array.version + 1)
+        others = [each for each in change.update if each is not task]
+        return replace(change, insert=[task, *change.insert], update=[array, *others])
+
+    def _retry_array(self, array: JobRecord, actor: str, reason: str, version: int | None) -> JobRecord:
+        """Return the failed tasks of an array to its queue; after a cancellation, also the cancelled ones."""
+        again = {JobState.FAILED, JobState.SKIPPED} | ({JobState.CANCELLED} & {array.state})
+        wanted, count = JobFilter(states=frozenset(again), array=array.id), 0
+        while tasks := self._store.jobs(wanted, RETRIED_TOGETHER):
+            array = self._take(array.id, version, lambda job, _, now_ns: _again(job, tasks, actor, reason, now_ns))
+            wanted, count, version = replace(wanted, before=tasks[-1].id), count + len(tasks), None
+        if not count and not (array.state.final and array.unstarted):
+            raise ConflictError(f"no task of the array has failed; it is {array.state.value}")
+        if not count:
+            array = self._take(array.id, version, lambda job, _, now_ns: _again(job, [], actor, reason, now_ns))
+        return array
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
         """Report whether the pool of a queue contains all given clusters; False for a missing pool."""
@@ -305,28 +354,61 @@ class Jobs:
             named = [f"{names[each]} ({each})" for each in cycle]
             raise RejectedError(_cycle_text(named), where="after")
 
-    def _used(self, tenant: str, key: SubmitKey, count: int) -> list[JobRecord]:
-        used = self._store.key(tenant, key.key)
+    def _used(self, key: SubmitKey, specs: Sequence[JobSpec]) -> list[JobRecord]:
+        used = self._store.key(specs[0].tenant, key.key)
         if used is None:
             return []
         if used.digest != key.digest:
             raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
-        jobs = [self._store.job(job_id) for job_id in following(used.job_id, count)]
-        found = [job for job in jobs if job]
-        if len(found) < count:
+        found = [job for job in map(self._store.job, _ids_of(used.job_id, specs)) if job]
+        if len(found) < len(specs):
             raise ConflictError(f"the idempotency key {key.key!r} was used for a deleted job; use another")
         return found
+
+
+RETRIED = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.SKIPPED})
+RETRIED_TOGETHER = 500
+"""Maximum number of tasks that one transaction returns to their queue."""
+
+
+def _retried(job: JobRecord, reason: str, now_ns: int) -> JobRecord:
+    """Return a job that runs again from the start. It waits for its predecessors again."""
+    awaits = () if job.array else job.spec.after
+    state = JobState.HELD if awaits else JobState.PENDING
+    past = {"started_ns": None, "ended_ns": None, "not_before_ns": None, "failures": 0, "completed": 0}
+    return moved(job, state, reason, now_ns, awaits=awaits, **past)
+
+
+def _revived(array: JobRecord, reason: str, now_ns: int) -> JobRecord:
+    """Return a finished array of which tasks run again."""
+    after = replace(array, state=JobState.QUEUED, reason=reason, changed_ns=now_ns, ended_ns=None)
+    return replace(after, version=array.version + 1)
+
+
+def _again(
+    array: JobRecord, tasks: Sequence[JobRecord], actor: str, reason: str, now_ns: int
+) -> tuple[JobRecord, Change]:
+    """Return the change of an array of which tasks run again."""
+    change = Change()
+    if array.state.final:
+        array = _revived(array, reason, now_ns)
+        change.add(stepped(array, actor))
+    for task in tasks:
+        change.add(stepped(_retried(task, reason, now_ns), actor))
+    return array, change
 
 
 def _new_jobs(
     specs: Sequence[JobSpec], first: str, actor: str, now_ns: int, known: Mapping[str, JobRecord]
 ) -> list[JobRecord]:
     """Return the records of new jobs, whose IDs follow each other. Names of jobs of the request become IDs."""
-    ids = following(first, len(specs)) if len(specs) > 1 else [first]
+    ids = _ids_of(first, specs)
     by_name = {spec.name: job_id for spec, job_id in zip(specs, ids, strict=True)}
     jobs = []
     for spec, job_id in zip(specs, ids, strict=True):
         job = JobRecord(job_id, spec, JobState.PENDING, now_ns, now_ns, actor, ACCEPTED)
+        if spec.array:
+            job = replace(job, unstarted=spec.array.indexes)
         if spec.after:
             after = tuple(replace(each, job=by_name.get(each.job, each.job)) for each in spec.after)
             job = replace(job, spec=replace(spec, after=after), state=JobState.HELD, awaits=after)
@@ -360,10 +442,48 @@ def _cycle_text(jobs: Sequence[str]) -> str:
     return f"no job of this cycle could ever start: {' → '.join(jobs)}, each after the next"
 
 
-def following(first: str, count: int) -> list[str]:
-    """Return the first of some IDs that follow each other, and the others."""
-    number = decode(first) or 0
-    return [encode(number + at) for at in range(count)]
+def _reserved(spec: JobSpec) -> int:
+    """Return the number of IDs that a job needs: its own, and one for each index of an array."""
+    return 1 if spec.array is None else spec.array.last + 2
+
+
+def _ids_of(first: str, specs: Sequence[JobSpec]) -> list[str]:
+    """Return the IDs of the jobs of a request, of which the first one is given."""
+    if len(specs) == 1:
+        return [first]
+    return [following_id(first, at) for at in accumulate(map(_reserved, specs[:-1]), initial=0)]
+
+
+def stored_job(store: Store, job_id: str) -> JobRecord | None:
+    """Return a job, or a task that is not stored yet, with version 0."""
+    if (found := store.job(job_id)) or decode(job_id) is None:
+        return found
+    array = store.array_at(job_id)
+    index = id_distance(array.id, job_id) - 1 if array else 0
+    if array is None or not any(index in each for each in stored_indexes(array.unstarted)):
+        return None
+    return replace(array.task(index), state=array.state if array.state.final else JobState.PENDING, version=0)
+
+
+def tasks_of(store: Store, array: JobRecord, states: Set[JobState], after: str, limit: int) -> list[JobRecord]:
+    """Return tasks of an array by index, also those that are not stored yet, which are pending or as their array.
+
+    Parameters
+    ----------
+    states
+        States to match; empty for all.
+    after
+        ID of the task before the first one; empty for none.
+    """
+    found = store.jobs(JobFilter(states=frozenset(states), array=array.id, before=after), limit)
+    state = array.state if array.state.final else JobState.PENDING
+    if not states or state in states:
+        at = id_distance(array.id, after) if after else 0
+        rest = (each[bisect_left(each, at) :] for each in stored_indexes(array.unstarted))
+        indexes, _ = taken([each for each in rest if each], limit)
+        found += [replace(array.task(index), state=state, version=0) for index in indexes]
+        found.sort(key=lambda job: job.id)
+    return found[:limit]
 
 
 def workflow(store: Store, job: JobRecord, tenant: str, most: int) -> tuple[list[JobRecord], bool]:
@@ -410,7 +530,17 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
     """
     if job.state.final:
         raise ConflictError(f"the job is {job.state.value}; a finished job cannot change; submit it again")
+    if job.array:
+        raise ConflictError(f"the job is a task of an array; change the array {job.array}")
+    _require_same_tasks(job.spec, spec)
     if spec.tenant != job.spec.tenant:
         raise RejectedError("a job stays with its tenant", where="tenant")
     if spec.after != job.spec.after and job.state is not JobState.HELD:
         raise ConflictError(f"the job is {job.state.value}; only a held job can get other predecessors")
+
+
+def _require_same_tasks(before: JobSpec, after: JobSpec) -> None:
+    """Check that a change leaves the tasks of an array as they are, except for the limit of tasks at once."""
+    was, now = before.array, after.array
+    if (was is None) != (now is None) or (was and now and (was.indexes, was.matrix) != (now.indexes, now.matrix)):
+        raise RejectedError("cannot change, except for the number after %; submit another array", where="array")

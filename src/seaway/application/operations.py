@@ -193,7 +193,7 @@ class Operations:
             check_tree(queue, queues)
             if queue.parent and queue.parent != next((each.parent for each in queues if each.name == queue.name), ""):
                 hint = "; a queue with children takes no jobs: wait until they end, or choose another parent"
-                self._require_unused(JobFilter(queue=queue.parent), f"queue {queue.parent!r}", hint)
+                self._require_unused(JobFilter(queue=queue.parent, array=None), f"queue {queue.parent!r}", hint)
             self._require_policies(queue)
             self._require_shadowed(queue)
             self._store_with_event(Change(put=[queue]), "queue", text, actor)
@@ -207,7 +207,7 @@ class Operations:
             _require_precondition(meant, [queue], name, "queue")
             if children := [each.name for each in queues if each.parent == name]:
                 raise ConflictError(f"queue {name!r} has the child {children[0]!r}; remove or move its children first")
-            self._require_unused(JobFilter(queue=name), f"queue {name!r}")
+            self._require_unused(JobFilter(queue=name, array=None), f"queue {name!r}")
             self._require_unreserved("queue", name)
             _require_not_default(name, "queue")
             self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
@@ -386,7 +386,7 @@ class Operations:
         _require_precondition(meant, [tenant], name, "tenant")
         _require_not_default(name, "tenant")
         self._require_ownerless(name)
-        self._require_unused(JobFilter(tenant=name), f"tenant {name!r}")
+        self._require_unused(JobFilter(tenant=name, array=None), f"tenant {name!r}")
         removed, left = self._remove_jobs(name)
         with self._writer.setting_up:  # no queue and no token of the tenant can be created now
             self._require_ownerless(name)
@@ -412,7 +412,7 @@ class Operations:
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
         """Remove the finished jobs of a tenant except the last batch; return the number and that batch's change."""
-        wanted = JobFilter(tenant=tenant, states=FINAL)
+        wanted = JobFilter(tenant=tenant, states=FINAL, array=None)
         held = {each.job_id for each in self._store.held_attempts()}
         held |= {each.job_id for each in self._store.pending_commands()}
         removed, last = 0, Change()

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
+from seaway.domain.arrays import count_of, stored_indexes
 from seaway.domain.dependencies import After
 from seaway.domain.facts import Facts
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import JobSpec, following_id, id_distance
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 
@@ -79,6 +80,10 @@ class JobRecord:
         Predecessors whose conditions are not met yet, while it is held.
     pair
         Link to the other copy of a service with a standby; None for other jobs, and before a standby was needed.
+    array
+        ID of the array of a task; empty for other jobs.
+    unstarted
+        Indexes of the tasks of an array that are not stored as jobs yet, as text.
     """
 
     id: str
@@ -99,6 +104,8 @@ class JobRecord:
     completed: int = 0
     awaits: tuple[After, ...] = ()
     pair: Pair | None = None
+    array: str = ""
+    unstarted: str = ""
 
     @property
     def other(self) -> str:
@@ -109,6 +116,51 @@ class JobRecord:
     def is_standby(self) -> bool:
         """True if it is the standby of another job."""
         return self.pair is not None and not self.pair.active
+
+    @property
+    def is_array(self) -> bool:
+        """True for the record of an array, which is never placed itself."""
+        return self.spec.array is not None and not self.array
+
+    @property
+    def index(self) -> int:
+        """Index of a task in its array."""
+        return id_distance(self.array, self.id) - 1
+
+    @property
+    def ref(self) -> str:
+        """ID for people: that of a task has the array and the index, like ``6hhgq2g019edv_7``."""
+        return f"{self.array}_{self.index}" if self.array else self.id
+
+    @property
+    def run_spec(self) -> JobSpec:
+        """Specification of its next attempt."""
+        return self.spec.task(self.array, self.index) if self.array else self.spec
+
+    @property
+    def waiting(self) -> int:
+        """Number of waiting jobs that it stands for."""
+        if not self.is_array:
+            return int(self.state.waits)
+        return self.unstarted_count if self.state.waits or self.state is JobState.RUNNING else 0
+
+    @property
+    def unstarted_count(self) -> int:
+        """Number of the tasks of an array that are not stored as jobs yet."""
+        return count_of(stored_indexes(self.unstarted))
+
+    def task(self, index: int) -> JobRecord:
+        """Return the new record of a task."""
+        return JobRecord(
+            id=following_id(self.id, 1 + index),
+            spec=self.spec,
+            state=JobState.PENDING,
+            submitted_ns=self.submitted_ns,
+            changed_ns=self.changed_ns,
+            submitted_by=self.submitted_by,
+            reason="accepted",
+            array=self.id,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,3 +171,12 @@ def respecified(
         return after, change
     after = replace(job, spec=spec, changed_ns=now_ns, version=job.version + 1)
     return after, Change(update=[after], insert=[job_event(after, actor, "updated", reason)])
+
+
+def respecified_array(
+    array: JobRecord, spec: JobSpec, actor: str, now_ns: int, changes: str
+) -> tuple[JobRecord, Change]:
+    """Return the change for a new spec of an array. Tasks that run continue with the spec of their attempt."""
+    reason = f"changed by {actor}{f': {changes}' if changes else ''}"
+    after = replace(array, spec=spec, changed_ns=now_ns, version=array.version + 1)
+    return after, Change(update=[after], insert=[job_event(after, actor, "updated", reason)])

@@ -38,6 +38,7 @@ COMMANDS = (
     Command("suspend", "", "jobs.actions", group="job"),
     Command("resume", "", "jobs.actions", group="job"),
     Command("failover", "", "jobs.actions", group="job"),
+    Command("retry", "", "jobs.actions", group="job"),
     Command("priority", "", "jobs.show", group="job"),
     Command("manifest", "", "jobs.logs", group="job"),
     Command("status", FLEET, "fleet.top", summary="Print fleet, queue and jobs; with JOB, that job."),

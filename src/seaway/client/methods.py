@@ -86,6 +86,8 @@ class Methods:
     submit_batch = verb(job_calls.submit_batch)
     dry_run_batch = verb(job_calls.dry_run_batch)
     workflow = verb(job_calls.workflow)
+    tasks = pages(job_calls.tasks)
+    retry = verb(job_calls.retry)
     count = verb(job_calls.count)
     update = verb(job_calls.update)
     cancel = verb(job_calls.cancel)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any
 
+from seaway.domain.arrays import TaskArray
 from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
@@ -208,6 +209,8 @@ class JobSpec:
         ID of the job that it is the second copy of; set by Seaway. Both copies have the same name in their cluster.
     ring
         Whether its replicas may be in several clusters, as a ring in the order of their numbers.
+    array
+        Tasks, each of which is a job like this; None for a single job.
     """
 
     name: str
@@ -237,6 +240,7 @@ class JobSpec:
     standby: Standby | None = None
     copy_of: str = ""
     ring: bool = False
+    array: TaskArray | None = None
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -258,7 +262,15 @@ class JobSpec:
             raise RejectedError("starts all replicas together, so gang cannot be false", where="spread")
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
-        """Return the job with the traits of its template; the same object if it has them."""
+        """Return the job with the traits of its template; the same object if it has them.
+
+        Raises
+        ------
+        RejectedError
+            If it is an array of services.
+        """
+        if self.array and restarts:
+            raise RejectedError("is for jobs that end, but its template is a service", where="array")
         if (single_cluster, restarts) == (self.single_cluster, self.restarts):
             return self
         return replace(self, single_cluster=single_cluster, restarts=restarts)
@@ -314,6 +326,13 @@ class JobSpec:
             self.gang or self.single_cluster or self.ring or self.between_replicas.any
         )
         return self.one_by_one and alone and self.replicas > 1
+
+    def task(self, array_id: str, index: int) -> JobSpec:
+        """Return the specification of a task of an array, with its index and parameters in the environment."""
+        if self.array is None:
+            return self
+        env = (*self.run.env, *self.array.variables(array_id, index))
+        return replace(self, run=replace(self.run, env=env), array=None, after=())
 
     def requires_restart(self, other: JobSpec) -> bool:
         """Report whether a running job must restart to change to another specification."""
@@ -405,6 +424,16 @@ def encode(number: int) -> str:
         + pairs[number >> 10 & 1023]
         + pairs[number & 1023]
     )
+
+
+def following_id(first: str, distance: int) -> str:
+    """Return the ID at a distance after another one."""
+    return encode((decode(first) or 0) + distance)
+
+
+def id_distance(first: str, last: str) -> int:
+    """Return the distance of an ID from another one."""
+    return (decode(last) or 0) - (decode(first) or 0)
 
 
 def decode(text: str) -> int | None:

@@ -58,6 +58,7 @@ PLACED = frozenset({JobState.SCHEDULED, JobState.DEPLOYING, JobState.RUNNING})
 
 _STOPS = frozenset({JobState.SUSPENDED, JobState.CANCELLED, JobState.DELETED})
 _MAKES_WAY = frozenset({JobState.QUEUED, JobState.PREEMPTED, JobState.FAILED, JobState.COMPLETED})
+_AGAIN = frozenset({JobState.HELD, JobState.PENDING, JobState.DELETED})
 
 FOLLOWS: dict[JobState, frozenset[JobState]] = {
     JobState.HELD: _STOPS | {JobState.PENDING, JobState.SKIPPED},
@@ -69,9 +70,9 @@ FOLLOWS: dict[JobState, frozenset[JobState]] = {
     JobState.PREEMPTED: _STOPS | {JobState.QUEUED},
     JobState.SUSPENDED: frozenset({JobState.HELD, JobState.QUEUED, JobState.CANCELLED, JobState.DELETED}),
     JobState.COMPLETED: frozenset({JobState.DELETED}),
-    JobState.FAILED: frozenset({JobState.DELETED}),
-    JobState.CANCELLED: frozenset({JobState.DELETED}),
-    JobState.SKIPPED: frozenset({JobState.DELETED}),
+    JobState.FAILED: _AGAIN,
+    JobState.CANCELLED: _AGAIN,
+    JobState.SKIPPED: _AGAIN,
     JobState.DELETED: frozenset(),
 }
 """Allowed transitions. A running job returns to deploying if one of its workloads disappears."""

@@ -14,6 +14,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from seaway.domain.job_state import FINAL
 from seaway.domain.units import loss_bound_percent
 from seaway.terminal.words import (
     NONE,
@@ -38,6 +39,8 @@ from seaway.terminal.words import (
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+
+ENDED = frozenset(state.value for state in FINAL)
 
 GAP = 2
 LEAST = 16
@@ -140,8 +143,23 @@ def _cut(text: Text) -> Text:
     return text
 
 
+def job_name(job: Body) -> str:
+    """Return the name of a job, with the indexes of an array or of a task as Slurm shows them."""
+    if job.get("index") is not None:
+        return f"{job['name']}_{job['index']}"
+    return f"{job['name']}_[{job['spec']['array']}]" if job.get("tasks") else str(job["name"])
+
+
+def job_reason(job: Body) -> str:
+    """Return the reason of a job, or the numbers of an array's tasks while they run."""
+    tasks = job.get("tasks")
+    if not tasks or job["state"] in ENDED or job["state"] == "held":
+        return str(job["reason"])
+    return ", ".join(f"{count:,} {state}" for state, count in tasks["states"].items())
+
+
 JOB_COLUMNS = (
-    Column("NAME", lambda job: job["name"]),
+    Column("NAME", job_name),
     Column("ID", lambda job: job["id"], drop=3),
     Column("TENANT", lambda job: job["tenant"], wide=True, drop=6),
     Column("QUEUE", lambda job: job["queue"], drop=5),
@@ -153,7 +171,7 @@ JOB_COLUMNS = (
     Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=2),
     Column("ATTEMPT", lambda job: str(job["attempt"] or NONE), right=True, wide=True, drop=9),
     Column("BY", lambda job: job["submitted_by"], wide=True, drop=8),
-    Column("REASON", lambda job: job["reason"], cut=True),
+    Column("REASON", job_reason, cut=True),
 )
 """Columns of jobs."""
 
@@ -162,7 +180,7 @@ SUCCEEDED = "succeeded"
 
 
 def _in_tree(job: Body) -> Text:
-    return Text(job["branch"], "dim").append(job["name"], "default")
+    return Text(job["branch"], "dim").append(job_name(job), "default")
 
 
 def _comes_after(job: Body) -> str:
@@ -236,9 +254,10 @@ def facts(body: Body) -> Table:
     """Return a table with a job's description, resources and times."""
     return details(
         [
-            ("name", body["name"]),
+            ("name", job_name(body)),
             ("id", body["id"]),
             ("state", state(body["state"])),
+            ("tasks", _tasks(body)),
             ("reason", body["reason"]),
             ("tenant", body["tenant"]),
             ("queue", f"{body['queue']}, priority {body['priority']}"),
@@ -282,6 +301,14 @@ def addresses(body: Body) -> list[Body]:
     """Return the endpoints of the active copy of a service, then those of its standby."""
     standby = body["standby"]["endpoints"]
     return [*body["endpoints"], *({**each, "cluster": f"{each['cluster']} (standby)"} for each in standby)]
+
+
+def _tasks(body: Body) -> str:
+    if not (tasks := body.get("tasks")):
+        return ""
+    states = ", ".join(f"{count:,} {state}" for state, count in tasks["states"].items())
+    most = f", at most {tasks['limit']:,} at once" if tasks["limit"] else ""
+    return f"{tasks['total']:,}: {states}{most}; list them with seaway jobs --array {body['id']}"
 
 
 def _ran(body: Body) -> bool:

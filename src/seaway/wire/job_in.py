@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from seaway.domain.arrays import TaskArray, task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
@@ -247,6 +248,33 @@ class StandbyIn(Incoming):
     """``warm``: a second copy runs and holds devices. ``cold``: a place is verified, and nothing is reserved."""
 
 
+def texts(value: object) -> object:
+    """Write numbers and truth values in lists as texts; return other values unchanged."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: [_text(each) for each in listed] if isinstance(listed, list) else listed for name, listed in value.items()
+    }
+
+
+def _text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+ArrayText = Annotated[
+    str,
+    Field(max_length=10_000, examples=["0-9999%50"]),
+    BeforeValidator(_text, json_schema_input_type=str | int),
+]
+Matrix = Annotated[
+    dict[Variable, Annotated[list[Text], Field(min_length=1, max_length=10_000)]],
+    Field(max_length=16, examples=[{"LEARNING_RATE": ["0.1", "0.01"], "SEED": ["1", "2", "3"]}]),
+    BeforeValidator(texts),
+]
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -305,6 +333,16 @@ class JobIn(Incoming):
     """
     expose: ExposeIn = ExposeIn()
     """Way in which clients outside the job's cluster reach its ports."""
+    array: ArrayText = ""
+    """Indexes of the tasks of an array, each of which is a job like this, in Slurm's syntax: 0-99, 1,3,5 or 0-90:10.
+
+    %N bounds the number of tasks at once, like 0-99%5. The environment of a task has its index, SEAWAY_ARRAY_TASK_ID.
+    """
+    matrix: Matrix = no_pairs()
+    """Values of parameters. The array has a task for each combination, with the parameters in its environment.
+
+    `array` may bound the number at once, like %5, or select some of the combinations.
+    """
     after: Predecessors = no_entries()
     """Jobs that must start or end before. The job is held until then, and skipped if that can never be.
 
@@ -359,6 +397,7 @@ class JobIn(Incoming):
             data=_data(self.data),
             output_mib=fields.memory_mib(self.data.output),
             after=tuple(After(each.job, When(each.when)) for each in self.after),
+            array=_array(self),
             preemptible=self.preemptible,
             checkpoint=_checkpoint(self.checkpoint),
             expose=_expose(self.expose),
@@ -379,6 +418,14 @@ class JobPatch(BaseModel):
     """Fields of a job to change; null resets a field to its default."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"priority": 10}, {"labels": None}]})
+
+
+def _array(given: JobIn) -> TaskArray | None:
+    if not given.array and not given.matrix:
+        return None
+    if twice := sorted(given.matrix.keys() & given.run.env.keys()):
+        raise RejectedError(f"has the variable {twice[0]!r}, which run.env sets too", where="matrix")
+    return task_array(given.array, tuple((name, tuple(values)) for name, values in given.matrix.items()))
 
 
 def _checkpoint(given: CheckpointIn | None) -> Checkpoint | None:

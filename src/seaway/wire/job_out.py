@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -133,6 +134,16 @@ class StandbyOut(Shown):
     """Addresses of the standby, for health checks; only for a single job."""
 
 
+class TasksOut(Shown):
+    """Tasks of an array."""
+
+    total: int
+    limit: int | None
+    """Maximum number of tasks at once; null for no limit."""
+    states: dict[str, int]
+    """Number of tasks in each state. Those that have not started are pending, or as the array if it has ended."""
+
+
 class JobOut(Shown):
     """A job."""
 
@@ -168,15 +179,20 @@ class JobOut(Shown):
     request: RequestOut
     """Exact request of each replica."""
     endpoints: list[EndpointOut] = Field(default_factory=list)
-    """Addresses of its ports, those with the widest reach first; only in the answer for a single job."""
-    awaits: list[AfterOut] = Field(default_factory=list)
-    """Predecessors that a held job waits for. `spec` has all of them."""
     """Addresses of its ports, those with the widest reach first; only in the answer for a single job.
 
     Both copies of a service with a standby have those of the active one.
     """
+    awaits: list[AfterOut] = Field(default_factory=list)
+    """Predecessors that a held job waits for. `spec` has all of them."""
     standby: StandbyOut | None = None
     """Standby of the service; null without one."""
+    array: str | None = None
+    """ID of the array of a task; null for other jobs."""
+    index: int | None = None
+    """Index of a task in its array. `sweep_7`, or the ID of the array in place of its name, refers to it."""
+    tasks: TasksOut | None = None
+    """Tasks of an array; null for other jobs."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -316,8 +332,14 @@ _ASKED = Remembered(_asked, most=4096)
 """Cache of specifications and requests, since lists show the same jobs repeatedly."""
 
 
-def job_fields(job: JobRecord) -> dict[str, Any]:
-    """Return the fields of `JobOut` for a job, ready to encode; faster than an instance of `JobOut`."""
+def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> dict[str, Any]:
+    """Return the fields of `JobOut` for a job, ready to encode; faster than an instance of `JobOut`.
+
+    Parameters
+    ----------
+    counts
+        Numbers of stored tasks of an array; None for none.
+    """
     spec = job.spec
     return {
         "id": job.id,
@@ -341,6 +363,9 @@ def job_fields(job: JobRecord) -> dict[str, Any]:
         "ended_at": moment_or_none(job.ended_ns),
         "not_before": moment_or_none(job.not_before_ns),
         "awaits": [{"job": each.job, "when": each.when.value} for each in job.awaits],
+        "array": job.array or None,
+        "index": job.index if job.array else None,
+        "tasks": _tasks(job, counts or {}) if job.is_array else None,
         **_ASKED.of(spec),
         "standby": standby_fields(job) if spec.standby else None,
     }
@@ -360,6 +385,16 @@ def standby_fields(job: JobRecord) -> dict[str, Any]:
         "state": "",
         "reason": "",
         "endpoints": [],
+    }
+
+
+def _tasks(array: JobRecord, counts: Mapping[JobState, int]) -> dict[str, Any]:
+    unstarted = Counter({array.state if array.state.final else JobState.PENDING: array.unstarted_count})
+    states = Counter(counts) + unstarted
+    return {
+        "total": states.total(),
+        "limit": (array.spec.array.limit or None) if array.spec.array else None,
+        "states": {state.value: states[state] for state in JobState if states[state]},
     }
 
 

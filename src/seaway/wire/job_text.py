@@ -50,6 +50,9 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "after": [{"job": each.job, **_condition(each)} for each in spec.after],
     }
     written["preemptible"] = spec.preemptible
+    if spec.array:
+        written["array"] = spec.array.text
+        written["matrix"] = {name: list(values) for name, values in spec.array.matrix}
     if spec.expose != NOT_EXPOSED:
         written["expose"] = _given({"type": spec.expose.type and spec.expose.type.value, "host": spec.expose.host})
     if spec.checkpoint:

@@ -477,3 +477,67 @@ async def test_predecessors_change_with_a_patch(rig: Rig) -> None:
     assert (wrong.status_code, free.status_code, late.status_code) == (422, 200, 409)
     assert "b (" in wrong.json()["detail"]
     assert free.json()["reason"].startswith("waits for")
+
+
+async def test_an_array_is_one_job_that_opens(rig: Rig) -> None:
+    """A list has one row with the numbers of its tasks; the tasks are found by index, before and after their start."""
+    array = await rig.submit(name="sweep", array="0-19%3", matrix={"SEED": list(range(10)), "LR": [0.1, True]})
+    assert (array["spec"]["array"], array["spec"]["matrix"]["LR"]) == ("0-19%3", ["0.1", "true"])
+    assert array["tasks"] == {"total": 20, "limit": 3, "states": {"pending": 20}}
+    rig.step(4)
+    async with rig.client("user") as client:
+        listed = (await client.get("/api/v1/jobs")).json()["jobs"]
+        first = (await client.get("/api/v1/jobs/sweep/tasks", params={"limit": 4})).json()
+        second = (await client.get("/api/v1/jobs/sweep/tasks", params={"limit": 99, "after": first["next"]})).json()
+        late = (await client.get("/api/v1/jobs/sweep_19")).json()
+        early = (await client.get(f"/api/v1/jobs/{array['id']}_0")).json()
+        cancelled = await client.post("/api/v1/jobs/sweep_19/cancel")
+        running = (await client.get("/api/v1/jobs/sweep/tasks?state=running")).json()["jobs"]
+        missing = [await client.get(f"/api/v1/jobs/{each}") for each in ("sweep_20", "sweep_x", "sweep_0_1", "none_0")]
+        one = await rig.submit(name="one")
+        wrong = await client.get("/api/v1/jobs/one/tasks")
+        after = await client.post("/api/v1/jobs", json={**JOB, "after": "sweep_1"})
+    assert [each["id"] for each in listed] == [array["id"]]
+    assert listed[0]["tasks"]["states"] == {"running": 3, "pending": 17}
+    assert [each["index"] for each in (*first["jobs"], *second["jobs"])] == list(range(20))
+    assert (late["state"], late["array"], late["index"], late["version"]) == ("pending", array["id"], 19, 0)
+    assert (early["state"], early["index"]) == ("running", 0)
+    assert cancelled.json()["state"] == "cancelled"
+    assert [each["index"] for each in running] == [0, 1, 2]
+    assert [each.status_code for each in missing] == [404] * 4
+    assert (one["array"], one["tasks"], wrong.status_code) == (None, None, 409)
+    assert "task of an array" in after.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"array": "0-9%0"}, "array"),
+        ({"array": "9-0"}, "array"),
+        ({"array": "0-9", "template": "deployment"}, "array"),
+        ({"matrix": {"A": []}}, "matrix.A"),
+        ({"matrix": {"A": [1]}, "run": {"image": "i", "env": {"A": "2"}}}, "matrix"),
+        ({"matrix": {"A": [1, 2]}, "array": "0-2"}, "array"),
+    ],
+)
+async def test_an_invalid_array_is_rejected(rig: Rig, fields: dict[str, Any], where: str) -> None:
+    """An error names the field."""
+    async with rig.client("user") as client:
+        answer = await client.post("/api/v1/jobs", json={**JOB, **fields})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, where)
+
+
+async def test_failed_tasks_are_retried_over_http(rig: Rig) -> None:
+    """A retry of an array without failed tasks is a conflict; one of a cancelled array starts it again."""
+    await rig.submit(name="sweep", array="0-3%1")
+    rig.step(3)
+    async with rig.client("user") as client:
+        early = await client.post("/api/v1/jobs/sweep/retry")
+        await client.post("/api/v1/jobs/sweep/cancel")
+        rig.step(4)
+        ended = (await client.get("/api/v1/jobs/sweep")).json()
+        again = await client.post("/api/v1/jobs/sweep/retry", json={"reason": "by mistake"})
+    rig.step(4)
+    assert (early.status_code, again.status_code) == (409, 200)
+    assert ended["tasks"]["states"] == {"cancelled": 4}
+    assert again.json()["reason"] == "by mistake"

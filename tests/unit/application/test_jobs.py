@@ -176,11 +176,9 @@ def submit(jobs: Jobs, key: SubmitKey | None = None) -> tuple[JobRecord, bool]:
     """Submit a job."""
 
     async def run() -> tuple[JobRecord, bool]:
-        known = await jobs.replayed("default", key) if key else []
-        if known:
-            return known[0], False
-        (job,), new = await jobs.submit([spec()], "ada", key)
-        return job, new
+        known = await jobs.replayed(key, [spec()]) if key else []
+        stored, new = (known, False) if known else await jobs.submit([spec()], "ada", key)
+        return stored[0], new
 
     return asyncio.run(run())
 

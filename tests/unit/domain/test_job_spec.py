@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from seaway.domain.arrays import TaskArray
 from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
@@ -92,6 +93,7 @@ IN_PLACE = {
     "output_mib",
     "standby",
     "copy_of",
+    "array",
 }
 """Anything that changes without starting a job again."""
 
@@ -123,6 +125,7 @@ OTHERS: dict[str, Any] = {
     "standby": Standby(),
     "copy_of": "6hhgq2g019edv",
     "ring": True,
+    "array": TaskArray("0-9"),
 }
 
 

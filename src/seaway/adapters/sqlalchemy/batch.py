@@ -206,9 +206,12 @@ class Batch:
         return known.text if known is not None and known.spec is attempt.spec else codec.spec_text(attempt.spec)
 
     def _add_job(self, step: Step, job: JobRecord) -> None:
-        """Add the writes of a job, its spec, its labels and its clusters."""
+        """Add the writes of a job, its spec, its labels and its clusters. A task has only its row."""
         row = codec.job_row(job)
         number = row[0]
+        if job.array:
+            self._put(step, tables.JOBS, row)
+            return
         if step is Step.DELETE:
             self._put(step, tables.JOBS, row)
             for table in (tables.JOB_SPECS, tables.JOB_LABELS, tables.JOB_CLUSTERS, tables.JOB_PREDECESSORS):

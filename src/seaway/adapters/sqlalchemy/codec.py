@@ -121,13 +121,15 @@ def job_row(job: JobRecord) -> Row:
         job.completed,
         _AWAITS.dump_json(job.awaits).decode() if job.awaits else None,
         None if job.pair is None else _PAIR.dump_json(job.pair, exclude_defaults=True).decode(),
+        require_number(job.array) if job.array else 0,
+        job.unstarted or None,
     )
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
-    version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, spec = more
+    version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, array, unstarted, spec = more
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -147,6 +149,8 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         completed,
         _AWAITS.validate_json(awaits) if awaits else (),
         None if pair is None else _PAIR.validate_json(pair),
+        ids.encode(array) if array else "",
+        unstarted or "",
     )
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Column, Connection, Engine, Select, Table, and_, delete, 
 from seaway.adapters.sqlalchemy.backup_file import Progress
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, revision
+from seaway.adapters.sqlalchemy.statements import SPEC_ID
 from seaway.adapters.sqlalchemy.tables import (
     ATTEMPTS,
     AUDIT,
@@ -53,11 +54,12 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
     The rows are found outside the transactions that remove them, so these are short however many rows there are.
     """
     gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "keys", *_SAMPLES), 0)
-    for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns), JOBS.c.id):
-        with _paused():
-            removed = _remove_jobs(engines.write, jobs)
-        for name, count in removed.items():
-            gone[name] += count
+    for tasks in (True, False):
+        for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns, tasks=tasks), JOBS.c.id):
+            with _paused():
+                removed = _remove_jobs(engines.write, jobs)
+            for name, count in removed.items():
+                gone[name] += count
     plain = [
         ("events", EVENTS, EVENTS.c.at_ns, retention.jobs_ns),
         ("audit", AUDIT, AUDIT.c.at_ns, retention.audit_ns),
@@ -73,16 +75,26 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
 _SAMPLES = {"cluster_samples": CLUSTER_SAMPLES, "link_samples": LINK_SAMPLES, "shadows": SHADOWS}
 
 
-def _jobs_over(keep_ns: int | None, now_ns: int) -> Select[Any]:
-    """Return the query for removable jobs: final jobs without reserved devices and without pending commands."""
-    deleted = JOBS.c.state == JobState.DELETED.value
+def _jobs_over(keep_ns: int | None, now_ns: int, *, tasks: bool) -> Select[Any]:
+    """Return the query for removable jobs: final jobs without reserved devices and without pending commands.
+
+    Tasks are removable when their array is, and an array without tasks, so that it is complete as long as it is stored.
+    """
+    whole = JOBS.alias("arrays") if tasks else JOBS
+    deleted = whole.c.state == JobState.DELETED.value
     old = and_(
-        JOBS.c.state.in_(sorted(state.value for state in FINAL)),
-        func.coalesce(JOBS.c.ended_ns, JOBS.c.changed_ns) < now_ns - (keep_ns or 0),
+        whole.c.state.in_(sorted(state.value for state in FINAL)),
+        func.coalesce(whole.c.ended_ns, whole.c.changed_ns) < now_ns - (keep_ns or 0),
     )
     held = select(1).where(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.state != AttemptState.ENDED.value)
     reported = select(1).where(PENDING_COMMANDS.c.job_id == JOBS.c.id)
     falls = deleted if keep_ns is None else or_(deleted, old)
+    if tasks:
+        ended = JOBS.c.state.in_(sorted(state.value for state in FINAL))
+        falls = and_(JOBS.c.array_id > 0, ended, select(1).where(whole.c.id == JOBS.c.array_id, falls).exists())
+    else:
+        parts = JOBS.alias("tasks")
+        falls = and_(JOBS.c.array_id == 0, falls, ~select(1).where(parts.c.array_id == JOBS.c.id).exists())
     return select(JOBS.c.id).where(falls, ~held.exists(), ~reported.exists())
 
 
@@ -256,7 +268,7 @@ def _pending_commands(connection: Connection) -> Iterator[str]:
 
 def _specs(connection: Connection) -> Iterator[str]:
     """Find jobs without a spec."""
-    question = select(JOBS.c.id).where(~select(1).where(JOB_SPECS.c.job_id == JOBS.c.id).exists()).limit(SHOWN)
+    question = select(JOBS.c.id).where(~select(1).where(JOB_SPECS.c.job_id == SPEC_ID).exists()).limit(SHOWN)
     for (job_id,) in connection.execute(question):
         yield f"job {ids.encode(job_id)} has no spec"
 

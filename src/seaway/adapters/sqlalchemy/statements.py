@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Table, and_, func, select, union_all
+from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Table, and_, case, func, select, union_all
 from sqlalchemy.engine import Dialect
 
 from seaway.adapters.sqlalchemy import codec
@@ -218,16 +218,20 @@ SHOWN = frozenset(JobState) - {JobState.DELETED}
 """Default states in lists."""
 
 
+SPEC_ID = case((JOBS.c.array_id == 0, JOBS.c.id), else_=JOBS.c.array_id)
+"""ID of the job that has the spec of a job: itself, or the array of a task."""
+
+
 @lru_cache(maxsize=256)
 def page(wanted: JobFilter, limit: int) -> Question:
-    """Return the query for jobs with their specs, from new to old. Frequent queries are cached."""
+    """Return the query for jobs with their specs in the order of lists. Frequent queries are cached."""
     found = _ids(wanted, limit).subquery("found")
     return (
         select(*JOBS.columns, JOB_SPECS.c.spec)
         .select_from(found)
         .join(JOBS, JOBS.c.id == found.c.id)
-        .join(JOB_SPECS, JOB_SPECS.c.job_id == JOBS.c.id)
-        .order_by(JOBS.c.id.desc())
+        .join(JOB_SPECS, JOB_SPECS.c.job_id == SPEC_ID)
+        .order_by(_sorted(wanted, JOBS.c.id))
     )
 
 
@@ -245,18 +249,21 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
     sorting a whole index.
     """
     conditions = _conditions(wanted)
-    by_state = (wanted.tenant or wanted.queue or wanted.states) and not (
-        wanted.label or wanted.cluster or wanted.submitted_by or wanted.named
-    )
-    if not by_state:
+    if wanted.label or wanted.cluster or wanted.submitted_by or wanted.named or wanted.array is None:
         question = _drawn(wanted, select(JOBS.c.id), conditions, _states(wanted))
-        return question.order_by(_order(wanted).desc()).limit(limit)
+        return question.order_by(_sorted(wanted, _order(wanted))).limit(limit)
     parts = []
     for state in sorted(wanted.states or SHOWN, key=lambda each: each.value):
         part = select(JOBS.c.id).where(JOBS.c.state == state.value, *conditions)
-        parts.append(select(part.order_by(JOBS.c.id.desc()).limit(limit).subquery(state.value).c.id))
+        part = part.order_by(_sorted(wanted, JOBS.c.id)).limit(limit)
+        parts.append(select(part.subquery(state.value).c.id))
     every = union_all(*parts).subquery("every")
-    return select(every.c.id).order_by(every.c.id.desc()).limit(limit)
+    return select(every.c.id).order_by(_sorted(wanted, every.c.id)).limit(limit)
+
+
+def _sorted(wanted: JobFilter, column: ColumnElement[int]) -> ColumnElement[int]:
+    """Return the order of a list: tasks by index, other jobs from new to old."""
+    return column.asc() if wanted.array else column.desc()
 
 
 def _drawn(wanted: JobFilter, question: Question, conditions: list[Condition], states: Condition) -> Question:
@@ -297,6 +304,8 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
         (JOBS.c.name, wanted.named),
     )
     found: list[Condition] = [column == value for column, value in exact if value]
+    if wanted.array is not None:
+        found.append(JOBS.c.array_id == (codec.number(wanted.array) or 0 if wanted.array else 0))
     if wanted.name:
         without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
         found.append(without != JOBS.c.name)
@@ -308,7 +317,7 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
         before = codec.number(wanted.before)
         if before is None:
             raise RejectedError(f"{wanted.before!r} is not an id of a job", where="before")
-        found.append(_order(wanted) < before)
+        found.append(_order(wanted) > before if wanted.array else _order(wanted) < before)
     if wanted.predecessor:
         link = JOB_PREDECESSORS.c.predecessor == (codec.number(wanted.predecessor) or -1)
         found.append(JOBS.c.id.in_(select(JOB_PREDECESSORS.c.job_id).where(link)))

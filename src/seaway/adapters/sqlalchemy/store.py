@@ -62,6 +62,7 @@ from seaway.application.records import (
     ShadowResult,
     Token,
 )
+from seaway.domain import job_spec as ids
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
@@ -125,6 +126,24 @@ class SqlStore:
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
         return {JobState(state): count for state, count in self._rows(job_queries.counts(wanted))}
+
+    def array_at(self, job_id: str) -> JobRecord | None:
+        """Return the array that reserved an ID for one of its tasks."""
+        number = codec.number(job_id)
+        before = select(JOBS.c.id).where(JOBS.c.id < (number or 0)).order_by(JOBS.c.id.desc()).limit(1)
+        near = self._read(codec.read_job, _JOBS.where(JOBS.c.id == before.scalar_subquery())) if number else []
+        array = self.job(near[0].array) if near and near[0].array else near[0] if near else None
+        tasks = array.spec.array if array else None
+        return array if array and tasks and ids.id_distance(array.id, job_id) <= tasks.last + 1 else None
+
+    def task_counts(self, arrays: Sequence[str]) -> dict[str, dict[JobState, int]]:
+        """Count the stored tasks of arrays by state."""
+        names = {number: array for array in arrays if (number := codec.number(array)) is not None}
+        found: dict[str, dict[JobState, int]] = {array: {} for array in names.values()}
+        question = select(JOBS.c.array_id, JOBS.c.state, func.count()).where(JOBS.c.array_id.in_(names))
+        for number, state, count in self._rows(question.group_by(JOBS.c.array_id, JOBS.c.state)) if names else ():
+            found[names[number]][JobState(state)] = count
+        return found
 
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return all unfinished jobs, from old to new."""
@@ -321,7 +340,7 @@ class SqlStore:
             page = self._rows(question.where(_after(columns, last)))
 
 
-_JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == JOBS.c.id)
+_JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == job_queries.SPEC_ID)
 
 
 def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN401  # SQLAlchemy's own

@@ -83,6 +83,11 @@ def _later_count(name: str, default: str = "0") -> Column[int]:
     return Column(name, Integer, nullable=False, server_default=default)
 
 
+def _later_number(name: str) -> Column[int]:
+    """Return the column of a number that a later migration added; it is 0 in older rows."""
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
 def _key(*names: str) -> PrimaryKeyConstraint:
     return PrimaryKeyConstraint(*names)
 
@@ -116,14 +121,20 @@ JOBS = _table(
     _later_count("completed"),
     _later_text("awaits"),
     _later_text("pair"),
+    _later_number("array_id"),
+    _later_text("unstarted"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
-    Index("ix_jobs_tenant", "tenant", "state", "id"),
-    Index("ix_jobs_queue", "queue", "state", "id"),
-    Index("ix_jobs_submitted_by", "submitted_by", "id"),
-    Index("ix_jobs_name", "name", "id"),
+    Index("ix_jobs_array", "array_id", "state", "id"),
+    Index("ix_jobs_tenant", "array_id", "tenant", "state", "id"),
+    Index("ix_jobs_queue", "array_id", "queue", "state", "id"),
+    Index("ix_jobs_submitted_by", "array_id", "submitted_by", "id"),
+    Index("ix_jobs_name", "array_id", "name", "id"),
 )
-"""Mutable fields of jobs, and fields for filters. Rows are small, because they are scanned and updated often."""
+"""Mutable fields of jobs, and fields for filters. Rows are small, because they are scanned and updated often.
+
+Tasks have the ID of their array, whose spec and labels they share; other jobs have 0. Lists have either.
+"""
 
 JOB_SPECS = _table("job_specs", _id("job_id"), _text("spec"), _key("job_id"))
 """Specs of jobs; large, and rarely updated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Annotated
 
 import orjson
@@ -14,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.application.access import Caller
 from seaway.application.fleet.search import FleetFilter
+from seaway.application.jobs import stored_job
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
 from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
@@ -24,6 +26,9 @@ from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN, at_ns
 from seaway.wire.job_out import StateName
 
 MAX_DEFAULT = 25
+TASK = re.compile(r"\d{1,6}", re.ASCII)
+"""Index of a task in a reference like ``sweep_7``."""
+
 LONGEST_NS = 2**63 - 1
 
 
@@ -51,6 +56,9 @@ Moment = Annotated[
 ]
 
 
+StatesQuery = Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))]
+
+
 class JobQuery(BaseModel):
     """Filter of jobs. Omitted fields do not filter."""
 
@@ -59,7 +67,7 @@ class JobQuery(BaseModel):
     tenant: Word = ""
     """Tenant of the jobs. Default: your own tenant; all tenants for operators and admins."""
     queue: Word = ""
-    state: Annotated[list[Annotated[StateName, AfterValidator(require_shown)]], Field(max_length=len(JobState))] = []
+    state: StatesQuery = []
     """States to match; repeat for several."""
     cluster: Word = ""
     """Cluster of the latest attempt."""
@@ -237,9 +245,15 @@ def sample_after(token: str, names: int) -> tuple[int, tuple[str, ...]] | None:
 
 
 def _find(store: Store, who: Caller, job: str) -> JobRecord:
-    found = store.job(job) if ids.decode(job) is not None else None
-    if found is None and NAME.fullmatch(job):
-        found = _named(store, who.tenant, job)
+    array, mark, index = job.rpartition("_")
+    if mark and TASK.fullmatch(index):
+        whole = _find(store, who, array)
+        found = stored_job(store, ids.following_id(whole.id, 1 + int(index))) if whole.is_array else None
+        found = found if found and found.array == whole.id else None
+    else:
+        found = stored_job(store, job)
+        if found is None and NAME.fullmatch(job):
+            found = _named(store, who.tenant, job)
     if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
         raise UnknownError(f"job {job[:63]!r} not found")
     return found

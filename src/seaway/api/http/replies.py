@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -30,6 +30,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.job_state import JobState
 from seaway.wire.job_out import endpoint_fields, job_fields
 from seaway.wire.problem import MEDIA_TYPE, problem_fields
 from seaway.wire.reading import message_of
@@ -95,9 +96,10 @@ def job_reply(
     headers: dict[str, str] | None = None,
     workloads: Sequence[Workload] = (),
     standby: StandbyView | None = None,
+    counts: Mapping[JobState, int] | None = None,
 ) -> Reply:
-    """Return a response with a job, the endpoints of its workloads, and its standby."""
-    fields = {**job_fields(job), "endpoints": _endpoints(workloads)}
+    """Return a response with a job, the endpoints of its workloads, its standby, and the numbers of its tasks."""
+    fields = {**job_fields(job, counts), "endpoints": _endpoints(workloads)}
     if standby:
         fields["endpoints"] = _endpoints(standby.serving)
         more = {"clusters": list(standby.clusters), "state": standby.state, "reason": standby.reason}

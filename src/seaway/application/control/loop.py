@@ -288,12 +288,16 @@ class Controller:
 
     def _follow_changes(self) -> bool:
         predecessors = self.live.dependencies.look_up(self.live.jobs, self._store)
+        counts = self.live.arrays.look_up(self._store)
         with self.lock:
+            self.live.grant_tasks()
+            now_ns = self._clock.now_ns()
             changes = [
                 *self.housekeeping.changes(),
                 *self.standbys.changes(),
                 *self.slo_violations.changes(),
-                *self.live.dependencies.changes(predecessors, self._clock.now_ns()),
+                *self.live.dependencies.changes(predecessors, now_ns),
+                *self.live.arrays.changes(counts, self.live.latest, now_ns),
             ]
         return bool(self._store_all(changes))
 

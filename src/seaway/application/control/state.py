@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
+from seaway.application.control.arrays import Arrays
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dependencies import Dependencies
 from seaway.application.control.dispatch import Dispatcher
@@ -117,8 +118,8 @@ class ControlState:
         Durations of stages.
     history
         Past use and past runs.
-    dependencies
-        Held jobs.
+    dependencies, arrays
+        Held jobs, and arrays, which are not in `jobs`.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
     began_ns
@@ -142,6 +143,7 @@ class ControlState:
         self.began_ns: dict[Key, int] = {}
         self.names = Names()
         self.dependencies = Dependencies()
+        self.arrays = Arrays()
         self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
         self.clear()
 
@@ -172,6 +174,7 @@ class ControlState:
         self.done: set[Key] = set()
         self._settling: set[Key] = set()
         self.dependencies.clear()
+        self.arrays.clear()
         self.pending_commands: dict[tuple[str, int, str], PendingCommand] = {}
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
@@ -222,6 +225,13 @@ class ControlState:
                     self._put(record)
             while self._settling:
                 self._release_removed(self._settling.pop())
+        if not self.stages.reading:
+            self.grant_tasks()
+
+    def grant_tasks(self) -> None:
+        """Put tasks into their queues, as many as the limits of their arrays allow."""
+        for job_id in self.arrays.grant():
+            self.consider(job_id)
 
     def _put(self, record: Record) -> None:
         match record:
@@ -257,10 +267,24 @@ class ControlState:
                 if self.names.drop(record):
                     self._sort_again(record)
 
+    def _put_array(self, array: JobRecord) -> None:
+        changed = self.arrays.put(array)
+        if changed is not None:
+            self.dependencies.note(array)
+        for job_id in changed or ():
+            self.jobs[job_id] = self.arrays.spec_of(self.jobs[job_id])
+            self.consider(job_id)
+
     def _put_job(self, job: JobRecord) -> None:
+        if job.is_array:
+            self._put_array(job)
+            return
         before = self.jobs.get(job.id)
         if before and before.version >= job.version:
             return
+        if job.array:
+            job = self.arrays.spec_of(job)
+            self.arrays.note(job)
         self.jobs[job.id] = job
         for number in self.by_job.get(job.id, ()) if before is None else ():
             if (job.id, number) not in self.done:
@@ -427,7 +451,10 @@ class ControlState:
             waits = self.entry(job)
             self.waiting.put(waits)
             self.history.waits(waits)
-        elif job.state.final and not self.by_job.get(job_id):
+            return
+        if job.array and not (job.state.waits or job.state.placed or self.by_job.get(job_id)):
+            self.arrays.release(job)
+        if job.state.final and not self.by_job.get(job_id):
             del self.jobs[job_id]
             self.paired.discard(job_id)
             self.by_job.pop(job_id, None)
@@ -444,6 +471,8 @@ class ControlState:
 
     def blocked(self, job: JobRecord) -> str:
         """Return the reason why a waiting job cannot be tried yet; empty if it can."""
+        if job.array and not self.arrays.may_wait(job):
+            return "other tasks of its array go first"
         if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
             return "it is tried again after a pause"
         other = self.jobs.get(job.other) if job.pair else None
@@ -564,6 +593,11 @@ class ControlState:
         if not self.attempts[key].state.live:
             return 0 if self.ends_soon(self.attempts[key]) else None
         return self.attempts[key].expected_rest_ns(now_ns, self.history.expected_s(key))
+
+    def latest(self, job_id: str) -> Attempt | None:
+        """Return the latest attempt of a job, if it has not ended."""
+        numbers = self.by_job.get(job_id)
+        return self.attempts[job_id, max(numbers)] if numbers else None
 
     def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
         """Return a job and its attempt, if the attempt is live and the job's latest; otherwise None."""

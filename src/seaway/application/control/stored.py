@@ -64,7 +64,8 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     queues, pools, tenants = store.queues(), store.pools(), store.tenants()
     cordons, facts = store.cordons(), store.cluster_facts()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
-    for job_id in dict.fromkeys(attempt.job_id for attempt in attempts):  # finished jobs can still have allocations
+    holders = dict.fromkeys(attempt.job_id for attempt in attempts)  # finished jobs can still have allocations
+    for job_id in [*holders, *dict.fromkeys(job.array for job in jobs.values() if job.array)]:
         if job_id not in jobs and (over := store.job(job_id)):
             jobs[job_id] = over
     pending_commands = list(store.pending_commands())  # read after the attempts, so that no pending removal is missed

@@ -21,7 +21,7 @@ class WaitingCounts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._unstored: dict[str, JobRecord] = {}
-        self._of: dict[str, tuple[str, str, str]] = {}  # tenant, queue and user of each waiting job
+        self._of: dict[str, tuple[str, str, str, int]] = {}  # tenant, queue, user and number of each waiting job
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)  # by tenant
 
     def reset(self, jobs: Iterable[JobRecord]) -> None:
@@ -61,35 +61,37 @@ class WaitingCounts:
         """
         tenant, user = job.spec.tenant, job.submitted_by
         with self._lock:
-            if job.state.waits and quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
+            if quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
                 counts = [(of, count) for (queue, of), count in self._counts[tenant].items() if in_pool(queue)]
-                _require_room(f"tenant {tenant!r}", pool, sum(count for _, count in counts), quota.max_waiting)
+                every = sum(count for _, count in counts)
+                _require_room(f"tenant {tenant!r}", pool, every, job.waiting, quota.max_waiting)
                 own = sum(count for of, count in counts if of == user)
-                _require_room(f"user {user!r} of tenant {tenant!r}", pool, own, quota.user_max_waiting)
+                _require_room(f"user {user!r} of tenant {tenant!r}", pool, own, job.waiting, quota.user_max_waiting)
             self._unstored[job.id] = job
             self._put(job)
 
     def _put(self, job: JobRecord) -> None:
         self._remove(job.id)
-        if job.state.waits:
+        if number := job.waiting:
             tenant, lane = job.spec.tenant, (job.spec.queue, job.submitted_by)
-            self._of[job.id] = (tenant, *lane)
-            self._counts[tenant][lane] += 1
+            self._of[job.id] = (tenant, *lane, number)
+            self._counts[tenant][lane] += number
 
     def _remove(self, job_id: str) -> None:
         if known := self._of.pop(job_id, None):
-            counts, lane = self._counts[known[0]], known[1:]
-            counts[lane] -= 1
+            counts, lane = self._counts[known[0]], known[1:3]
+            counts[lane] -= known[3]
             if not counts[lane]:
                 del counts[lane]
 
 
-def _require_room(label: str, pool: str, waiting: int, most: int | None) -> None:
-    if most is not None and waiting >= most:
-        raise ConflictError(
-            f"{label} has {waiting} waiting jobs in pool {pool!r}, and its quota allows {most}; submit the job again "
-            "when another one has started"
-        )
+def _require_room(label: str, pool: str, waiting: int, more: int, most: int | None) -> None:
+    if most is None or not more or waiting + more <= most:
+        return
+    has = f"{label} has {waiting} waiting jobs in pool {pool!r}, and its quota allows {most}"
+    if more > 1:
+        raise ConflictError(f"{has}, but the array has {more:,} tasks")
+    raise ConflictError(f"{has}; submit the job again when another one has started")
 
 
 class Names:

@@ -189,6 +189,7 @@ class QueueViews:
         with self._controller.lock:
             live = self._controller.live
             jobs, attempts = list(live.jobs.values()), list(live.attempts.values())
+            arrays = list(live.arrays.known.values())
             now_ns = live.clock.now_ns()
         found: dict[tuple[str, str], QueueUsage] = {}
         for job in jobs:
@@ -198,6 +199,9 @@ class QueueViews:
             if (since_ns := live.stages.waits_since_ns(job)) is not None:
                 use = _use(found, job.spec.queue, job.spec.tenant)
                 use.longest_wait_s = max(use.longest_wait_s, (now_ns - since_ns) / 1e9)
+        for array in arrays:
+            if array.waiting:
+                _use(found, array.spec.queue, array.spec.tenant).waiting += array.waiting
         _add_held(found, attempts)
         return [found[key] for key in sorted(found)]
 

@@ -154,13 +154,16 @@ def figures(controller: Controller, writer: Writer) -> Figures:
     with controller.lock:
         live = controller.live
         clusters, nodes = everyone(live), duplicated(live)
-        jobs, waiting = list(live.jobs.values()), [each.queue for each in live.waiting.entries()]
+        jobs, waiting = list(live.jobs.values()), Counter(each.queue for each in live.waiting.entries())
+        unstarted = Counter[str]()
+        for array in live.arrays.known.values():
+            unstarted[array.spec.queue] += array.waiting
         pending_commands, delays = list(live.pending_commands.values()), live.dispatcher.delays()
         queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
         ready=not controller.unready(),
-        jobs=_jobs(live, jobs, queues, waiting),
+        jobs=_jobs(live, jobs, queues, waiting + unstarted, unstarted.total()),
         store=store,
         decided=tally.decided,
         placed=dict.fromkeys(policies, 0) | tally.placed,
@@ -183,16 +186,18 @@ def figures(controller: Controller, writer: Writer) -> Figures:
     )
 
 
-def _jobs(live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Iterable[str]) -> JobFigures:
-    """Count jobs. A queue without waiting jobs has a wait of 0."""
+def _jobs(
+    live: ControlState, jobs: Sequence[JobRecord], queues: Sequence[str], waiting: Counter[str], unstarted: int
+) -> JobFigures:
+    """Count jobs, and the tasks of arrays that are not stored yet. A queue without waiting jobs has a wait of 0."""
     now_ns, stages = live.clock.now_ns(), live.stages
     since_ns = dict.fromkeys(queues, now_ns)
     for job in jobs:
         if (queue := job.spec.queue) in since_ns and (at_ns := stages.waits_since_ns(job)) is not None:
             since_ns[queue] = min(since_ns[queue], at_ns)
     return JobFigures(
-        states=dict(Counter(job.state.value for job in jobs)),
-        waiting=dict.fromkeys(queues, 0) | Counter(waiting),
+        states=dict(Counter(job.state.value for job in jobs) + Counter({JobState.PENDING.value: unstarted})),
+        waiting=dict.fromkeys(queues, 0) | waiting,
         longest_waits_s={queue: (now_ns - at_ns) / NS for queue, at_ns in since_ns.items()},
         reached={state.value: stages.reached[state] for state in JobState},
         waits={queue: stages.waits.get(queue, NOTHING).timed() for queue in queues},

@@ -55,9 +55,11 @@ class JobFilter:
     label
         Key and value of a label.
     before
-        Exclusive upper bound of the job ID, for the next page of a list from new to old.
+        Exclusive bound of the job ID, for the next page of a list.
     predecessor
         ID of a job that they come after.
+    array
+        ID of the array of tasks; empty for jobs that are no tasks, None for both.
     """
 
     tenant: str = ""
@@ -72,6 +74,7 @@ class JobFilter:
     submitted_until_ns: int | None = None
     before: str = ""
     predecessor: str = ""
+    array: str | None = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +134,16 @@ class Store(Protocol):
         """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
-        """Return up to `limit` jobs, newest first."""
+        """Return up to `limit` jobs, newest first, or tasks of an array by index."""
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
+
+    def array_at(self, job_id: str) -> JobRecord | None:
+        """Return the array that reserved an ID for one of its tasks, whether the task is stored or not."""
+
+    def task_counts(self, arrays: Sequence[str]) -> dict[str, dict[JobState, int]]:
+        """Count the stored tasks of arrays by state."""
 
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return all unfinished jobs, oldest first."""

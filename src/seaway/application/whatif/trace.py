@@ -183,9 +183,9 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
 
 
 def _records(store: Store, since_ns: int) -> Iterator[JobRecord]:
-    wanted = JobFilter(submitted_from_ns=since_ns)
+    wanted = JobFilter(submitted_from_ns=since_ns, array=None)
     while rows := store.jobs(wanted, MAX_ROWS):
-        yield from rows
+        yield from (row for row in rows if not row.is_array)
         wanted = replace(wanted, before=rows[-1].id)
 
 

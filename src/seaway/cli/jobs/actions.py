@@ -68,6 +68,19 @@ def failover(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
     _step(context, jobs, lambda job: call(job, reason), said)
 
 
+def retry(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """Run failed, cancelled or skipped jobs again, or the failed tasks of arrays.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway retry train[/cyan]
+      [cyan]seaway retry sweep_7 sweep_9[/cyan]
+    """
+    from seaway.client.calls.jobs import retry as call
+
+    _step(context, jobs, lambda job: call(job, reason))
+
+
 def reprioritize(
     context: typer.Context,
     job: Job,

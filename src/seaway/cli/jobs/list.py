@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,6 +66,10 @@ def jobs(
             rich_help_panel=FILTERS,
         ),
     ] = False,
+    array: Annotated[
+        str | None,
+        typer.Option(metavar="JOB", help="Tasks of an array, by index. Filter: --state.", rich_help_panel=FILTERS),
+    ] = None,
     tree: Annotated[
         bool, typer.Option("--tree", help="Jobs that come after others, below them; oldest first.")
     ] = False,
@@ -93,12 +98,17 @@ def jobs(
 
       [cyan]seaway jobs --tree[/cyan]
 
+    Failed tasks of an array:
+
+      [cyan]seaway jobs --array sweep -s failed[/cyan]
+
     Cancel all jobs of a sweep:
 
       [cyan]seaway cancel $(seaway jobs -l sweep=7 -o name)[/cyan]
     """
     from seaway.cli.remote import whole
     from seaway.client.calls.jobs import jobs as listed
+    from seaway.client.calls.jobs import tasks as listed_tasks
     from seaway.client.calls.queues import waiting as listed_waiting
     from seaway.terminal.queues import ALL_WAITING
     from seaway.terminal.tables import JOB_COLUMNS, TREE_COLUMNS, as_tree
@@ -117,9 +127,15 @@ def jobs(
     if waiting and (others := given.keys() - {"queue", "tenant"}):
         option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
         raise RejectedError(f"{option} cannot be used with --waiting; use --queue and --tenant", where="--waiting")
+    if array and (others := given.keys() - {"state"}):
+        option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
+        raise RejectedError(f"{option} cannot be used with --array; use --state", where="--array")
+    if array and (tree or waiting):
+        raise RejectedError(f"cannot be used with {'--tree' if tree else '--waiting'}", where="--array")
     if tree and waiting:
         raise RejectedError("cannot be used with --waiting", where="--tree")
-    call: Callable[..., Paged[Any]] = listed_waiting if waiting else listed
+    of_array = partial(listed_tasks, array) if array else None
+    call: Callable[..., Paged[Any]] = of_array or (listed_waiting if waiting else listed)
     paged = call(limit=limit, after=after or "", **given)
     columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else JOB_COLUMNS
 
@@ -148,7 +164,8 @@ def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableTyp
     rows = Rows(columns, body["jobs"], wide=wide)
     if body.get("next") is None:
         return rows
-    return Group(rows, f"[dim]more: seaway jobs --after {body['next']}[/dim]")
+    of_array = f" --array {array}" if (array := body["jobs"][0].get("array")) else ""
+    return Group(rows, f"[dim]more: seaway jobs{of_array} --after {body['next']}[/dim]")
 
 
 def keep_showing(look: Callable[[], RenderableType], pause: Callable[[float], None] = time.sleep) -> None:

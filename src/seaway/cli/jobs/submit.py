@@ -243,6 +243,22 @@ def submit(
         ),
     ] = None,
     data_size: Annotated[str | None, typer.Option(help="Amount of data, like 200GB.", rich_help_panel=WHERE)] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INDEXES",
+            help="Tasks of an array, as in Slurm: 0-99, 1,3,5 or 0-90:10; %N for at most N at once, like 0-99%5.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    matrix: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Values of a parameter of an array; a task for each combination. Repeatable.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
     after: Annotated[
         list[str] | None,
         typer.Option(
@@ -329,6 +345,8 @@ def submit(
         "network.on_violation": on_violation.value if on_violation else None,
         "data.location": data,
         "data.size": data_size,
+        "array": array,
+        "matrix": matrix and {name: listed.split(",") for name, listed in (pairs(matrix, "--matrix") or {}).items()},
         "after": after and [predecessor(each) for each in after],
         "labels": pairs(label, "--label"),
     }

@@ -72,6 +72,8 @@ class JobFields(TypedDict, total=False):
     data: Mapping[str, Any]
     after: Sequence[str | Mapping[str, str]]
     standby: Mapping[str, Any] | None
+    array: str
+    matrix: Mapping[str, Sequence[Any]]
 
 
 class JobFilter(TypedDict, total=False):
@@ -160,6 +162,13 @@ def workflow(job: str) -> Call[Workflow]:
     return get(f"/jobs/{part(job)}/workflow", WORKFLOW)
 
 
+def tasks(job: str, *, state: str | Sequence[str] = (), limit: int | None = None, after: str = "") -> Paged[JobOut]:
+    """List the tasks of an array by index; `state` and `after` are as in `jobs`."""
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    query = {"state": state or None, "after": after or None, "limit": size}
+    return Paged(get(f"/jobs/{part(job)}/tasks", JOBS, query), "jobs", limit=limit)
+
+
 def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     """Count jobs by state."""
     return get("/job-counts", COUNT, {**wanted})
@@ -203,6 +212,11 @@ def resume(job: str, reason: str = "") -> Call[JobOut]:
 def failover(job: str, reason: str = "") -> Call[JobOut]:
     """Make the standby of a service active; the answer is its job."""
     return _step(job, "failover", reason, repeatable=False)
+
+
+def retry(job: str, reason: str = "") -> Call[JobOut]:
+    """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""
+    return _step(job, "retry", reason, repeatable=False)
 
 
 def delete(job: str) -> Call[None]:

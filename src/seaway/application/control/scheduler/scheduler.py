@@ -627,7 +627,7 @@ class Scheduler:
             job_id=record.id,
             number=number,
             state=AttemptState.ASSUMED,
-            spec=record.spec,
+            spec=record.run_spec,
             policy=decider.name,
             placements=placements,
             created_ns=now_ns,

@@ -24,7 +24,7 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import ReasonOut
-    from seaway.wire.job_out import AttemptList, EndpointOut, JobOut, Workflow
+    from seaway.wire.job_out import AttemptList, EndpointOut, JobOut, JobPage, Workflow
 
 
 REPLICAS = 50
@@ -57,18 +57,27 @@ class Overview(WithEvents):
         self._workflow = Fragment("job_workflow", self.words)
         self._workflow.element.set_visibility(False)
         self._timeline = Fragment("job_timeline", self.words)
-        self._places = Fragment("job_places", self.words)
-        on_act(self._places, self._turned)
+        self._after = ""
+        if self.job.tasks:
+            self._tasks = Fragment("job_tasks", self.words)
+            on_act(self._tasks, self._turned_tasks)
+        else:
+            self._places = Fragment("job_places", self.words)
+            on_act(self._places, self._turned)
         self._asked = Fragment("job_asked", self.words)
 
     async def look(self, turn: Turn) -> None:
         """Follow the data of the tab."""
         await self.follow_events(turn)
+        await self.follow_beside(turn, jobs.workflow(self.job.id), self._received_workflow)
+        if self.job.tasks:
+            listed = jobs.tasks(self.job.id, limit=REPLICAS, after=self._after).first
+            await self.follow_beside(turn, listed, self._received_tasks, REPLICAS_S)
+            return
         after = max(self.job.attempt - 1 - ATTEMPTS, 0)
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
         interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
         await self.follow_beside(turn, call, self._received_attempts, interval_s)
-        await self.follow_beside(turn, jobs.workflow(self.job.id), self._received_workflow)
 
     def draw(self) -> None:
         """Render the tab again."""
@@ -84,6 +93,13 @@ class Overview(WithEvents):
         self.retained = {"first": str(self._first) if self._first else None}
         self.keep()
         await self.open()
+
+    async def _turned_tasks(self, _: str, after: str) -> None:
+        self._after = after
+        await self.open()
+
+    def _received_tasks(self, page: JobPage) -> None:
+        self._tasks.show(job=self.job, tasks=page.jobs, after=self._after, next=page.next)
 
     def _received_workflow(self, workflow: Workflow) -> None:
         self._workflow.element.set_visibility(len(workflow.jobs) > 1)

@@ -52,6 +52,7 @@ class Actions:
             self._add("priority", words("Change priority"), "low_priority", self._prioritise)
             self._add("failover", words("Switch to standby"), "swap_horiz", self._failover)
             self._add("cancel", words("Cancel job"), "cancel", self._cancel)
+            self._add("retry", words("Retry"), "replay", self._retry)
             self._add("again", words("Clone"), "content_copy", self._again)
             self._add("delete", words("Delete"), "delete", self._delete)
         self.show(job)
@@ -61,7 +62,8 @@ class Actions:
         self._job = job
         final, suspended = JobState(job.state).final, self._is_suspended()
         for name, button in self._buttons.items():
-            button.set_visibility((not final or name in ALWAYS) and (name != "failover" or job.standby is not None))
+            shown = self._may_retry() if name == "retry" else not final or name in ALWAYS
+            button.set_visibility(shown and (name != "failover" or job.standby is not None))
         if pause := self._buttons.get("pause"):  # one button for both, so that it stays under the pointer
             pause.set_text(self._visit.words("Resume") if suspended else self._visit.words("Suspend"))
             pause.set_icon("play_arrow" if suspended else "pause")
@@ -86,6 +88,16 @@ class Actions:
     def _load_explanation(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
         fields = [Field("reason", self._visit.words("Reason"), hint=hint)]
         Form(self._visit.words, title, fields, verb, self._step(call))
+
+    def _may_retry(self) -> bool:
+        """Report whether the job, or a task of the array, can run again."""
+        failed = (self._job.tasks.states if self._job.tasks else {}).get("failed", 0)
+        return self._job.state in ("failed", "cancelled", "skipped") or failed > 0
+
+    def _retry(self) -> None:
+        words = self._visit.words
+        hint = words("It runs again from the start; of an array, the failed tasks do.")
+        self._load_explanation(words("Retry {job}?", job=self._job.name), words("Retry"), hint, jobs.retry)
 
     def _is_suspended(self) -> bool:
         return JobState(self._job.state) is JobState.SUSPENDED

@@ -1,0 +1,158 @@
+"""Arrays of jobs: indexes in Slurm's syntax, and parameters of a matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from seaway.domain.errors import RejectedError
+
+MAX_INDEX = 999_999
+
+Ranges = tuple[range, ...]
+"""Indexes in order, none twice."""
+
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+_FORM = "use indexes like 0-99, 1,3,5 or 0-90:10, and %N for at most N tasks at once, like 0-99%5"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskArray:
+    """Tasks of an array.
+
+    Attributes
+    ----------
+    indexes
+        Indexes of the tasks, as text.
+    limit
+        Maximum number of tasks at once; 0 for no limit.
+    matrix
+        Values of each parameter. The last parameter changes fastest with the index.
+    """
+
+    indexes: str
+    limit: int = 0
+    matrix: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The indexes and the limit in Slurm's syntax."""
+        return f"{self.indexes}%{self.limit}" if self.limit else self.indexes
+
+    @property
+    def last(self) -> int:
+        """The largest index."""
+        return parse_indexes(self.indexes)[-1][-1]
+
+    def variables(self, array_id: str, index: int) -> tuple[tuple[str, str], ...]:
+        """Return the environment variables of a task: index and parameters."""
+        ranges = parse_indexes(self.indexes)
+        values = []
+        rest = index
+        for name, options in reversed(self.matrix):
+            rest, at = divmod(rest, len(options))
+            values.append((name, options[at]))
+        return (
+            ("SEAWAY_ARRAY_JOB_ID", array_id),
+            ("SEAWAY_ARRAY_TASK_ID", str(index)),
+            ("SEAWAY_ARRAY_TASK_COUNT", str(count_of(ranges))),
+            ("SEAWAY_ARRAY_TASK_MIN", str(ranges[0][0])),
+            ("SEAWAY_ARRAY_TASK_MAX", str(ranges[-1][-1])),
+            *reversed(values),
+        )
+
+
+def task_array(text: str, matrix: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> TaskArray:
+    """Read an array in Slurm's syntax. Without indexes, a matrix has a task for each combination of values.
+
+    Raises
+    ------
+    RejectedError
+        If the text is invalid, or an index is beyond the combinations of the matrix.
+    """
+    written, percent, most = text.partition("%")
+    if percent and not (most.isascii() and most.isdigit() and 0 < int(most[:9]) <= MAX_INDEX):
+        raise RejectedError(f"has no number above 0 after %; {_FORM}", where="array")
+    count = prod(len(values) for _, values in matrix)
+    if matrix and count > MAX_INDEX + 1:
+        raise RejectedError(f"has {count:,} combinations, but an array has at most {MAX_INDEX + 1:,}", where="matrix")
+    if not written and matrix:
+        written = f"0-{count - 1}"
+    ranges = parse_indexes(written)
+    if matrix and ranges[-1][-1] >= count:
+        raise RejectedError(f"has the index {ranges[-1][-1]}, but the matrix has {count:,} combinations", where="array")
+    return TaskArray(indexes_text(ranges), int(most) if percent else 0, matrix)
+
+
+def parse_indexes(text: str) -> Ranges:
+    """Read indexes like ``0-9,20-40:5``; none for an empty text of a stored array.
+
+    Raises
+    ------
+    RejectedError
+        If the text is invalid, names an index twice, or one above `MAX_INDEX`.
+    """
+    found = []
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise RejectedError(f"is {text[:60]!r}; {_FORM}", where="array")
+        first = int(match[1])
+        last, step = int(match[2] or first), int(match[3] or 1)
+        if last < first or not step:
+            raise RejectedError(f"has the empty range {part!r}; {_FORM}", where="array")
+        found.append(range(first, last + 1, step))
+    found.sort(key=lambda each: each[0])
+    for before, after in pairwise(found):
+        if after[0] <= before[-1]:
+            raise RejectedError(f"has ranges that overlap at {after[0]}; write each index once", where="array")
+    if found[-1][-1] > MAX_INDEX:
+        raise RejectedError(f"has the index {found[-1][-1]:,}, but the largest is {MAX_INDEX:,}", where="array")
+    return tuple(found)
+
+
+def indexes_text(ranges: Iterable[range]) -> str:
+    """Write indexes like ``0-9,20-40:5``; empty for none."""
+    return ",".join(_range_text(each) for each in ranges if each)
+
+
+def _range_text(each: range) -> str:
+    if len(each) == 1:
+        return str(each[0])
+    return f"{each[0]}-{each[-1]}" if each.step == 1 else f"{each[0]}-{each[-1]}:{each.step}"
+
+
+def stored_indexes(text: str) -> Ranges:
+    """Read indexes that `indexes_text` wrote; none for an empty text."""
+    return parse_indexes(text) if text else ()
+
+
+def count_of(ranges: Iterable[range]) -> int:
+    """Return the number of indexes."""
+    return sum(map(len, ranges))
+
+
+def taken(ranges: Sequence[range], count: int) -> tuple[list[int], Ranges]:
+    """Return the first indexes, up to `count`, and the others."""
+    first: list[int] = []
+    for at, each in enumerate(ranges):
+        part = each[: count - len(first)]
+        first += part
+        if len(part) < len(each):
+            return first, (each[len(part) :], *ranges[at + 1 :])
+    return first, ()
+
+
+def without(ranges: Iterable[range], index: int) -> Ranges:
+    """Return the indexes without one of them."""
+    parts = []
+    for each in ranges:
+        if index in each:
+            at = each.index(index)
+            parts += [each[:at], each[at + 1 :]]
+        else:
+            parts.append(each)
+    return tuple(part for part in parts if part)
