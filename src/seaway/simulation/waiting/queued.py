@@ -112,6 +112,7 @@ class Queued:
         self._kinds = _numbered(map(world.kind, range(len(jobs))))
         self._groups = _numbered((self._kinds[at], job.queue, job.tenant) for at, job in enumerate(jobs))
         self._kind_of = dict(zip(self._groups, self._kinds, strict=True))  # by group
+        self._lane_of = {group: self._lane(number) for number, group in enumerate(self._groups)}
         first = np.unique(np.array(self._kinds, np.int64), return_index=True)[1]
         self._needs_of = world.needs[first]  # by kind
         self._requests = [requested_amounts(jobs[at].demand, jobs[at].replicas) for at in first]
@@ -182,6 +183,8 @@ class Queued:
             moment.passed[lane] = job
             moment.tried[lane] += 1
             started = self._starts(job[1], moment)
+            if not started and self._queues[queue].backfill is Backfill.CONSERVATIVE:
+                self._drop_late(moment)
             if started:
                 self._leave(lane, job)
                 self._find_live(moment)
@@ -195,6 +198,22 @@ class Queued:
             self._put(lane, moment)
         for lane in list(moment.next):
             self._drop(lane, moment)
+
+    def _drop_late(self, moment: _Moment) -> None:
+        """Drop the groups of which each job would delay a reservation, so that the rest is not planned in vain."""
+        for group in [each for each in moment.live if self._kind_of[each] in moment.fitting]:
+            kind, lane = self._kind_of[group], self._lane_of[group]
+            if kind in self._refused:
+                continue
+            room_s, passed = moment.room_s(self._needs_of[kind]), moment.passed.get(lane)
+            known = moment.in_time.get(group)
+            if known and self._lasts_s[known[1]] <= room_s and (passed is None or known > passed):
+                continue
+            jobs = islice(moment.after(self._lines[lane[0]][lane[1]].groups[group], passed), MAX_TESTED)
+            if found := next((job for job in jobs if self._lasts_s[job[1]] <= room_s), None):
+                moment.in_time[group] = found
+            else:
+                moment.live.discard(group)
 
     def _put_all(self, queue: str, moment: _Moment) -> None:
         """Put all lanes of a queue in the order."""
@@ -412,6 +431,8 @@ class _Moment:
         Lane of each queue whose next job counts even without a chance.
     closed
         Queues without backfill whose first job does not start.
+    in_time
+        A job of a live group that would delay no reservation so far.
     """
 
     def __init__(self, world: World, now_s: int) -> None:
@@ -427,6 +448,7 @@ class _Moment:
         self.displaced: set[int] = set()
         self.closed: set[str] = set()
         self.heads: dict[str, LaneName] = {}
+        self.in_time: dict[int, _Waiting] = {}
 
     def after(self, line: Sequence[_Waiting], job: _Waiting | None) -> Iterator[_Waiting]:
         """Yield the jobs of a line after one of it, or all, without those that were displaced now."""
