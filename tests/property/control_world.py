@@ -76,11 +76,19 @@ KINDS = (
     job(cpu_milli=1_000, gpus=1, gpu_memory_mib=40_000, gateway="user", min_bandwidth_mbps=60),
     job(cpu_milli=9_000, replicas=3),
     job(cpu_milli=9_000, replicas=4, gang=True, max_latency_ns=2_500_000, gateway="user"),
+    job(cpu_milli=1_000, gpus=1, gpu_memory_mib=30_000, gpu_milli=400),
+    job(cpu_milli=7_000, replicas=2, gang=True, max_latency_ns=2_500_000, min_bandwidth_mbps=20, gateway="user"),
 )
 """Requests that fit on the empty fleet, one for each kind of request."""
 
 SPREAD = 6
 """From this kind on, the replicas do not fit in one cluster, as those of a service with a standby must."""
+
+BOUNDS = {8: (1, 5), 9: (2, 4)}
+"""Least and largest number of replicas of the kinds that are elastic."""
+
+NEAR = {"alpha", "beta"}
+"""Clusters whose links meet the bound on the latency."""
 
 MIG = 4
 """The kind that fits in only one cluster, which is not in the pool of queue west."""
@@ -90,6 +98,8 @@ def spec(kind: int, **fields: object) -> JobSpec:
     """Create a job of a kind; it has an expected duration by default."""
     like = KINDS[kind % len(KINDS)]
     made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
+    if bounds := BOUNDS.get(kind % len(KINDS)):
+        made = replace(made, replicas=bounds[1], min_replicas=bounds[0], max_replicas=bounds[1])
     made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
     if kind % len(KINDS) >= SPREAD:
         made = replace(made, standby=None)
@@ -256,8 +266,12 @@ class World:
             elif verb == "change":
                 before = jobs.find(job_id).spec
                 after = spec(number, queue=before.queue, standby=before.standby)
-                kept = {name: getattr(after, name) for name in ("demand", "replicas", "gang", "queue", "standby")}
-                jobs.change(job_id, replace(before, **kept), "ada")
+                same = ("demand", "replicas", "min_replicas", "max_replicas", "gang", "queue", "standby")
+                jobs.change(job_id, replace(before, **{name: getattr(after, name) for name in same}), "ada")
+            elif verb == "scale":
+                before = jobs.find(job_id).spec
+                fits = before.elastic or before.replicas > 1
+                jobs.change(job_id, replace(before, replicas=1 + number % 5 if fits else 1), "ada")
             else:
                 getattr(jobs, verb)(job_id, "ada")
 
@@ -375,6 +389,7 @@ class World:
         assert set(self.ids) <= set(jobs), "a job that was accepted is lost"
         self.check_pairs(jobs, attempts)
         self.check_memory(jobs, attempts)
+        self.check_sizes(jobs, attempts)
         self.check_queues(attempts)
         self.check_snapshot()
         if not self.cuts:
@@ -403,6 +418,20 @@ class World:
             waits = job_id in live.waiting
             due = live.jobs[job_id].state.waits and not live.blocked(live.jobs[job_id])
             assert waits == due, f"{live.jobs[job_id]} waits: {waits}, may be tried: {due}"
+
+    def check_sizes(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
+        """Check that each live attempt has its minimum of replicas, within its bounds on the network.
+
+        A change of the minimum or of the demand restarts the job.
+        """
+        for each in attempts:
+            if each.state.live:
+                numbers = [one.replica for one in each.placements]
+                assert len(set(numbers)) == len(numbers), "a replica has two places"
+                assert len(each.remaining) >= (each.spec.min_replicas or 1)
+                assert len(each.remaining) <= max(jobs[each.job_id].spec.max_replicas, each.spec.replicas)
+                if each.spec.demand.network.max_latency_ns:
+                    assert {one.cluster for one in each.placements} <= NEAR
 
     def check_queues(self, attempts: Sequence[Attempt]) -> None:
         """Check that each queue holds what its attempts hold, and never more than its limit.

@@ -13,7 +13,7 @@ from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Standby, StandbyMode
 from tests.property.control_world import CrashError, World
 
-VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover")
+VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover", "scale")
 STANDBYS = (None, None, None, Standby(), Standby(StandbyMode.COLD))
 PROBLEMS = ("node", "device", "refuse", "accept", "vanish", "crash")
 OUTAGES = ("cut", "leave", "join")
@@ -32,11 +32,11 @@ FIELDS = st.fixed_dictionaries(
     }
 )
 COMMON = st.one_of(
-    st.tuples(st.just("submit"), st.integers(1, 5), st.integers(0, 7), FIELDS),
+    st.tuples(st.just("submit"), st.integers(1, 5), st.integers(0, 9), FIELDS),
     st.tuples(st.just("advance"), st.sampled_from([0.5, 5, 20, 40, 70])),
     st.tuples(st.just("step"), st.integers(1, 3)),
-    st.tuples(st.just("ask"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
-    st.tuples(st.just("interrupt"), st.sampled_from(VERBS), WHICH, st.integers(0, 7)),
+    st.tuples(st.just("ask"), st.sampled_from(VERBS), WHICH, st.integers(0, 9)),
+    st.tuples(st.just("interrupt"), st.sampled_from(VERBS), WHICH, st.integers(0, 9)),
     st.tuples(st.just("trouble"), st.sampled_from(PROBLEMS), WHICH, st.sampled_from([10, 50, 300])),
     st.tuples(st.just("jump"), st.sampled_from([-86_400, -100, 100, 86_400])),
     st.tuples(st.just("lose_store"), st.just(30)),
@@ -142,10 +142,10 @@ def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
     which, verb = random.randrange(100), random.choice(VERBS)
     drawn: list[tuple[int, tuple[object, ...]]] = [
         (25, ("advance", random.choice([0.5, 5, 20, 40, 70]))),
-        (10, ("submit", random.choice([1, 1, 2, 5]), random.randrange(8), fields)),
+        (10, ("submit", random.choice([1, 1, 2, 5]), random.randrange(10), fields)),
         (10, ("step", random.randint(1, 3))),
-        (8, ("ask", verb, which, random.randrange(8))),
-        (8, ("interrupt", verb, which, random.randrange(8))),
+        (8, ("ask", verb, which, random.randrange(10))),
+        (8, ("interrupt", verb, which, random.randrange(10))),
         (9, ("trouble", random.choice(PROBLEMS), which, random.choice([10, 50, 300]))),
         (3 if outages else 0, ("trouble", random.choice(OUTAGES), which, random.choice([10, 100, 300]))),
         (2, ("jump", random.choice([-86_400, -100, 100, 86_400]))),

@@ -202,6 +202,13 @@ class Attempt:
     amounts: Amounts = field(default_factory=lambda: NO_AMOUNTS)
 
     @property
+    def remaining(self) -> tuple[Placement, ...]:
+        """Placements of the replicas that are not being removed."""
+        if any(each.leaving for each in self.placements):
+            return tuple(each for each in self.placements if not each.leaving)
+        return self.placements
+
+    @property
     def clusters(self) -> tuple[str, ...]:
         """Clusters, each once, in the order of the replicas."""
         if len(self.placements) == 1:

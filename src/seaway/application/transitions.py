@@ -6,7 +6,7 @@ attempt, from ending to ended, which only the control loop makes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -121,11 +121,41 @@ def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) 
     return f"waits for {', '.join(named)}{f', and for {more} more jobs' if more else ''}"
 
 
+def resized(job: JobRecord, before: Attempt, after: Attempt, actor: str, reason: str, now_ns: int) -> Change:
+    """Return the change for more replicas of a live attempt, or for some that are leaving.
+
+    Clusters get the attempt again. A command replaces an earlier one only if its time differs.
+    """
+    changed = dict.fromkeys(each.cluster for each in {*after.placements} ^ {*before.placements})
+    job = sized(replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1), after)
+    commands = [PendingCommand(job.id, after.number, cluster, Verb.CREATE, now_ns) for cluster in sorted(changed)]
+    return Change(update=[job, after], insert=[job_event(job, actor, "resized", reason)], put=[*commands])
+
+
+def leaving(attempt: Attempt, replicas: Collection[int]) -> Attempt:
+    """Return an attempt of which some replicas are leaving."""
+    placements = tuple(replace(each, leaving=True) if each.replica in replicas else each for each in attempt.placements)
+    return of_size(replace(attempt, placements=placements))
+
+
+def of_size(attempt: Attempt) -> Attempt:
+    """Return an attempt whose specification has the number of its remaining replicas, unless these end one by one."""
+    if attempt.spec.starts_in_part or attempt.spec.replicas == len(attempt.remaining):
+        return attempt
+    return replace(attempt, spec=attempt.spec.with_replicas(len(attempt.remaining)))
+
+
+def sized(job: JobRecord, attempt: Attempt) -> JobRecord:
+    """Return a job with the clusters and nodes of its attempt."""
+    nodes = tuple(dict.fromkeys(each.node for each in attempt.placements))
+    return replace(job, clusters=attempt.clusters, nodes=nodes)
+
+
 def waiting_text(job: JobRecord, placed: int) -> str:
-    """Return the end of a sentence on the replicas of a job that wait for a later attempt; empty for none."""
+    """Return the end of a sentence on the replicas of a job that wait; empty for none."""
     rest = job.spec.replicas - job.completed - placed
     waits = "another replica waits" if rest == 1 else f"{rest} other replicas wait"
-    return f"; {waits} until these have completed" if rest > 0 else ""
+    return f"; {waits} {'for room' if job.spec.resizable else 'until these have completed'}" if rest > 0 else ""
 
 
 def stopped(
@@ -163,8 +193,9 @@ def respecified(
     The job is requeued if its placement does not match or may not stay. `changes` describes the change for people.
     """
     reason = f"changed by {actor}{f': {changes}' if changes else ''}"
-    placed_otherwise = job.state.placed and (not may_stay or job.spec.requires_restart(spec))
-    if job.spec.requires_restart(spec):
+    again = job.spec.requires_restart(spec) or (job.completed > 0 and spec.replicas <= job.completed)
+    placed_otherwise = job.state.placed and (not may_stay or again)
+    if again:
         job = replace(job, completed=0)
     if placed_otherwise:
         after, change = stopped(replace(job, spec=spec), attempt, JobState.QUEUED, reason, actor, now_ns)

@@ -35,6 +35,7 @@ COMMANDS = (
     ),
     Command("update", "", "jobs.update", group="job"),
     Command("reprioritize", "", "jobs.actions", group="job"),
+    Command("scale", "", "jobs.actions", group="job"),
     Command("suspend", "", "jobs.actions", group="job"),
     Command("resume", "", "jobs.actions", group="job"),
     Command("failover", "", "jobs.actions", group="job"),

@@ -33,7 +33,7 @@ class Deployment:
     spec
         Specification of the job.
     placements
-        Node and devices of each replica in this cluster.
+        Node and devices of each replica in this cluster, also of those that are being removed.
     ring
         Cluster of each replica of the attempt, if they form a ring over several clusters.
     """
@@ -61,6 +61,11 @@ class Deployment:
     def name(self) -> str:
         """Name of its objects."""
         return deployment_name(self.job_id, self.attempt)
+
+    @property
+    def leaving(self) -> frozenset[int]:
+        """Replicas that are being removed."""
+        return frozenset(each.replica for each in self.placements if each.leaving)
 
 
 class WorkloadPhase(Enum):

@@ -152,6 +152,12 @@ class Standby:
 INDEPENDENT = frozenset({"job", "kueue"})
 """Templates whose replicas end by themselves and do not know each other."""
 
+RESIZABLE = frozenset({"job", "deployment", "pytorchjob", "raycluster", "volcanojob"})
+"""Templates whose workloads can get more or fewer replicas while they run."""
+
+HEADED = frozenset({"pytorchjob", "raycluster"})
+"""Resizable templates whose replica 0 serves the others, and is never removed."""
+
 
 RANKED = frozenset({"job", "torchrun"})
 """Templates that give each replica its number, the rank of a ring."""
@@ -211,6 +217,8 @@ class JobSpec:
         Whether its replicas may be in several clusters, as a ring in the order of their numbers.
     array
         Tasks, each of which is a job like this; None for a single job.
+    min_replicas, max_replicas
+        Bounds of the number of replicas of an elastic job, which starts with the minimum; 0 for other jobs.
     """
 
     name: str
@@ -241,10 +249,14 @@ class JobSpec:
     copy_of: str = ""
     ring: bool = False
     array: TaskArray | None = None
+    min_replicas: int = 0
+    max_replicas: int = 0
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
         require_name("job", self.name)
+        if self.elastic:
+            self._check_bounds()
         for figure, least in (("replicas", 1), ("expected_duration_s", 0), ("time_limit_s", 1), ("retries", 0)):
             value = getattr(self, figure)
             if value is not None and value < least:
@@ -260,6 +272,21 @@ class JobSpec:
             raise RejectedError("needs 2 replicas or more", where="spread")
         if self.one_by_one:
             raise RejectedError("starts all replicas together, so gang cannot be false", where="spread")
+
+    def _check_bounds(self) -> None:
+        """Check the number of replicas of an elastic job."""
+        if not 1 <= self.min_replicas <= self.max_replicas:
+            said = f"min is {self.min_replicas} and max is {self.max_replicas}; use 1 <= min <= max"
+            raise RejectedError(said, where="replicas")
+        if not self.min_replicas <= self.replicas <= self.max_replicas:
+            said = f"is {self.replicas}, but the job has between {self.min_replicas} and {self.max_replicas} replicas"
+            raise RejectedError(said, where="replicas")
+        if self.standby or self.copy_of or self.ring:
+            said = "a ring" if self.ring else "a service with a standby"
+            raise RejectedError(f"{said} has a fixed number of replicas", where="replicas")
+        if self.template not in RESIZABLE:
+            said = f"a {self.template} cannot be resized while it runs; elastic are {', '.join(sorted(RESIZABLE))}"
+            raise RejectedError(said, where="replicas")
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
         """Return the job with the traits of its template; the same object if it has them.
@@ -292,7 +319,7 @@ class JobSpec:
         return Job(
             job_id,
             demand,
-            self.replicas,
+            self.least_replicas,
             self.gang or self.in_one_cluster or self.ring,
             self.between_replicas,
             self.priority,
@@ -325,7 +352,35 @@ class JobSpec:
         alone = self.template in INDEPENDENT and not (
             self.gang or self.single_cluster or self.ring or self.between_replicas.any
         )
-        return self.one_by_one and alone and self.replicas > 1
+        return self.one_by_one and alone and self.replicas > 1 and not self.elastic
+
+    @property
+    def elastic(self) -> bool:
+        """True if its number of replicas changes with the room in the fleet."""
+        return bool(self.min_replicas or self.max_replicas)
+
+    @property
+    def least_replicas(self) -> int:
+        """Number of replicas that start together, except for a job that starts in part."""
+        return self.min_replicas if self.elastic else self.replicas
+
+    @property
+    def resizable(self) -> bool:
+        """True if it gets more or fewer replicas without a restart.
+
+        Replicas of other jobs know their number. Those of services do not, or learn it from their own controller.
+        """
+        if self.standby or self.copy_of or self.ring or self.template not in RESIZABLE:  # their number is fixed
+            return False
+        alone = self.template in INDEPENDENT and not (self.gang or self.single_cluster)
+        return self.elastic or self.restarts or alone
+
+    def with_replicas(self, number: int) -> JobSpec:
+        """Return the job with another number of replicas, which may be outside its bounds."""
+        if not self.elastic:
+            return replace(self, replicas=number)
+        least, most = min(self.min_replicas, number), max(self.max_replicas, number)
+        return replace(self, replicas=number, min_replicas=least, max_replicas=most)
 
     def task(self, array_id: str, index: int) -> JobSpec:
         """Return the specification of a task of an array, with its index and parameters in the environment."""
@@ -336,7 +391,11 @@ class JobSpec:
 
     def requires_restart(self, other: JobSpec) -> bool:
         """Report whether a running job must restart to change to another specification."""
-        return _workload_fields(self) != _workload_fields(other)
+        in_place = self.resizable and other.resizable and self.elastic == other.elastic
+        if in_place and self.template == "pytorchjob":  # its pods know the bounds
+            in_place = (self.min_replicas, self.max_replicas) == (other.min_replicas, other.max_replicas)
+        sizes = ((each.replicas, each.min_replicas, each.max_replicas) for each in (self, other))
+        return _workload_fields(self) != _workload_fields(other) or (not in_place and len({*sizes}) > 1)
 
     @property
     def has_bounds(self) -> bool:
@@ -360,7 +419,6 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """
     return (
         spec.demand,
-        spec.replicas,
         spec.gang,
         spec.between_replicas,
         spec.template,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 
@@ -29,13 +29,32 @@ class DeviceSlice:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Node and device slices assigned to one replica."""
+    """Node and device slices assigned to one replica.
+
+    Attributes
+    ----------
+    wave
+        Number of the resize that added it to its attempt; 0 for the first placement.
+    leaving
+        True if the replica is being removed. It holds its devices until its pod is gone.
+    beside
+        Replicas that its workload was created with, such as ``0-3``, if some of them were removed; empty otherwise.
+    """
 
     job: str
     replica: int
     cluster: str
     node: str
     slices: tuple[DeviceSlice, ...] = ()
+    wave: int = 0
+    leaving: bool = False
+    beside: str = ""
+
+    @property
+    def place(self) -> Hashable:
+        """Key of the replicas of a job that share one workload: same node, devices and amounts, added together."""
+        slices = sorted((each.uuid, each.memory_mib, each.core_milli, each.mig_profile) for each in self.slices)
+        return self.cluster, self.node, self.wave, *slices
 
 
 def ring_links(placements: Sequence[Placement], replicas: int) -> tuple[tuple[str, str], ...]:

@@ -38,6 +38,9 @@ MAX_PRIORITY = 1_000_000
 START_TIMEOUT_S = 3600
 """Default of `Queue.start_timeout_s`. Most images are pulled within it."""
 
+GROW_COOLDOWN_S = 60
+"""Default of `Queue.grow_cooldown_s`. A training that meets at a new rendezvous needs some of it."""
+
 
 class Order(StrEnum):
     """Order of the waiting jobs of a queue."""
@@ -132,6 +135,8 @@ class Queue:
     start_timeout_s
         Seconds from the placement of a job until all its replicas run, after which its devices are released in all
         clusters; 0 for no limit.
+    grow_cooldown_s
+        Seconds after a resize of an elastic job before it gets more replicas.
     ageing_s
         Seconds of waiting that count as one point of priority, or in the order `Order.SHORTEST` halve the duration that
         counts; 0 for no ageing.
@@ -162,6 +167,7 @@ class Queue:
     lending_limit: Amounts = field(default_factory=lambda: NO_AMOUNTS)
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     start_timeout_s: int = START_TIMEOUT_S
+    grow_cooldown_s: int = GROW_COOLDOWN_S
 
     @property
     def policy_spec(self) -> str:

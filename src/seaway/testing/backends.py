@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import pytest
@@ -412,6 +412,38 @@ class BackendSuite:
         assert send(under, deployment)[0].done
         watch.until(lambda: listed() == 2, "both replicas again")
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
+
+    def test_a_copy_gets_more_and_fewer_replicas_in_place(self, under: BackendUnderTest) -> None:
+        """A workload that is sent again with more replicas starts them, and with leaving ones ends only these.
+
+        The command is done when the leaving ones are gone, also if it is repeated.
+        """
+        watch, small = Watch(under), deploy(under)
+        key, first = (small.job_id, small.attempt), small.placements[0]
+        send(under, small)
+        pod = watch.until_phase(small, WorkloadPhase.RUNNING).replicas[0].pod
+
+        def listed() -> list[int]:
+            return [each.replica for each in watch.workloads[key].replicas] if key in watch.workloads else []
+
+        def have_left(*placements: Placement) -> None:
+            command = replace(small, placements=placements)
+            stay = [each.replica for each in placements if not each.leaving]
+            for _ in range(2):
+                watch.until(lambda: send(under, command)[0].done, "the command done")
+                watch.until(lambda: listed() == stay, f"the replicas {stay}")
+            copy = watch.until_phase(command, WorkloadPhase.RUNNING)
+            assert copy.replicas[0].pod == pod
+            pods.append([each.pod for each in copy.replicas])
+
+        pods: list[list[str]] = []
+        second, third = (replace(first, replica=number, wave=2) for number in (1, 2))
+        have_left(first, second, third)
+        have_left(first, second, replace(third, leaving=True))
+        have_left(first, replace(second, beside="1-2"))
+        assert pods[0][:2] == pods[1] == pods[2]
+        have_left(first, replace(second, beside="1-2", leaving=True))
+        assert len(under.backend.changes("", 0).workloads) == 1
 
     def test_what_ended_makes_room(self, under: BackendUnderTest) -> None:
         """The devices of an ended workload are available to others, although it is still listed."""

@@ -153,7 +153,14 @@ def _joined(value: Any) -> str:  # noqa: ANN401  # any value of YAML
 
 
 TEXT = Kind(str, str)
+
+
+def _range(value: Any) -> str:  # noqa: ANN401  # any value of YAML
+    return f"{value['min']}-{value['max']}" if isinstance(value, Mapping) else str(value)
+
+
 AMOUNT = Kind(amount, str)
+RANGE = Kind(amount, _range)
 NAMES = Kind(_names, _joined)
 NUMBERS = Kind(_list, _joined)
 COMMAND = Kind(_command, lambda value: shlex.join(map(str, value)))

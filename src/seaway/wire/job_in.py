@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from seaway.domain.arrays import TaskArray, task_array
 from seaway.domain.dependencies import After, When
@@ -189,6 +192,46 @@ class RunIn(Incoming):
 
 
 MAX_REPLICAS = 10_000
+RANGE = r"\d{1,9}-\d{1,9}"
+Number = Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
+
+
+class ReplicasIn(Incoming):
+    """Number of replicas of an elastic job, which changes while it runs."""
+
+    min: Number
+    """Number with which it starts, and which it always has while it runs."""
+    max: Number
+    """Largest number."""
+    wanted: Number | None = None
+    """Number that it has if there is room. Default: `max`."""
+
+
+@lru_cache(maxsize=256)
+def _fixed(number: int) -> ReplicasIn:
+    return ReplicasIn(min=number, max=number)
+
+
+def replicas_of(value: object) -> object:
+    """Read a number of replicas, or a range like ``2-16``."""
+    if isinstance(value, str) and re.fullmatch(RANGE, value.strip()):
+        least, _, most = value.strip().partition("-")
+        value = {"min": int(least), "max": int(most)}
+    if isinstance(value, ReplicasIn | dict):
+        return value
+    if isinstance(value, str):
+        raise PydanticCustomError("replicas", "must be a whole number, or a range like 2-16")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticKnownError("int_type")
+    if value < 1:
+        raise PydanticKnownError("greater_than_equal", {"ge": 1})
+    if value > MAX_REPLICAS:
+        raise PydanticKnownError("less_than_equal", {"le": MAX_REPLICAS})
+    return _fixed(value)
+
+
+RangeText = Annotated[str, Field(pattern=f"^{RANGE}$", examples=["2-16"])]
+Replicas = Annotated[ReplicasIn, BeforeValidator(replicas_of, json_schema_input_type=Number | RangeText | ReplicasIn)]
 MAX_PRIORITY = 1_000_000_000
 MAX_RETRIES = 1000
 
@@ -290,8 +333,10 @@ class JobIn(Incoming):
     """Priority. Jobs with a higher priority go first. Users may set at most `control.max_user_priority`."""
     gateway: ReferenceOrNone = ""
     """Gateway from which you access clusters. Network bounds apply to the links from this gateway."""
-    replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 1
-    """Number of replicas that run in parallel."""
+    replicas: Replicas = Field(_fixed(1), json_schema_extra={"default": 1})
+    """Number of replicas that run in parallel. With `min` and `max`, or a range like `2-16`, the job is elastic: it
+    starts with the minimum, grows when there is room, and shrinks to the minimum before jobs are preempted.
+    """
     gang: bool | None = None
     """True if either all replicas start together or none. False if they start one by one: the job starts with those
     that fit, and the others follow when these have completed; only for the templates `job` and `kueue`. Null if they
@@ -374,12 +419,15 @@ class JobIn(Incoming):
             raise RejectedError("is needed, for bounds on the network are measured from it", where="gateway")
         if self.placement.max_price_per_gpu_hour is not None and not request.gpus:
             raise RejectedError("is given, but the job has no gpus", where="placement.max_price_per_gpu_hour")
+        elastic = self.replicas.min != self.replicas.max or self.replicas.wanted is not None
         if self.expose.type and not self.run.ports:
             raise RejectedError("needs a port: set run.ports", where="expose.type")
         return JobSpec(
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
-            replicas=self.replicas,
+            replicas=self.replicas.wanted or self.replicas.max,
+            min_replicas=self.replicas.min if elastic else 0,
+            max_replicas=self.replicas.max if elastic else 0,
             gang=bool(self.gang),
             one_by_one=self.gang is False,
             ring=self.spread is not None,

@@ -33,7 +33,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "queue": spec.queue if spec.queue != DEFAULT else None,
         "priority": spec.priority,
         "gateway": demand.gateway,
-        "replicas": spec.replicas if spec.replicas != 1 else None,
+        "replicas": _replicas(spec),
         "gang": spec.gang,
         "spread": "clusters" if spec.ring else None,
         "template": spec.template if spec.template != "job" else None,
@@ -63,6 +63,13 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         written["expected_duration"] = time_text(spec.expected_duration_s)
     off = {"preemptible": spec.preemptible is False, "gang": spec.one_by_one}
     return _given(written) | {name: False for name, said in off.items() if said}
+
+
+def _replicas(spec: JobSpec) -> int | dict[str, int] | None:
+    if not spec.elastic:
+        return spec.replicas if spec.replicas != 1 else None
+    bounds = {"min": spec.min_replicas, "max": spec.max_replicas}
+    return bounds if spec.replicas == spec.max_replicas else {**bounds, "wanted": spec.replicas}
 
 
 SECRET = "run.env."

@@ -14,7 +14,16 @@ from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
 from seaway.domain.amounts import parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import MAX_PRIORITY, START_TIMEOUT_S, Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import (
+    GROW_COOLDOWN_S,
+    MAX_PRIORITY,
+    START_TIMEOUT_S,
+    Backfill,
+    Order,
+    Preemption,
+    Queue,
+    Reclaim,
+)
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
 from seaway.domain.units import time_text
 from seaway.wire.explanations import FilteredOut, reason_fields
@@ -388,6 +397,8 @@ class QueueIn(Incoming):
     start_timeout: Time = time_text(START_TIMEOUT_S)
     """Time from the placement of a job until all its replicas run. Afterwards its devices are released in all clusters,
     and the job waits again. 0 for no limit."""
+    grow_cooldown: Time = time_text(GROW_COOLDOWN_S)
+    """Time after a resize of an elastic job before it gets more replicas."""
     ageing: Time = "0s"
     """Time of waiting that counts as one point of priority; in the order `shortest` it halves the duration that counts.
     0 for no ageing."""
@@ -417,6 +428,7 @@ class QueueIn(Incoming):
             "reclaim": Reclaim(self.reclaim),
             "min_runtime_s": seconds(self.min_runtime),
             "start_timeout_s": seconds(self.start_timeout),
+            "grow_cooldown_s": seconds(self.grow_cooldown),
             "ageing_s": seconds(self.ageing),
         }
 
@@ -453,7 +465,8 @@ class QueueChangeIn(QueueIn):
             If an amount or its resource is invalid.
         """
         fields = {*self.model_fields_set} | ({"policy_options"} if "policy" in self.model_fields_set else set())
-        given = {f"{name}_s" if name in {"min_runtime", "start_timeout", "ageing"} else name for name in fields}
+        times = {"min_runtime", "start_timeout", "grow_cooldown", "ageing"}
+        given = {f"{name}_s" if name in times else name for name in fields}
         return self.name, {name: value for name, value in self.values().items() if name in given - {"name"}}
 
 
@@ -483,6 +496,7 @@ class QueueOut(Shown):
     preemptible: bool = True
     min_runtime: str = "0s"
     start_timeout: str = time_text(START_TIMEOUT_S)
+    grow_cooldown: str = time_text(GROW_COOLDOWN_S)
     ageing: str = "0s"
     borrowing_limit: AmountsOut = Field(default_factory=dict)
     lending_limit: AmountsOut = Field(default_factory=dict)
@@ -549,6 +563,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "preemptible": queue.preemptible,
         "min_runtime": time_text(queue.min_runtime_s),
         "start_timeout": time_text(queue.start_timeout_s),
+        "grow_cooldown": time_text(queue.grow_cooldown_s),
         "ageing": time_text(queue.ageing_s),
         "borrowing_limit": written_amounts(queue.borrowing_limit),
         "lending_limit": written_amounts(queue.lending_limit),

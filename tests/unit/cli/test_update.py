@@ -61,13 +61,14 @@ def test_only_what_differs_is_a_change(patch: dict[str, Any], changes: list[tupl
         ("running", "network.on_violation", False),
         ("running", "network.max_latency", True),
         ("queued", "resources.gpus", False),
+        ("running", "replicas", True),
     ],
 )
 def test_it_says_when_what_runs_is_stopped(state: str, path: str, stops: bool) -> None:
     """Anyone who changes what a running job hangs on is reported that it restarts."""
     console = Console(width=100)
     with console.capture() as shown:
-        console.print(picture({"state": state}, [(path, 1, 2)]))
+        console.print(picture({"state": state, "spec": {"gang": True}}, [(path, 1, 2)]))
     assert f"{path}: 1 → 2" in shown.get()
     assert ("stopped and restarted" in shown.get()) is stops
 

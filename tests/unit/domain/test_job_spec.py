@@ -9,7 +9,7 @@ from seaway.domain.arrays import TaskArray
 from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
-from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby
+from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
 from tests.fakes.records import full_spec, spec
 
@@ -94,6 +94,7 @@ IN_PLACE = {
     "standby",
     "copy_of",
     "array",
+    "replicas",
 }
 """Anything that changes without starting a job again."""
 
@@ -126,6 +127,8 @@ OTHERS: dict[str, Any] = {
     "copy_of": "6hhgq2g019edv",
     "ring": True,
     "array": TaskArray("0-9"),
+    "min_replicas": 1,
+    "max_replicas": 4,
 }
 
 
@@ -133,7 +136,31 @@ OTHERS: dict[str, Any] = {
 def test_what_copies_hang_on_starts_a_job_again(field: str) -> None:
     """Every field either changes in place or starts the job again; none is forgotten."""
     before = replace(spec(), replicas=2) if field == "ring" else spec()
-    assert before.requires_restart(replace(before, **{field: OTHERS[field]})) == (field not in IN_PLACE)
+    values = {field: OTHERS[field]} if not field.endswith("_replicas") else {"min_replicas": 1, "max_replicas": 4}
+    assert before.requires_restart(replace(before, **values)) == (field not in IN_PLACE)
+
+
+def test_bounds_of_an_elastic_job_change_in_place_except_where_its_pods_know_them() -> None:
+    """Pods of a PyTorchJob get the bounds when they start."""
+    for template in RESIZABLE:
+        made = replace(spec(), template=template, replicas=4, min_replicas=1, max_replicas=4)
+        assert not made.requires_restart(replace(made, replicas=2))
+        assert made.requires_restart(replace(made, max_replicas=8)) == (template == "pytorchjob")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"min_replicas": 4, "max_replicas": 2, "replicas": 4}, "use 1 <= min <= max"),
+        ({"min_replicas": 2, "max_replicas": 4, "replicas": 5}, "is 5, but the job has between 2 and 4"),
+        ({"min_replicas": 1, "max_replicas": 4, "template": "torchrun"}, "cannot be resized while it runs"),
+    ],
+)
+def test_bounds_that_contradict_are_rejected(fields: dict[str, Any], says: str) -> None:
+    """The error names the field, and the templates that can be elastic."""
+    with pytest.raises(RejectedError, match=says) as caught:
+        replace(spec(), **fields)
+    assert caught.value.where == "replicas"
 
 
 def test_a_job_ends_by_cause_is_known_of_it() -> None:

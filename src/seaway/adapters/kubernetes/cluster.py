@@ -110,7 +110,8 @@ class KubernetesCluster:
             why = self._health.unreachable_reason(0).removeprefix(f"{self.cluster}: ")
             raise UnavailableError(f"{self.cluster}: {why}")
         answer = await self._deployer.carry_out(command)
-        if not (answer.done and isinstance(command, Removal)):
+        removes = isinstance(command, Removal) or any(each.leaving for each in command.placements)
+        if not (answer.done and removes):
             return answer
         if self._health.unreachable_reason(self._view.unreachable_timeout_s):
             return NOT_LISTED
@@ -160,14 +161,19 @@ class KubernetesCluster:
             PODS_TERMINATING, reason=f"{PODS_TERMINATING.reason}; Seaway cannot list {', '.join(unseen)} there"
         )
 
-    def _has_running_pods(self, removal: Removal) -> bool:
-        """Report whether pods of an attempt still run. Karmada may also fail to reach their cluster.
+    def _has_running_pods(self, command: Command) -> bool:
+        """Report whether pods still run that a command removes. Karmada may also fail to reach their cluster.
 
         Ignore pods on nodes that are down: they may never be reported as gone, and the node gets no new pods. Count
         pods on cordoned nodes (`kubectl drain`), because these nodes report the end of pods. Count pods without a node:
         they may get one before the cluster's garbage collector deletes them.
         """
-        pods = self._view.pods_of((removal.job_id, removal.attempt))
+        key = (command.job_id, command.attempt)
+        pods = self._view.pods_of(key)
+        if isinstance(command, Deployment):
+            leaving, seated = command.leaving, self._view.replica_pods(key)
+            theirs = {seated[replica].uid for replica in leaving if replica in seated}
+            pods = [each for each in pods if each.uid in theirs or (each.deleting and leaving & {*each.replicas})]
         return any(pod.holds_resources and (not pod.node or self._is_reachable(pod.node)) for pod in pods)
 
     def _is_reachable(self, node: str) -> bool:

@@ -384,14 +384,14 @@ class SimulatedCluster:
         return UNLIMITED_S if due_ns is None else max(0.0, (due_ns - self._now_ns()) / NS_PER_S) + 1e-4
 
     def _reported(self, found: dict[Key | None, None] | None) -> Changes:
-        state, cursor = self._state, self._state.log.cursor
+        state, cursor, now_ns = self._state, self._state.log.cursor, self._now_ns()
         if found is None:
-            everything = tuple(record.seen(state.name) for record in state.records.values())
+            everything = tuple(record.seen(state.name, now_ns) for record in state.records.values())
             return Changes(cursor, complete=True, workloads=everything, inventory=state.ledger.inventory())
         inventory = state.ledger.inventory() if None in found else None
         records = state.records
         workloads = tuple(
-            records[key].seen(state.name) if key in records else gone(key, state.name)
+            records[key].seen(state.name, now_ns) if key in records else gone(key, state.name)
             for key in found
             if key is not None
         )

@@ -100,6 +100,26 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Resized:
+    """Other replicas of a live workload.
+
+    Attributes
+    ----------
+    placements
+        All its replicas from now on. Those that it had before have the same place.
+    ready_ns
+        Time at which its new replicas run.
+    """
+
+    at_ns: int
+    job_id: str
+    attempt: int
+    placements: tuple[Placement, ...]
+    ready_ns: int
+    kind: Literal["resized"] = "resized"
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """End of a workload by success or failure, which frees its devices.
 
@@ -155,7 +175,7 @@ class DeviceChanged:
     kind: Literal["device"] = "device"
 
 
-Entry = Opened | Created | Refused | Started | Ended | Removed | NodeChanged | DeviceChanged
+Entry = Opened | Created | Refused | Started | Resized | Ended | Removed | NodeChanged | DeviceChanged
 
 _ENTRY: TypeAdapter[Any] = TypeAdapter(Annotated[Entry, Discriminator("kind")])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from seaway.adapters.simulated.journal import Created, Ended, Entry, Removed, journal_path, read_journal
+from seaway.adapters.simulated.journal import Created, Ended, Entry, Removed, Resized, journal_path, read_journal
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.node import Node
@@ -251,6 +251,15 @@ def _overbooked(cluster: Cluster, entries: Iterable[Entry]) -> Iterator[str]:
                 yield f"job {key[0]}, attempt {key[1]} was created, but {why}"
             else:
                 live[key] = entry
+        elif isinstance(entry, Resized):
+            before = live[entry.job_id, entry.attempt]
+            key, figures = (entry.job_id, entry.attempt), (before.cpu_milli, before.memory_mib)
+            ledger.give_back(key, before.placements, *figures)
+            if why := ledger.take(key, entry.placements, *figures):
+                yield f"job {key[0]}, attempt {key[1]} was resized, but {why}"
+                del live[key]
+            else:
+                live[key] = replace(before, placements=entry.placements)
         elif isinstance(entry, Ended | Removed):
             over = live.pop((entry.job_id, entry.attempt), None)
             if over is not None:

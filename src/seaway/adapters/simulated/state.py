@@ -7,7 +7,7 @@ events, and adds them to the change log and the journal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -24,6 +24,7 @@ from seaway.adapters.simulated.journal import (
     Opened,
     Refused,
     Removed,
+    Resized,
     Started,
 )
 from seaway.adapters.simulated.ledger import ClusterLedger, DeviceLedger, Key, NodeLedger
@@ -32,6 +33,7 @@ from seaway.application.ports.backend import Answer, ChangeLog
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError
+from seaway.domain.placement import Placement
 
 NS_PER_S = 1_000_000_000
 DONE = Answer(done=True)
@@ -116,7 +118,8 @@ class ClusterState:
         """Create a deployment, unless it exists or does not fit."""
         key = (deployment.job_id, deployment.attempt)
         if key in self.records:
-            return DONE
+            return self._resize(self.records[key], deployment, now_ns)
+        deployment = replace(deployment, placements=_staying(deployment))
         spec = deployment.spec
         runs_ns = None if spec.expected_duration_s is None else spec.expected_duration_s * NS_PER_S
         fate = draw_course(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
@@ -134,6 +137,30 @@ class ClusterState:
         self.log.add(key)
         self.later(record.due_ns, self._step, record)
         return DONE
+
+    def _resize(self, record: Record, deployment: Deployment, now_ns: int) -> Answer:
+        """Give a live workload the replicas of a deployment, unless the new ones do not fit."""
+        wanted, before = _staying(deployment), record.made.placements
+        if record.phase not in LIVE or wanted == before:
+            return DONE
+        made = record.made
+        added = tuple(each for each in wanted if each.replica not in {one.replica for one in before})
+        if why := self.orders.refusal or self.ledger.take(record.key, added, made.cpu_milli, made.memory_mib):
+            self.journal.add(Refused(now_ns, *record.key, why))
+            return Answer(done=False, refused=True, reason=f"{self.name}: {why}")
+        removed = [each for each in before if each.replica not in {one.replica for one in wanted}]
+        self.ledger.give_back(record.key, removed, made.cpu_milli, made.memory_mib)
+        entry = Resized(now_ns, *record.key, wanted, now_ns + self.orders.start_delay_ns)
+        record.resize(entry)
+        self.journal.add(entry)
+        self.log.add(record.key)
+        self.later(entry.ready_ns, self._report, record.key)
+        return DONE
+
+    def _report(self, key: Key, _: int) -> None:
+        """Report a workload whose new replicas have started."""
+        if key in self.records:
+            self.log.add(key)
 
     def remove(self, key: Key, now_ns: int, *, vanished: bool = False) -> bool:
         """Remove a workload; return whether it existed."""
@@ -236,6 +263,8 @@ class ClusterState:
                 self._restore_copy(entry)
         for record in self.records.values():
             self.later(record.due_ns, self._step, record)
+            for ready_ns in {*record.late_ns.values()}:
+                self.later(ready_ns, self._report, record.key)
         return times
 
     def entries(self, now_ns: int, times: int) -> Iterator[Entry]:
@@ -332,7 +361,7 @@ class ClusterState:
             self.ledger.touch(entry.node)
             self.later(device.back_ns, self._device_back, (node, device))
 
-    def _restore_copy(self, entry: Created | Refused | Started | Ended | Removed) -> None:
+    def _restore_copy(self, entry: Created | Refused | Started | Resized | Ended | Removed) -> None:
         key = (entry.job_id, entry.attempt)
         if isinstance(entry, Created):
             self._require_known(entry)
@@ -340,6 +369,11 @@ class ClusterState:
             self.ledger.force(key, entry.placements, entry.cpu_milli, entry.memory_mib)
         elif isinstance(entry, Started):
             self.find(key).phase = WorkloadPhase.RUNNING
+        elif isinstance(entry, Resized):
+            record = self.find(key)
+            self._give_back(record)
+            record.resize(entry)
+            self.ledger.force(key, entry.placements, record.made.cpu_milli, record.made.memory_mib)
         elif isinstance(entry, Ended):
             record = self.find(key)
             record.end(entry)
@@ -358,6 +392,12 @@ class ClusterState:
                     f"the journal of cluster {self.name!r} places job {entry.job_id!r} on node {each.node!r}, which "
                     "the fleet does not have so; give the fleet the journal was written for, or another data folder"
                 )
+
+
+def _staying(deployment: Deployment) -> tuple[Placement, ...]:
+    """Return the placements of the replicas that are not being removed, as they were made."""
+    stay = (each for each in deployment.placements if not each.leaving)
+    return tuple(replace(each, beside="") if each.beside else each for each in stay)
 
 
 def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:

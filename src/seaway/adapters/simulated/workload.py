@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
-from seaway.adapters.simulated.journal import Created, Ended
+from seaway.adapters.simulated.journal import Created, Ended, Resized
 from seaway.adapters.simulated.ledger import Key
 from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import (
@@ -47,6 +47,8 @@ class Record:
         Time of its end; None while it is live.
     cause
         Cause of its failure.
+    late_ns
+        Time at which replicas that were added while it ran start, by replica.
     """
 
     made: Created
@@ -55,6 +57,7 @@ class Record:
     failed_replicas: tuple[int, ...] = ()
     ended_ns: int | None = None
     cause: Cause = Cause.WORKLOAD
+    late_ns: dict[int, int] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -63,7 +66,7 @@ class Record:
 
     @property
     def due_ns(self) -> int | None:
-        """Time of its next scheduled change; None for none."""
+        """Time of its next scheduled change of phase; None for none."""
         made = self.made
         if self.phase is WorkloadPhase.STARTING:
             return made.starts_ns
@@ -73,20 +76,27 @@ class Record:
             return min(made.ends_ns, made.vanishes_ns)
         return None
 
+    def resize(self, entry: Resized) -> None:
+        """Set its replicas."""
+        before = {each.replica for each in self.made.placements}
+        new = {each.replica for each in entry.placements} - before
+        self.late_ns |= dict.fromkeys(new, entry.ready_ns)
+        self.made = replace(self.made, placements=entry.placements)
+
     def end(self, entry: Ended) -> None:
         """Record its end."""
         self.phase = WorkloadPhase.SUCCEEDED if entry.succeeded else WorkloadPhase.FAILED
         self.reason, self.failed_replicas, self.cause = entry.reason, entry.replicas, entry.cause
         self.ended_ns = entry.at_ns
 
-    def seen(self, cluster: str) -> Workload:
+    def seen(self, cluster: str, now_ns: int) -> Workload:
         """Return the reported workload."""
         made, name = self.made, deployment_name(*self.key)
         containers = (Container(CONTAINER, made.ports),)
         replicas = tuple(
             ReplicaStatus(
                 each.replica,
-                self.phase,
+                self._phase(each.replica, now_ns),
                 each.node,
                 each.slices,
                 self._why(each.replica),
@@ -99,7 +109,13 @@ class Record:
             for each in made.placements
         )
         at = _endpoints(made, cluster) if self.phase is WorkloadPhase.RUNNING else ()
-        return Workload(made.job_id, made.attempt, cluster, self.phase, replicas, self.reason, at, self.cause)
+        late = self.phase is WorkloadPhase.RUNNING and any(each.phase is not self.phase for each in replicas)
+        phase = WorkloadPhase.STARTING if late else self.phase
+        return Workload(made.job_id, made.attempt, cluster, phase, replicas, self.reason, at, self.cause)
+
+    def _phase(self, replica: int, now_ns: int) -> WorkloadPhase:
+        late = self.phase is WorkloadPhase.RUNNING and self.late_ns.get(replica, 0) > now_ns
+        return WorkloadPhase.STARTING if late else self.phase
 
     def _why(self, replica: int) -> str:
         if not self.failed_replicas or replica in self.failed_replicas:

@@ -343,6 +343,7 @@ def queue_row(row: Queue) -> Row:
         amounts_json(row.lending_limit),
         orjson.dumps(dict(row.policy_options), option=orjson.OPT_SORT_KEYS).decode(),
         row.start_timeout_s,
+        row.grow_cooldown_s,
     )
 
 
@@ -350,7 +351,7 @@ def read_queue(row: Sequence[Any]) -> Queue:
     """Decode a queue."""
     name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
     parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, *more = more
-    min_runtime_s, ageing_s, borrowing_limit, lending_limit, policy_options, start_timeout_s = more
+    min_runtime_s, ageing_s, borrowing_limit, lending_limit, policy_options, *more = more
     return Queue(
         name,
         tenant,
@@ -376,5 +377,5 @@ def read_queue(row: Sequence[Any]) -> Queue:
         read_amounts(borrowing_limit),
         read_amounts(lending_limit),
         orjson.loads(policy_options or "{}"),
-        start_timeout_s,
+        *more,
     )

@@ -423,5 +423,6 @@ QUEUES = _table(
     _later_text("lending_limit"),
     _later_text("policy_options"),
     _later_count("start_timeout_s", "3600"),
+    _later_count("grow_cooldown_s", "60"),
     _key("name"),
 )

@@ -131,6 +131,7 @@ _QUEUE = {
     "preemptible": True,
     "min_runtime": "10m",
     "start_timeout": "1h",
+    "grow_cooldown": "1m",
     "ageing": "1h",
     "borrowing_limit": {"gpus": 8},
     "lending_limit": {"gpus": 4},

@@ -395,6 +395,23 @@ class LiveFleet:
         self._held[key] = (attempt, job, booking)
         self._reserved_bandwidth.begin(key, self._ways(attempt, job), attempt.running_ns)
 
+    def resize(self, attempt: Attempt, job: Job, booking: Allocation | None = None) -> None:
+        """Set the allocation of an attempt with other replicas than before.
+
+        Parameters
+        ----------
+        booking
+            Allocation of the new replicas by the engine, which is released.
+        """
+        key = attempt.job_id, attempt.number
+        before = self._held[key]
+        for each in filter(None, (before[2], booking)):
+            each.release(self.snapshot)
+        self._held[key] = (attempt, job, allocate(self.snapshot, job, attempt.placements))
+        self._note_unreported(attempt.placements)
+        self._reserved_bandwidth.note(key, self._ways(attempt, job), attempt.running_ns)
+        self.version += int(not {*before[0].placements} <= {*attempt.placements})
+
     def run(self, key: Key, running_ns: int | None) -> None:
         """Set the wall-clock start of a running attempt; ignore an attempt without allocation."""
         held = self._held.get(key)

@@ -343,9 +343,23 @@ class Controller:
             with self.lock:
                 self.scheduler.preemptor.settle(claims, stored)
             happened = True
+        happened |= self._resize()
         with self.lock:
             changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
+
+    def _resize(self) -> bool:
+        """Resize running jobs. They get more replicas only if no waiting job fits now."""
+        with self._yielding_to_submits(), self.lock:
+            resizes = self.scheduler.resizer.next(grows=self.live.waiting.idle)
+        if not resizes:
+            return False
+        bound = [each for each in resizes if self.scheduler.resizer.bind(each)]
+        outcomes = self._writer.commit([each.change for each in bound]) if bound else []
+        with self._yielding_to_submits(), self.lock:
+            self.scheduler.resizer.settle(resizes, bound, outcomes)
+        self._take_over()
+        return True
 
     def _store_all(self, changes: Sequence[Change]) -> Sequence[Outcome]:
         """Store changes. A change of a job that a user changed concurrently is not stored."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
@@ -25,11 +26,25 @@ from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
-from seaway.application.transitions import blocked, ended, ending, job_event, moved, sent_back, stepped, waiting_text
+from seaway.application.transitions import (
+    blocked,
+    ended,
+    ending,
+    job_event,
+    leaving,
+    moved,
+    resized,
+    sent_back,
+    sized,
+    stepped,
+    waiting_text,
+)
 from seaway.application.views import ClusterState
+from seaway.domain.amounts import held_amounts
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
-from seaway.domain.units import time_text
+from seaway.domain.placement import Placement
+from seaway.domain.units import ranges, time_text
 
 log = logging.getLogger(__name__)
 
@@ -255,7 +270,8 @@ class Observer:
         if news.refused:
             return self._refused(job, attempt, news.refused, news.unfit, news.unasked)
         workloads = self._state.seen[key]
-        phases = [phase_of(workloads.get(cluster), attempt) for cluster in attempt.clusters]
+        stay = dict.fromkeys(each.cluster for each in attempt.remaining)
+        phases = [phase_of(workloads.get(cluster), attempt) for cluster in stay]
         if WorkloadPhase.FAILED in phases:
             return self._failed(job, attempt, workloads)
         if all(phase is WorkloadPhase.SUCCEEDED for phase in phases):
@@ -295,7 +311,21 @@ class Observer:
             change.add(self._exposed(job, attempt, change))
         if news.drift:
             self._edited(job, attempt, news.drift, change)
+        if any(each.leaving and each.cluster in news.confirmed for each in attempt.placements):
+            self._left(job, attempt, news.confirmed, change)
         return change or None
+
+    def _left(self, job: JobRecord, attempt: Attempt, clusters: Collection[str], change: Change) -> None:
+        """Release the devices of leaving replicas in clusters that confirmed that they are gone."""
+        placements = without_leaving(attempt.placements, clusters)
+        amounts = held_amounts(attempt.spec.demand, placements, self._state.fleet.snapshot.device)
+        attempt = replace(attempt, placements=placements, amounts=amounts)
+        if stepping := [each for each in change.update if isinstance(each, JobRecord)]:
+            job = sized(stepping[0], attempt)
+        else:
+            job = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
+            job = sized(job, attempt)
+        change.update = [job, attempt]
 
     def _new_drift(self, copy: Workload, before: Workload | None, key: Key) -> list[str]:
         """Return the changes of others that were not reported yet. After a repair, a repeated change counts again."""
@@ -379,7 +409,7 @@ class Observer:
         now_ns = self._state.clock.now_ns()
         if job.state is not JobState.RUNNING:  # it finished before it was observed as running
             job = replace(job, started_ns=job.started_ns or now_ns)
-        done = job.completed + len(attempt.placements)
+        done = job.completed + len(attempt.remaining)
         if attempt.spec.starts_in_part and done < job.spec.replicas:
             why = f"{done} of {job.spec.replicas} replicas completed; the others wait"
             after = moved(job, JobState.QUEUED, why, now_ns, completed=done)
@@ -449,8 +479,10 @@ class Observer:
         Clusters that did not receive the command are not avoided.
         """
         cluster, reason = next(iter(refused.items()))
-        self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)
         text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
+        if change := self._undone(job, attempt, refused, unfit, text):
+            return change
+        self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)
         return self._avoiding(job, attempt, refused.keys() - unasked.keys(), unfit, text)
 
     def _avoiding(
@@ -458,13 +490,37 @@ class Observer:
     ) -> Change:
         """Requeue a job. Its next attempt avoids its places in these clusters, and all places in the `unfit` ones."""
         placements = [each for each in attempt.placements if each.cluster in clusters]
+        pause_s = self._state.settings.pause_s(self._avoid(job, placements, unfit))
+        return sent_back(job, attempt, text, ACTOR, self._state.clock.now_ns(), pause_s=pause_s)
+
+    def _avoid(self, job: JobRecord, placements: Iterable[Placement], unfit: Iterable[str]) -> int:
+        """Exclude places of a job for a while, and return how often it was rejected."""
         demand = job.spec.job(job.id, self._state.clusters_of(job.spec.queue)).demand
         before = self._state.refusals.get(job.id, NEVER_REFUSED)
         after = before.once_more(demand, placements, set(unfit), self._state.fleet.snapshot)
         self._state.refusals[job.id] = after
         self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
-        pause_s = self._state.settings.pause_s(after.times)
-        return sent_back(job, attempt, text, ACTOR, self._state.clock.now_ns(), pause_s=pause_s)
+        return after.times
+
+    def _undone(
+        self, job: JobRecord, attempt: Attempt, clusters: Collection[str], unfit: Iterable[str], text: str
+    ) -> Change | None:
+        """Take back the replicas that were added last and that clusters rejected; None if the job must move.
+
+        The others continue. It must move if they are too few, or if older replicas were rejected.
+        """
+        there = [each for each in attempt.remaining if each.cluster in clusters]
+        newest = max((each.wave for each in there), default=0)
+        added = {each.replica for each in there if each.wave == newest}
+        copies = (self._state.seen[job.id, attempt.number].get(cluster) for cluster in clusters)
+        failed = {one.replica for copy in copies if copy for one in copy.replicas if one.phase is WorkloadPhase.FAILED}
+        failed &= {each.replica for each in there}
+        if not newest or not failed <= added or len(attempt.remaining) - len(added) < (attempt.spec.min_replicas or 1):
+            return None
+        pause_s = self._state.settings.pause_s(self._avoid(job, [e for e in there if e.replica in added], unfit))
+        self._state.resize_after_ns[job.id] = self._state.clock.monotonic_ns() + int(pause_s * NS)
+        after, reason = leaving(attempt, added), f"{text}; the other replicas continue"
+        return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
         """Create missing workloads again, up to `MAX_MADE_AGAIN` times; then retry the job after a pause."""
@@ -498,6 +554,21 @@ class Observer:
 
     def _fleet_event(self, kind: str, reason: str) -> Event:
         return Event(self._state.clock.now_ns(), kind, reason, ACTOR)
+
+
+def without_leaving(placements: Iterable[Placement], clusters: Collection[str]) -> tuple[Placement, ...]:
+    """Return placements without those that left some clusters. Others of their workloads note what these began with."""
+    by_place = defaultdict[Hashable, list[Placement]](list)
+    for each in placements:
+        by_place[each.place].append(each)
+    retained: list[Placement] = []
+    for group in by_place.values():
+        stay = [each for each in group if not (each.leaving and each.cluster in clusters)]
+        if len(stay) < len(group):
+            began = ranges(each.replica for each in group).replace(" ", "")
+            stay = [replace(each, beside=each.beside or began) for each in stay]
+        retained += stay
+    return tuple(sorted(retained, key=lambda each: each.replica))
 
 
 def _of(news: dict[Key, _News], key: Key) -> _News:

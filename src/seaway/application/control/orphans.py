@@ -86,10 +86,9 @@ def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
 
     A workload that reports no replicas counts as complete.
     """
-    placed = [each.replica for each in attempt.placements if each.cluster == copy.cluster]
-    if not copy.replicas or len(copy.replicas) >= len(placed):
-        return NONE
-    return frozenset(placed) - _replicas(copy)
+    placed = [each.replica for each in attempt.remaining if each.cluster == copy.cluster]
+    complete = attempt.remaining is attempt.placements and len(copy.replicas) >= len(placed)
+    return NONE if complete or not copy.replicas else frozenset(placed) - _replicas(copy)
 
 
 def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset[int]:
@@ -118,7 +117,7 @@ def loss_text(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
         return f"all workloads in {cluster} are gone"
-    placed = sum(each.cluster == cluster for each in attempt.placements)
+    placed = sum(each.cluster == cluster for each in attempt.remaining)
     return f"{number} of the {placed} replicas in {cluster} {'is' if number == 1 else 'are'} gone"
 
 

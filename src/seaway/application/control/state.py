@@ -104,8 +104,12 @@ class ControlState:
         Workloads that disappeared before their cluster confirmed their creation.
     partial
         Workloads without some of their replicas, which are checked again.
+    resizing
+        Live attempts with more or fewer replicas than their jobs should have, by job.
+    resize_after_ns
+        Monotonic time before which a job gets no more replicas.
     bookings
-        Allocations of attempts that are about to be stored.
+        Allocations of attempts, or of their new replicas, that are about to be stored.
     networked
         Attempts of jobs with network bounds.
     recent
@@ -195,6 +199,8 @@ class ControlState:
         self.partial: set[tuple[str, int, str]] = set()
         self.underway_ns: dict[tuple[str, int, str], int] = {}
         self.unstarted_ns: dict[Key, int] = {}
+        self.resizing: dict[str, Key] = {}
+        self.resize_after_ns: dict[str, int] = {}
         self.bookings: dict[Key, Allocation] = {}
         self.networked: set[Key] = set()
         self.seen_version = -1
@@ -297,6 +303,7 @@ class ControlState:
             self.awaiting_victims.discard(job.id)
         if before and job.state is JobState.COMPLETED is not before.state:
             self._learn(job)
+        self._note_size(job.id)
         self._pause(job)
         if job.state is JobState.PENDING and (before is None or before.state is JobState.HELD):
             self.recent.append(job.spec.job(job.id))
@@ -323,11 +330,10 @@ class ControlState:
         if not attempt.state.holds:
             self._end_attempt(key)
             return
-        fresh = key not in self.attempts
+        before = self.attempts.get(key)
+        fresh = before is None
         self.attempts[key] = attempt
-        if attempt.running_ns and key not in self.began_ns:
-            ran_ns = max(0, self.clock.now_ns() - attempt.running_ns) if fresh else 0
-            self.began_ns[key] = self.clock.monotonic_ns() - ran_ns
+        self._note_began(key, attempt, fresh=fresh)
         self.fleet.run(key, attempt.running_ns)
         if fresh:
             if attempt.spec.has_bounds:
@@ -340,6 +346,9 @@ class ControlState:
                 self.by_node.setdefault(place, set()).add(key)
             self.fleet.hold(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
             self.count(attempt)
+        elif before and before.placements is not attempt.placements and before.placements != attempt.placements:
+            self._resize(key, before, attempt)
+        self._note_size(attempt.job_id)
         self._note_start(key, attempt, fresh=fresh)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
@@ -349,6 +358,54 @@ class ControlState:
         if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
             limit_s = attempt.spec.time_limit_s
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+
+    def _resize(self, key: Key, before: Attempt, attempt: Attempt) -> None:
+        """Apply other placements of a live attempt."""
+        for cluster in {*before.clusters} - {*attempt.clusters}:
+            self._give_back(cluster, key)
+            self._forget_workload((*key, cluster))
+            self.seen[key].pop(cluster, None)
+        for cluster in attempt.clusters:
+            self.by_cluster[cluster].add(key)
+            holdings = self.holdings.setdefault(cluster, Holdings(cluster))
+            holdings.discard(key)
+            holdings.add(attempt)
+        for place in _places(before) - _places(attempt):
+            self._leave(place, key)
+        for place in _places(attempt):
+            self.by_node.setdefault(place, set()).add(key)
+        self.fleet.resize(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
+        self.count(attempt)
+        job = self.jobs.get(attempt.job_id)
+        if job and len(attempt.placements) < len(before.placements):
+            self.tree.note_fall(Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by))
+
+    def _note_size(self, job_id: str) -> None:
+        """Record whether the live attempt of a job has more or fewer replicas than it should have."""
+        job = self.jobs.get(job_id)
+        key = (job_id, job.attempt if job else 0)
+        found = self.current(key) if job and job.spec.resizable else None
+        if found and found[0].spec.replicas - found[0].completed != len(found[1].remaining):
+            self.resizing[job_id] = key
+        else:
+            self.resizing.pop(job_id, None)
+
+    def _leave(self, place: tuple[str, str], key: Key) -> None:
+        self.by_node[place].discard(key)
+        if not self.by_node[place]:
+            del self.by_node[place]
+
+    def _forget_workload(self, key: tuple[str, int, str]) -> None:
+        self.sent_ns.pop(key, None)
+        self.gone.discard(key)
+        self.partial.discard(key)
+        self.underway_ns.pop(key, None)
+
+    def _note_began(self, key: Key, attempt: Attempt, *, fresh: bool) -> None:
+        """Record since when an attempt runs."""
+        if attempt.running_ns and key not in self.began_ns:
+            ran_ns = max(0, self.clock.now_ns() - attempt.running_ns) if fresh else 0
+            self.began_ns[key] = self.clock.monotonic_ns() - ran_ns
 
     def _note_start(self, key: Key, attempt: Attempt, *, fresh: bool) -> None:
         """Record since when a confirmed attempt waits for its start: since now, or since its placement if loaded."""
@@ -395,14 +452,9 @@ class ControlState:
         self.networked.discard(key)
         for cluster in attempt.clusters:
             self._give_back(cluster, key)
-            self.sent_ns.pop((*key, cluster), None)
-            self.gone.discard((*key, cluster))
-            self.partial.discard((*key, cluster))
-            self.underway_ns.pop((*key, cluster), None)
+            self._forget_workload((*key, cluster))
         for place in _places(attempt):
-            self.by_node[place].discard(key)
-            if not self.by_node[place]:
-                del self.by_node[place]
+            self._leave(place, key)
         self.unstarted_ns.pop(key, None)
         self.seen.pop(key, None)
         self.began_ns.pop(key, None)
@@ -414,6 +466,7 @@ class ControlState:
         self.fleet.let_go(key)
         if key[0] in self.paired:
             self.consider(self.jobs[key[0]].other)
+        self._note_size(key[0])
         self.consider(key[0])
 
     def _give_back(self, cluster: str, key: Key) -> None:
@@ -436,6 +489,8 @@ class ControlState:
         """Return the command for a cluster."""
         attempt = self.attempts.get((pending_commands.job_id, pending_commands.attempt))
         if pending_commands.verb is Verb.DELETE or attempt is None:
+            return Removal(pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
+        if all(each.leaving for each in attempt.placements if each.cluster == pending_commands.cluster):
             return Removal(pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
         return deployment(attempt, pending_commands.cluster)
 
@@ -460,6 +515,7 @@ class ControlState:
             self.by_job.pop(job_id, None)
             self.refusals.pop(job_id, None)
             self.setbacks.pop(job_id, None)
+            self.resize_after_ns.pop(job_id, None)
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
@@ -605,6 +661,16 @@ class ControlState:
         if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
             return None
         return job, attempt
+
+    def rest_from_resizes(self, job: JobRecord) -> None:
+        """Let a job that was resized have no more replicas for the time that its queue sets."""
+        queue = self.queues.get(job.spec.queue) or Queue(job.spec.queue)
+        self.resize_after_ns[job.id] = self.clock.monotonic_ns() + queue.grow_cooldown_s * NS_PER_S
+
+    def command_ns(self, attempt: Attempt) -> int:
+        """Return a time for new commands of an attempt, later than that of each pending one."""
+        pending = (self.pending_commands.get((attempt.job_id, attempt.number, each)) for each in attempt.clusters)
+        return max(self.clock.now_ns(), *(each.created_ns + 1 for each in pending if each), 0)
 
     def unsent(self, attempt: Attempt) -> Sequence[str]:
         """Return the clusters that have not confirmed an attempt yet."""

@@ -35,6 +35,7 @@ FIELDS = (
     "preemptible",
     "min_runtime",
     "start_timeout",
+    "grow_cooldown",
     "ageing",
     "borrowing_limit",
     "lending_limit",

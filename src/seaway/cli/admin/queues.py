@@ -194,6 +194,10 @@ def set_queue(
             "no limit."
         ),
     ] = None,
+    grow_cooldown: Annotated[
+        str | None,
+        typer.Option(help="Time after a resize of an elastic job before it gets more replicas, like 5m."),
+    ] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value.
 
@@ -239,6 +243,7 @@ def set_queue(
         "preemptible": preemptible,
         "min_runtime": min_runtime,
         "start_timeout": start_timeout,
+        "grow_cooldown": grow_cooldown,
         "ageing": ageing,
     }
     with connect(context) as client:

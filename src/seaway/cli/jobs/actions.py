@@ -1,4 +1,4 @@
-"""`seaway cancel`, `suspend`, `resume`, `failover`, `reprioritize`, `delete`: actions on jobs."""
+"""`seaway cancel`, `suspend`, `resume`, `failover`, `reprioritize`, `scale`, `delete`: actions on jobs."""
 
 from __future__ import annotations
 
@@ -100,6 +100,30 @@ def reprioritize(
         lambda each: update(each, {"priority": priority}),
         lambda after: f"has priority {after['priority']}",
     )
+
+
+def scale(
+    context: typer.Context,
+    job: Job,
+    replicas: Annotated[int, typer.Argument(help="Number of replicas.", metavar="N", min=1)],
+) -> None:
+    """Change the number of replicas of a job.
+
+    Services, elastic jobs and jobs of independent replicas continue: replicas are added as room is found, and removed
+    where whole nodes become free. Other jobs restart.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway scale chat 4[/cyan]
+    """
+    from seaway.client.calls.jobs import job as show
+    from seaway.client.calls.jobs import update
+
+    with connect(context) as client:
+        elastic = isinstance(client.body(show(job))["spec"].get("replicas"), dict)
+    patch = {"replicas": {"wanted": replicas} if elastic else replicas}
+    said = f"and gets {replicas} replica{'s' * (replicas != 1)}{' if there is room' if elastic else ''}"
+    _step(context, [job], lambda each: update(each, patch), lambda after: f"is {after['state']}, {said}")
 
 
 def delete(context: typer.Context, jobs: Jobs) -> None:

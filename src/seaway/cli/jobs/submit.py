@@ -132,7 +132,12 @@ def submit(
     cpu: Annotated[str | None, typer.Option(help="CPU cores: 2 or 500m.", rich_help_panel=NEEDS)] = None,
     memory: Annotated[str | None, typer.Option(help="Memory of the node: 16GB.", rich_help_panel=NEEDS)] = None,
     replicas: Annotated[
-        int | None, typer.Option(help="Number of replicas that run at the same time.", rich_help_panel=NEEDS)
+        str | None,
+        typer.Option(
+            help="Number of replicas that run at the same time: 4; or a range for an elastic job: 2-16.",
+            metavar="N",
+            rich_help_panel=NEEDS,
+        ),
     ] = None,
     gang: Annotated[
         bool | None,
@@ -317,7 +322,7 @@ def submit(
         "resources.gpu_topology": gpu_topology,
         "resources.cpu": cpu,
         "resources.memory": memory,
-        "replicas": replicas,
+        "replicas": int(replicas) if replicas and replicas.isdecimal() else replicas,
         "gang": gang,
         "spread": spread,
         "between_replicas.min_bandwidth": ring_bandwidth,

@@ -125,10 +125,21 @@ def picture(before: Body, changes: list[tuple[str, Any, Any]]) -> RenderableType
     from rich.text import Text
 
     lines = [Text(f"{path}: {_written(now)} → {_written(then)}") for path, now, then in changes]
-    stops = [path for path, *_ in changes if not {path, path.partition(".")[0]} & {*KEEPS_RUNNING}]
+    keeps = {*KEEPS_RUNNING, *(["replicas"] if _resizable(before["spec"]) else [])}
+    stops = [path for path, *_ in changes if not {path, path.partition(".")[0]} & keeps]
     if stops and before["state"] in PLACED:
         lines.append(Text(f"it is {before['state']}: for {', '.join(stops)} it is stopped and restarted", "yellow"))
     return Group(*lines)
+
+
+def _resizable(spec: Mapping[str, Any]) -> bool:
+    """Report whether a running job gets another number of replicas without a restart, as in the domain."""
+    from seaway.domain.job_spec import INDEPENDENT, RESIZABLE
+
+    template = spec.get("template", "job")
+    elastic = isinstance(spec.get("replicas"), Mapping)
+    alone = template in INDEPENDENT and not spec.get("gang")
+    return template in RESIZABLE and (elastic or alone or template in ("deployment", "raycluster"))
 
 
 def _field(text: str) -> dict[str, Any]:

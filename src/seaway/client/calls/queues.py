@@ -61,6 +61,7 @@ class QueueFields(TypedDict, total=False):
     preemptible: bool
     min_runtime: str
     start_timeout: str
+    grow_cooldown: str
     ageing: str
     borrowing_limit: Mapping[str, int | float | str]
     lending_limit: Mapping[str, int | float | str]

@@ -121,6 +121,7 @@ class Jobs(Controller[tuple[str, str]]):
             free = [index for index in range(completions) if index not in taken]
             for index in free[: max(0, wanted - len(active))]:
                 self._make(job, body, index)
+            active = sorted(active, key=lambda pod: int(pod.labels[INDEX]))  # the highest indexes end first
         else:
             for _ in range(wanted - len(active)):
                 self._make(job, body, None)

@@ -38,7 +38,7 @@ def test_those_that_fit_run_and_the_others_follow() -> None:
         made.plane.run(START_S + 3)
         assert (made.state(job_id), replicas(made, job_id), gpus(made)) == ("running", wave, len(wave))
         rest = 10 - wave[-1] - 1
-        waits = f"{rest} other replicas wait until these have completed"
+        waits = f"{rest} other replicas wait for room"
         assert (waits in made.job(job_id).reason) == bool(rest)
         ran += wave
         made.plane.run(WORK_S)
@@ -94,8 +94,8 @@ def test_a_limit_of_a_queue_lets_some_replicas_start() -> None:
     assert (replicas(made, job_id), gpus(made)) == ([3, 4], 2)
 
 
-def test_a_change_of_the_number_starts_all_again() -> None:
-    """A changed request is another job: no replica of it has completed."""
+def test_fewer_replicas_than_have_completed_start_all_again() -> None:
+    """A request that has completed already is another job: no replica of it has completed."""
     made = four()
     job_id = made.submit(replicas=6, one_by_one=True, expected_duration_s=WORK_S)
     made.plane.run(WORK_S + 10)

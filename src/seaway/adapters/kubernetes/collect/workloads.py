@@ -224,17 +224,20 @@ def assemble(
         replica: each for each in sorted(workloads, key=lambda one: one.decides) for replica in each.replicas
     }
     found = [(replica, pod, _replica_state(pod, persistent_waits, stands.get(replica))) for _, replica, pod in seated]
-    if all(verdict.phase is not WorkloadPhase.FAILED for _, _, verdict in found):  # else a pod has the best reason
+    wanted = [verdict for replica, _, verdict in found if not stands or replica in stands]  # others are being removed
+    if all(verdict.phase is not WorkloadPhase.FAILED for verdict in wanted):  # else a pod has the best reason
         found = [(replica, pod, _final_state(pod, said, stands.get(replica), lost)) for replica, pod, said in found]
     replicas = tuple(_status(*each) for each in sorted(found, key=lambda each: each[0]))
-    phase, reason, cause = _summarise([verdict for _, _, verdict in found])
+    phase, reason, cause = _summarise([verdict for replica, _, verdict in found if not stands or replica in stands])
     return Workload(*key, cluster, phase, replicas, reason, endpoints, cause)
 
 
 def replica_pods(
     workloads: Iterable[WorkloadPart], pods: Iterable[PodSummary]
 ) -> Iterator[tuple[str, int, PodSummary | None]]:
-    """Yield the part, the index and the pod, or None, of each replica."""
+    """Yield the part, the index and the pod, or None, of each replica; of one that was removed, while it has a pod."""
+    workloads = tuple(workloads)
+    wanted = {replica for each in workloads for replica in each.replicas}
     by_part: defaultdict[str, list[PodSummary]] = defaultdict(list)
     parts: dict[str, tuple[int, ...]] = {}
     for pod in pods:
@@ -245,15 +248,19 @@ def replica_pods(
         if each.part not in parts:
             parts[each.part] = tuple(replica for replica in each.replicas if replica not in covered)
     for part, replicas in parts.items():
-        for replica, seated in _replica_pods(replicas, by_part[part]):
-            yield part, replica, seated
+        removed = frozenset(replicas) - wanted if wanted else frozenset()
+        for replica, seated in _replica_pods(replicas, removed, by_part[part]):
+            if seated or replica not in removed:
+                yield part, replica, seated
 
 
-def _replica_pods(replicas: tuple[int, ...], pods: list[PodSummary]) -> Iterator[tuple[int, PodSummary | None]]:
+def _replica_pods(
+    replicas: tuple[int, ...], removed: AbstractSet[int], pods: list[PodSummary]
+) -> Iterator[tuple[int, PodSummary | None]]:
     """Assign pods to replicas, by index or else in order of creation.
 
     If a replica has several pods, use the newest that is not terminating: a controller created it to replace the
-    others.
+    others. Pods that are terminating are those of removed replicas, if there are any.
     """
     seats: dict[int, PodSummary | None] = dict.fromkeys(replicas)
     rest: list[PodSummary] = []
@@ -262,9 +269,9 @@ def _replica_pods(replicas: tuple[int, ...], pods: list[PodSummary]) -> Iterator
             seats[replicas[pod.index]] = pod
         else:
             rest.append(pod)
-    free = [replica for replica, pod in seats.items() if pod is None]
+    free = sorted((replica for replica, pod in seats.items() if pod is None), key=lambda each: each in removed)
     latest = rest[-len(free) :] if free else []
-    latest.sort(key=lambda each: (each.created_at, each.name))
+    latest.sort(key=lambda each: (bool(removed) and each.deleting, each.created_at, each.name))
     seats.update(zip(free, latest, strict=False))
     return iter(seats.items())
 

@@ -22,6 +22,7 @@ from seaway.adapters.kubernetes.templates.registry import KindName, Templates, r
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.placement import Placement
 
 MAX_ATTEMPTS = 10_000
 
@@ -39,10 +40,13 @@ class _Creation:
         Keys of the objects that were written or may have been written without an answer.
     answered
         Keys of confirmed objects, which are not written again before all objects are written.
+    placements
+        Replicas for which they were written.
     """
 
     locations: set[ObjectKey] = field(default_factory=set)
     answered: dict[Name, ObjectKey] = field(default_factory=dict)
+    placements: tuple[Placement, ...] = ()
 
 
 class WriteLog:
@@ -55,6 +59,13 @@ class WriteLog:
         """Return the keys of objects that may have been written for an attempt."""
         found = self._creations.get(key)
         return frozenset(found.locations) if found else frozenset()
+
+    def intend(self, key: AttemptKey, placements: tuple[Placement, ...]) -> None:
+        """Record the replicas of an attempt. For others than before, all objects are written again."""
+        found = self._of(key)
+        if found.placements != placements:
+            found.answered.clear()
+            found.placements = placements
 
     def begun(self, key: AttemptKey, place: ObjectKey) -> None:
         """Record that an object is about to be written."""
@@ -192,6 +203,7 @@ class Deployer(ABC):
             await self.remove(command)
             self._written.forget(key)
             return Answer(done=True)
+        self._written.intend(key, command.placements)
         awaited = await self.create(command)
         try:
             await self.wait_for(awaited)
@@ -217,6 +229,10 @@ class Deployer(ABC):
     async def _write(self, key: AttemptKey, manifest: Manifest) -> None:
         full_name = f"{manifest.namespace}/{manifest.name}"
         place = ("", full_name)
+        if manifest.absent:
+            await self._objects.remove(manifest.body)
+            self._written.answered(key, name_of(manifest), place)
+            return
 
         def begun(kind: str) -> None:
             nonlocal place

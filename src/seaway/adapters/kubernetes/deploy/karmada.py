@@ -82,10 +82,12 @@ class KarmadaDeployer(Deployer):
         key = key_of(deployment)
         manifests = self.manifests(deployment)
         await self.prepare(deployment, manifests)
-        await self.write(key, [each for each in manifests if each.body["apiVersion"] == POLICY_API])
+        policies = [each for each in manifests if each.body["apiVersion"] == POLICY_API]
+        await self.write(key, [each for each in policies if not each.absent])
         selected = [each for each in manifests if each.body["apiVersion"] != POLICY_API]
         await self.write_in_order(key, selected)
-        return [f"{each.namespace}/{binding(deployment, each).name}" for each in selected]
+        await self.write(key, [each for each in policies if each.absent])  # of workloads that are deleted now
+        return [f"{each.namespace}/{binding(deployment, each).name}" for each in selected if not each.absent]
 
     async def prepare(self, deployment: Deployment, manifests: Sequence[Manifest]) -> None:
         """Prepare the namespace, and wait until its content is in the member, so that no pod starts without it."""

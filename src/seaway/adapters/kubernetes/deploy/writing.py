@@ -123,6 +123,13 @@ class Objects:
             await restore()
             await self._put(kind, body, create_only=create_only)
 
+    async def remove(self, body: Mapping[str, Any]) -> None:
+        """Delete an object, if it exists; raise as `write`."""
+        kind = await self._discovery.kind(str(body["apiVersion"]), str(body["kind"]))
+        if kind:
+            metadata = body["metadata"]
+            await self._delete(kind.path, f"{metadata['namespace']}/{metadata['name']}")
+
     async def delete(self, places: Iterable[tuple[str, str]]) -> None:
         """Delete objects concurrently; skip missing ones.
 

@@ -13,7 +13,7 @@ policy.karmada.io/v1alpha1 PropagationPolicy and OverridePolicy; work.karmada.io
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, TemplateOptions
@@ -65,11 +65,14 @@ def for_karmada(deployment: Deployment, options: TemplateOptions, manifests: Seq
             where="template",
         )
     context = Context.of(deployment, options)
+    absent = [each for each in manifests if each.absent]
+    manifests = [each for each in manifests if not each.absent]
     overrides = [_override(context, each) for each in manifests if each.pins]
     pieces = [manifests[first : first + MAX_SELECTED] for first in range(0, len(manifests), MAX_SELECTED)]
     policies = [_propagation(context, piece, number) for number, piece in enumerate(pieces)]
     neutral = [Manifest(each.body, (), each.replicas) for each in manifests]
-    return [*overrides, *policies, *neutral]
+    obsolete = [replace(_override(context, each), absent=True) for each in absent]
+    return [*overrides, *policies, *neutral, *absent, *obsolete]
 
 
 def binding(deployment: Deployment, manifest: Manifest) -> Binding:

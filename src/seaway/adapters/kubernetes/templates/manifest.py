@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
-from seaway.adapters.kubernetes.templates.names import digest
+from seaway.adapters.kubernetes.templates.names import digest, numbers_text
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import InvariantError
 from seaway.domain.placement import DeviceSlice, Placement
@@ -53,12 +53,15 @@ class Manifest:
         Indexes of the job's replicas in it; empty for an object that runs nothing.
     create_only
         True if others change the object, so that Seaway may create it, but not update it.
+    absent
+        True if the object must not exist any more, because all its replicas are leaving.
     """
 
     body: dict[str, Any]
     pins: tuple[Pin, ...] = ()
     replicas: tuple[int, ...] = ()
     create_only: bool = False
+    absent: bool = False
 
     def pinned(self) -> dict[str, Any]:
         """Return the object with its pins. Do not change the result."""
@@ -133,10 +136,16 @@ class Group:
         because no device plugin accepts it.
     role
         Role in the workload; empty if each group has its own workload.
+    leaving
+        Placements of replicas that are being removed, in the same form.
+    began
+        Indexes of all replicas that it may ever have; empty if unknown.
     """
 
     placements: tuple[Placement, ...]
     role: str = ""
+    leaving: tuple[Placement, ...] = ()
+    began: str = ""
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -144,33 +153,57 @@ class Group:
         return tuple(each.replica for each in self.placements)
 
     @property
+    def every(self) -> tuple[Placement, ...]:
+        """Placements of all replicas that still exist."""
+        return (*self.placements, *self.leaving)
+
+    @property
+    def began_with(self) -> str:
+        """Indexes of the replicas with which the workload was created. Its pod template must not change later."""
+        known = self.began or next((each.beside for each in self.every if each.beside), "")
+        return known or numbers_text(sorted(each.replica for each in self.every))
+
+    @property
+    def wave(self) -> int:
+        """Number of the resize that added its replicas, if it has one place."""
+        return self.every[0].wave
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes."""
-        return tuple(sorted({each.node for each in self.placements}))
+        return tuple(sorted({each.node for each in self.every}))
 
     @property
     def digest(self) -> str:
         """Digest of the role and the places for names and labels, unique in an attempt; independent of the replicas."""
+        if self.began:
+            return digest([self.role, self.began])
         places = [_digest(each) for each in self.places()]
         return digest([self.role, *places]) if self.role else places[0]
 
     def places(self) -> tuple[Placement, ...]:
         """Return one placement for each node with equal devices and amounts, by its first replica."""
-        return tuple(group.placements[0] for group in self.alike())
+        return tuple(group.every[0] for group in self.alike())
 
     def alike(self) -> tuple[Group, ...]:
         """Return a group for each of its places."""
-        found: dict[tuple[str, tuple[DeviceSlice, ...]], list[Placement]] = defaultdict(list)
-        for each in self.placements:
-            found[each.node, each.slices].append(each)
-        return tuple(Group(tuple(placements), self.role) for placements in found.values())
+        found: dict[Hashable, list[Placement]] = defaultdict(list)
+        for each in self.every:
+            found[each.place].append(each)
+        return tuple(_group(placements, self.role) for placements in found.values())
 
     def split(self, first: str, rest: str) -> tuple[Group, Group]:
         """Return replica 0 and the other replicas, with their roles."""
         return (
-            Group(tuple(each for each in self.placements if not each.replica), first),
-            Group(tuple(each for each in self.placements if each.replica), rest),
+            _group((each for each in self.every if not each.replica), first),
+            _group((each for each in self.every if each.replica), rest),
         )
+
+
+def _group(placements: Iterable[Placement], role: str = "") -> Group:
+    every = sorted(placements, key=lambda each: each.replica)
+    stay, leave = (tuple(each for each in every if each.leaving is leaves) for leaves in (False, True))
+    return Group(stay, role, leave)
 
 
 def group_of(deployment: Deployment) -> Group:
@@ -185,15 +218,15 @@ def group_of(deployment: Deployment) -> Group:
     for before, each in zip([None, *placements], placements, strict=False):
         if each.cluster != deployment.cluster or (before and before.replica == each.replica):
             raise InvariantError(f"{deployment.name}: replica {each.replica} is placed twice or elsewhere")
-    if not placements:
+    if all(each.leaving for each in placements):
         raise InvariantError(f"{deployment.name}: nothing to deploy in {deployment.cluster}")
-    return Group(tuple(replace(each, slices=_slices(each)) for each in placements))
+    return _group(replace(each, slices=_slices(each)) for each in placements)
 
 
 def _digest(placement: Placement) -> str:
-    """Return the digest of a node, devices and amounts."""
+    """Return the digest of a node, devices and amounts, and of the resize that added the replicas."""
     slices = [[each.uuid, each.memory_mib, each.core_milli, each.mig_profile] for each in placement.slices]
-    return digest([placement.cluster, placement.node, slices])
+    return digest([placement.cluster, placement.node, slices, *([placement.wave] if placement.wave else [])])
 
 
 def _slices(placement: Placement) -> tuple[DeviceSlice, ...]:

@@ -167,8 +167,11 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
     The Job never retries, because Seaway retries, also on other nodes. It never cleans up, because Seaway reads the
-    result. It is indexed to identify pods: the pod with index i is the i-th of the part's replicas.
+    result. It is indexed to identify pods: the pod with index i is the i-th of the part's replicas. Fewer completions
+    end the pods with the highest indexes (KEP-3715).
     """
+    if not group.replicas:
+        return [Manifest(context.workload("batch/v1", "Job", {}, group), absent=True)]
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
         "completions": len(group.replicas),
@@ -185,6 +188,9 @@ def render_deployment(context: Context) -> list[Manifest]:
     """Return a service and Deployments. Ended containers are restarted, because a crashed service must recover."""
     written = port_service(context)
     for group in context.groups:
+        if not group.replicas:
+            written.append(Manifest(context.workload("apps/v1", "Deployment", {}, group), absent=True))
+            continue
         template = pod_template(context, group, Pod(restart="Always"), ("spec", "template"))
         spec = {
             "replicas": len(group.replicas),

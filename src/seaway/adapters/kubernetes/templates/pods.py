@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, numbers_text, port_name
+from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, port_name
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,
@@ -190,7 +190,7 @@ def labels_of(context: Context, group: Group, role: str = "") -> dict[str, Any]:
     """Return the labels and annotations of pods."""
     return {
         "labels": labels(context.deployment, group.digest, role),
-        "annotations": {REPLICAS: numbers_text(group.replicas)},
+        "annotations": {REPLICAS: group.began_with},
     }
 
 

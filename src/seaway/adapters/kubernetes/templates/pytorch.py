@@ -8,6 +8,7 @@ kubeflow.org/v1 PyTorchJob (training operator 1.x).
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
@@ -28,6 +29,9 @@ from seaway.domain.errors import RejectedError
 
 MASTER, WORKER = "Master", "Worker"
 
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+"""Label that the training operator sets on pods."""
+
 
 def render_pytorchjob(context: Context) -> list[Manifest]:
     """Return one PyTorchJob. Replica 0 is its master, the others are workers.
@@ -36,10 +40,13 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     A device is on only one node, so each node still offers only its chosen devices. The cluster's scheduler assigns
     workers to nodes. If all nodes get equally many workers, a constraint enforces that. With unequal numbers and shared
     devices, the result may differ from the plan; Seaway then reads it from the pods.
+
+    An elastic job has only workers, and a rendezvous at which they join and leave.
     """
+    elastic = context.spec.elastic
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []
-    for group in context.group.split(MASTER, WORKER):
+    for group in (_elastic(context),) if elastic else context.group.split(MASTER, WORKER):
         if group.replicas:
             template = _template(context, group)
             roles[group.role] = {"replicas": len(group.replicas), "restartPolicy": "Never", "template": template.body}
@@ -49,23 +56,31 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
         "runPolicy": {"backoffLimit": 0, "cleanPodPolicy": "None"},
         "pytorchReplicaSpecs": roles,
     }
+    if elastic:
+        bounds = {"minReplicas": context.spec.min_replicas, "maxReplicas": context.spec.max_replicas}
+        spec["elasticPolicy"] = {"rdzvBackend": "c10d", **bounds}
     pins = tuple(pin for template in templates for pin in template.pins)
     claims = [claim for template in templates for claim in template.claims]
     body = context.workload("kubeflow.org/v1", "PyTorchJob", spec)
     return [
-        *port_service(context, {ROLE: MASTER.lower()}),
+        *port_service(context, {REPLICA_INDEX: "0"} if elastic else {ROLE: MASTER.lower()}),
         *claims,
         Manifest(body, pins, context.replicas),
     ]
+
+
+def _elastic(context: Context) -> Group:
+    """Return the workers of an elastic job, which has no master. New workers must not change the old ones' template."""
+    return replace(context.group, role=WORKER, began=f"0-{context.spec.max_replicas - 1}")
 
 
 def _template(context: Context, group: Group) -> PodTemplate:
     pod = Pod(
         "pytorch",
         role=group.role.lower(),
-        ports=group.role == MASTER,
+        ports=group.role == MASTER or context.spec.elastic,
         shared_memory=True,
-        fields=_equal_spread(context, group),
+        fields={} if context.spec.elastic else _equal_spread(context, group),
     )
     return pod_template(context, group, pod, ("spec", "pytorchReplicaSpecs", group.role, "template"))
 

@@ -150,7 +150,7 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
     template = _template(deployment.spec, templates)
     for error in (*_missing(deployment.spec, template, options), *forbidden_variables(deployment.spec)):
         raise error
-    if template.single_cluster and len(deployment.placements) < deployment.spec.replicas:
+    if template.single_cluster and sum(not each.leaving for each in deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
             f"a {template.name} cannot span clusters: restrict it with placement.clusters",
             where="template",

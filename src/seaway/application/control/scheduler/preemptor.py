@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservation, Reservations
+from seaway.application.control.scheduler.resizer import chosen_to_leave, sizes_text
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import AWAITS_VICTIMS, blocked, moved, stepped, stopped
+from seaway.application.transitions import AWAITS_VICTIMS, blocked, leaving, moved, resized, stepped, stopped
 from seaway.application.views import ClusterState
-from seaway.domain.amounts import total_of
+from seaway.domain.amounts import held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -58,11 +60,18 @@ _Alike = tuple[Kind, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A waiting job, and the running jobs that make room for it."""
+    """A waiting job, and the running jobs that make room for it.
+
+    Attributes
+    ----------
+    shrinking
+        Attempts of which only replicas beyond the minimum are victims, as they were before, by the key of the victim.
+    """
 
     entry: Entry
     victims: tuple[Candidate, ...]
     change: Change
+    shrinking: Mapping[Key, Attempt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ class _Running:
         Monotonic time at which it began to run; None if it has not.
     share
         Dominant share of the pool that it loses per second; 0 if it loses nothing.
+    candidate
+        The job, or the minimum of its replicas.
+    beyond
+        Its other replicas, which can leave alone; None for a job that cannot shrink. The number in its key is negative.
     """
 
     attempt: Attempt
@@ -93,6 +106,7 @@ class _Running:
     began_ns: int | None
     share: float
     candidate: Candidate
+    beyond: Candidate | None = None
 
 
 class Preemptor:
@@ -185,6 +199,8 @@ class Preemptor:
                 self._reservations.release_placed(claim.entry.record.id)
                 continue
             for each in claim.victims:
+                if each.key[1] < 0:
+                    continue  # its job goes on with fewer replicas
                 self._state.tree.end(each.key)
                 rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
                 self.displaced[each.owner.queue, rule] += 1
@@ -242,7 +258,14 @@ class Preemptor:
         """
         self._drop_old()
         running = self._running_jobs() if displaces else {}
-        jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
+        with self._apart(running):
+            return self._claim_from(entry, running, displaces=displaces)
+
+    def _claim_from(self, entry: Entry, running: Mapping[str, Sequence[_Running]], *, displaces: bool) -> Claim | None:
+        jobs = {
+            queue: [part for each in held for part in (each.candidate, each.beyond) if part]
+            for queue, held in running.items()
+        }
         spared = self._taken.get(entry.record.id, ())
         rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs, spared)
         heads, winners = self._yielding(entry, rules) if displaces else ([], [])
@@ -261,12 +284,13 @@ class Preemptor:
         self.foreseen.pop(entry.record.id, None)
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
-        graces_s = [_grace_s(self._state.attempts[each.key]) for each in found.victims]
+        graces_s = [_grace_s(self._attempt_of(each.key)) for each in found.victims]
         self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
         losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
         if not found.victims and not losers:
             return None
-        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers))
+        shrinking = {each.key: self._attempt_of(each.key) for each in found.victims if each.key[1] < 0}
+        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers), shrinking)
         self._claims[entry.record.id] = claim
         return claim
 
@@ -294,8 +318,10 @@ class Preemptor:
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             found = Displacement((), placements) if placements else None
-            if found is None and candidates:
-                found = VictimSearch(snapshot, profile, job, rules).find(candidates)
+            beyond = [each for each in candidates if each.key[1] < 0]
+            for offered in (beyond, candidates):  # jobs shrink before any is displaced
+                if found is None and offered:
+                    found = VictimSearch(snapshot, profile, job, rules).find(offered)
             used = self._used(entry, found, yielding) if found else []
         return found, used
 
@@ -317,7 +343,8 @@ class Preemptor:
         found, _ = self._search(entry, yielding, rules, [*candidates, *later])
         if found:
             at_ns = self._state.clock.monotonic_ns() + max(later.get(each, 0) for each in found.victims)
-            self.foreseen[entry.record.id] = Foreseen(frozenset(each.key for each in found.victims), at_ns)
+            ends = frozenset(each.key for each in found.victims if each.key[1] > 0)
+            self.foreseen[entry.record.id] = Foreseen(ends, at_ns)
 
     def _yielding(self, entry: Entry, rules: DisplacementRules) -> tuple[list[Reservation], list[Reservation]]:
         """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
@@ -390,7 +417,8 @@ class Preemptor:
             each
             for claim in self._claims.values()
             for each in claim.victims
-            if (known := attempts.get(each.key)) and known.state.live
+            if (known := attempts.get(_attempt_key(each.key)))
+            and (known is claim.shrinking.get(each.key) if each.key[1] < 0 else known.state.live)
         ]
         ending = [each for each in attempts.values() if each.state is AttemptState.ENDING and live.ends_soon(each)]
         for attempt in ending:
@@ -398,6 +426,7 @@ class Preemptor:
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
                 booking.copy().release(snapshot)
         ending = [attempt for attempt in ending if tree.withdraw((attempt.job_id, attempt.number))]
+        parting = self._withdraw_leaving(snapshot)
         for each in claimed:
             each.allocation.copy().release(snapshot)
         held = {each.key: each for each in claimed if tree.withdraw(each.key)}
@@ -413,13 +442,47 @@ class Preemptor:
             tree.withdraw(entry.next_attempt)
         for each in held.values():
             tree.hold(each.key, each.owner, each.amounts)
-        for attempt in ending:
+        for attempt in (*ending, *parting):
             self._state.count(attempt)
+
+    def _withdraw_leaving(self, snapshot: Snapshot) -> list[Attempt]:
+        """Remove leaving replicas from a copy of the fleet and from the tree; return their attempts."""
+        attempts = self._state.attempts.values()
+        parting = [each for each in attempts if each.state.live and each.remaining is not each.placements]
+        for attempt in parting:
+            key = (attempt.job_id, attempt.number)
+            gone = {each.replica for each in attempt.placements if each.leaving}
+            if booking := self._state.fleet.booking(key):
+                booking.part(gone).release(snapshot)
+            stay = held_amounts(attempt.spec.demand, attempt.remaining, snapshot.device)
+            self._state.tree.hold(key, self._owner(attempt), stay)
+        return parting
+
+    @contextmanager
+    def _apart(self, running: Mapping[str, Sequence[_Running]]) -> Iterator[None]:
+        """Count the replicas beyond the minimum of elastic jobs apart in the tree, under their own keys."""
+        tree, beyond = self._state.tree, [each for held in running.values() for each in held if each.beyond]
+        for each in beyond:
+            for part in (each.candidate, each.beyond):
+                if part:
+                    tree.hold(part.key, part.owner, part.amounts)
+        yield
+        for each in beyond:
+            if each.beyond:
+                tree.withdraw(each.beyond.key)
+            self._state.count(each.attempt)
+
+    def _owner(self, attempt: Attempt) -> Owner:
+        job = self._state.jobs.get(attempt.job_id)
+        return Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by if job else "")
+
+    def _attempt_of(self, key: Key) -> Attempt:
+        return self._state.attempts[_attempt_key(key)]
 
     def _running_jobs(self) -> Mapping[str, Sequence[_Running]]:
         """Return the running jobs of each queue beside the victims of claims, each computed once."""
         live, found = self._state, defaultdict[str, list[_Running]](list)
-        claimed = {each.key for claim in self._claims.values() for each in claim.victims}
+        claimed = {_attempt_key(each.key) for claim in self._claims.values() for each in claim.victims}
         basis = live.tree.version, live.fleet.snapshot
         if self._basis != basis or len(self._running) > 2 * len(live.attempts):
             self._running, self._basis = {}, basis
@@ -454,6 +517,8 @@ class Preemptor:
                     and (queue.preemptible if preemptible is None else preemptible)
                     and usable.issuperset(each.clusters)
                 ):
+                    if each.beyond:
+                        found.append(each.beyond)
                     ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
                     candidate.lost = each.share * ran_ns / NS_PER_S
                     if ran_ns < min_ns and each.attempt.running_ns:
@@ -475,8 +540,24 @@ class Preemptor:
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
-        began_ns = self._state.began_ns.get(key)
-        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate)
+        began_ns, beyond = self._state.began_ns.get(key), self._beyond(attempt, booking)
+        other = None
+        if beyond:
+            parts = beyond, {each.replica for each in attempt.placements} - beyond
+            placed = ([each for each in attempt.placements if each.replica in part] for part in parts)
+            amounts = [held_amounts(spec.demand, each, self._state.fleet.snapshot.device) for each in placed]
+            most, least = (booking.part(part) for part in parts)
+            candidate = Candidate(key, owner, amounts[1], least, least.nodes, priority, 0.0)
+            other = Candidate((key[0], -key[1]), owner, amounts[0], most, most.nodes, priority, 0.0)
+        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate, other)
+
+    def _beyond(self, attempt: Attempt, booking: Allocation) -> frozenset[int]:
+        """Return the replicas beyond the minimum of an elastic job, unless some are leaving already."""
+        number = len(attempt.placements) - attempt.spec.min_replicas
+        if not attempt.spec.elastic or number <= 0 or attempt.remaining is not attempt.placements:
+            return frozenset()
+        known = booking.decisions[:, PLAN_NODE] >= 0  # its nodes may be gone
+        return chosen_to_leave(attempt, number, self._state.fleet.snapshot) if known.all() else frozenset()
 
     # Changes.
 
@@ -491,16 +572,28 @@ class Preemptor:
             change.add(blocked(loser, f"its place goes to job {winner.id} of higher priority", ACTOR, now_ns))
         if not victims:
             return change
-        reason = f"waits until {len(victims)} {AWAITS_VICTIMS[len(victims) > 1]}"
+        ends = [each for each in victims if each.key[1] > 0]
+        ending = {each.key for each in ends}
+        shrinks = [each for each in victims if each.key[1] < 0 and _attempt_key(each.key) not in ending]
+        waits = [f"{len(shrinks)} elastic job{'s have' if len(shrinks) > 1 else ' has'} shrunk"] if shrinks else []
+        waits += [f"{len(ends)} {AWAITS_VICTIMS[len(ends) > 1]}"] if ends else []
+        reason = f"waits until {' and '.join(waits)}"
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
         else:
             change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
-        for each in victims:
-            job, attempt = self._state.jobs[each.key[0]], self._state.attempts[each.key]
+        for each in (*ends, *shrinks):
+            job, attempt = self._state.jobs[each.key[0]], self._attempt_of(each.key)
             by = "of higher priority" if each.owner.queue == entry.queue else f"of queue {entry.queue!r}"
-            said = f"preempted by job {winner.id} {by}"
-            change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
+            if each.key[1] > 0:
+                said = f"preempted by job {winner.id} {by}"
+                change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
+                continue
+            gone = set(each.allocation.decisions[:, PLAN_REPLICA].tolist())
+            after = leaving(attempt, gone)
+            said = f"{sizes_text(attempt, after)}, its minimum, for job {winner.id} {by}"
+            change.add(resized(job, attempt, after, ACTOR, said, self._state.command_ns(after)))
+            self._state.rest_from_resizes(job)
         return change
 
 
@@ -510,6 +603,11 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placements
+
+
+def _attempt_key(key: Key) -> Key:
+    """Return the key of an attempt of which a candidate may be only a part."""
+    return key[0], abs(key[1])
 
 
 def _alike(entry: Entry) -> _Alike:

@@ -16,12 +16,13 @@ from seaway.application.control.scheduler.compile_readiness import CompileReadin
 from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
+from seaway.application.control.scheduler.resizer import Resizer
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import blocked, moved, placed, stepped, waiting_text
+from seaway.application.transitions import blocked, moved, of_size, placed, stepped, waiting_text
 from seaway.domain.amounts import Amounts, held_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -160,6 +161,7 @@ class Scheduler:
         self._score_recorder = ScoreRecorder(live.clock)
         self.reservations = Reservations(live, self.profile)
         self.preemptor = Preemptor(live, self.reservations, self.profile)
+        self.resizer = Resizer(live, self.ready)
         self.shadows = Shadows(live)
         self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
         self.tally = Tally()
@@ -635,6 +637,7 @@ class Scheduler:
             why="; ".join(filter(None, (chose, *self._network(plan, at, clusters), learned))),
             amounts=amounts,
         )
+        attempt = of_size(attempt)
         queued = record if record.state is JobState.QUEUED else replace(record, state=JobState.QUEUED)
         job = moved(
             queued,

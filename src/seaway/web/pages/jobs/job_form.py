@@ -21,6 +21,7 @@ from seaway.web.job_document import (
     NAMES,
     NUMBERS,
     PAIRS,
+    RANGE,
     TEXT,
     Document,
     Kind,
@@ -263,7 +264,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
     yield (
         words("Resources of each replica"),
         (
-            Field("replicas", words("Replicas"), AMOUNT, hint="1"),
+            Field("replicas", words("Replicas"), RANGE, hint=like("4, 2-16")),
             Field("resources.gpus", words("GPUs"), AMOUNT, hint="0"),
             Field("resources.gpu_memory", words("Memory of each GPU"), AMOUNT, hint=like("24GB, 50%")),
             Field("resources.gpu_cores", words("Cores of each GPU"), AMOUNT, hint=like("30%")),

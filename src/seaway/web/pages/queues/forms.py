@@ -82,6 +82,12 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
             hint=words("Time from a placement until all replicas run, like 30m. 0s for no limit."),
         ),
         Field(
+            "grow_cooldown",
+            words("Cool-down of elastic jobs"),
+            queue.grow_cooldown if queue else "1m",
+            hint=words("Time after a resize before a job gets more replicas."),
+        ),
+        Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
         ),
         Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),

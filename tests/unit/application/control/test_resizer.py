@@ -1,0 +1,270 @@
+"""Resizes of running jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.application.control.observe import without_leaving
+from seaway.application.control.scheduler.resizer import chosen_to_leave
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_state import JobState
+from seaway.domain.placement import Placement
+from seaway.domain.queues import Preemption, Queue
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+
+def nodes_of_four(count: int = 2, **settings: float) -> Scene:
+    """Create nodes of four GPUs."""
+    return scene(fleet(cluster(*[node(*[gpu() for _ in range(4)]) for _ in range(count)], name="alpha")), **settings)
+
+
+def service(made: Scene, replicas: int, **fields: object) -> str:
+    """Start a service of single GPUs."""
+    job = made.plane.submit(spec(gpus=1, template="deployment", restarts=True, replicas=replicas, **fields))[0]
+    made.plane.run(10)
+    assert made.state(job) == "running"
+    return job
+
+
+def scaled(made: Scene, job: str, replicas: int) -> None:
+    """Set the number of replicas of a job, and wait."""
+    made.plane.jobs.change(job, replace(made.job(job).spec, replicas=replicas), "ada")
+    made.plane.run(10)
+
+
+def nodes(made: Scene, job: str) -> list[str]:
+    """Return the node of each replica."""
+    return [each.node for each in made.plane.attempt(job).placements]
+
+
+def pods(made: Scene, job: str) -> list[int]:
+    """Return the replicas that the clusters run."""
+    seen = made.plane.controller.live.seen[job, made.job(job).attempt]
+    return sorted(each.replica for copy in seen.values() for each in copy.replicas)
+
+
+def test_a_service_grows_and_shrinks_without_a_stop() -> None:
+    """The attempt stays, replicas come and go, and the queue holds what the attempt holds."""
+    made = nodes_of_four()
+    job = service(made, 2)
+    scaled(made, job, 6)
+    attempt = made.plane.attempt(job)
+    assert (attempt.number, len(attempt.placements), attempt.spec.replicas) == (1, 6, 6)
+    assert pods(made, job) == list(range(6))
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 6000
+    scaled(made, job, 3)
+    attempt = made.plane.attempt(job)
+    assert (attempt.number, len(attempt.placements), made.state(job)) == (1, 3, "running")
+    assert len(pods(made, job)) == 3
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 3000
+    reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=job) if each.kind == "resized"]
+    assert [each.partition(" replica")[0] for each in reasons] == ["grows from 2 to 6", "shrinks from 6 to 3"]
+
+
+def test_replicas_leave_so_that_a_whole_node_becomes_free() -> None:
+    """Of replicas on two nodes, those on the emptier node leave."""
+    made = nodes_of_four()
+    other = service(made, 2)
+    job = service(made, 5)
+    scaled(made, job, 2)
+    assert set(nodes(made, job)) == set(nodes(made, other))
+
+
+def test_devices_of_leaving_replicas_stay_allocated_until_the_cluster_confirms() -> None:
+    """A cluster that does not answer keeps the devices of its leaving replicas."""
+    made = nodes_of_four(1)
+    job = service(made, 4)
+    made.cluster("alpha").disconnect()
+    made.plane.jobs.change(job, replace(made.job(job).spec, replicas=1), "ada")
+    waits = made.plane.submit(spec(gpus=1))[0]
+    made.plane.run(3)
+    attempt = made.plane.attempt(job)
+    assert (len(attempt.placements), len(attempt.remaining)) == (4, 1)
+    assert made.state(waits) in {"pending", "queued"}
+    made.cluster("alpha").reconnect()
+    made.plane.run(10)
+    assert len(made.plane.attempt(job).placements) == 1
+    assert made.state(waits) == "running"
+
+
+def test_waiting_jobs_come_before_more_replicas() -> None:
+    """Free devices go to a job that waits, even if it was submitted later."""
+    made = nodes_of_four(1)
+    job, blocker = service(made, 2), made.submit(gpus=2, expected_duration_s=60)
+    scaled(made, job, 4)
+    later = made.plane.submit(spec(gpus=1, expected_duration_s=1000))[0]
+    made.plane.run(80)
+    assert made.state(blocker) == "completed"
+    assert made.state(later) == "running"
+    assert len(made.plane.attempt(job).placements) == 3
+
+
+def test_more_replicas_respect_the_limit_of_the_queue() -> None:
+    """A service gets as many replicas as its queue may hold, and the others when the limit rises."""
+    made = nodes_of_four()
+    made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 3000})])])
+    job = service(made, 2, queue="small")
+    scaled(made, job, 8)
+    assert len(made.plane.attempt(job).placements) == 3
+    made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 5000})])])
+    made.plane.run(10)
+    assert len(made.plane.attempt(job).placements) == 5
+
+
+def test_a_cluster_that_refuses_more_replicas_leaves_the_others_running() -> None:
+    """The new replicas are taken back with the reason, and tried again later."""
+    made = nodes_of_four()
+    job = service(made, 2)
+    made.cluster("alpha").refuse("a quota")
+    scaled(made, job, 4)
+    attempt = made.plane.attempt(job)
+    assert (attempt.number, len(attempt.remaining), made.state(job)) == (1, 2, "running")
+    assert "a quota" in made.job(job).reason
+    made.cluster("alpha").refuse("")
+    made.plane.run(700)
+    assert len(made.plane.attempt(job).placements) == 4
+
+
+def test_a_resize_survives_a_restart_at_every_commit() -> None:
+    """A process that ends before or after any commit of a resize loses and doubles nothing."""
+    for target in (1, 6):
+        for commits in range(4):
+            made = nodes_of_four()
+            job = service(made, 3)
+            made.plane.jobs.change(job, replace(made.job(job).spec, replicas=target), "ada")
+            for _ in range(commits):
+                made.plane.controller.step()
+            made.plane.restart()
+            made.plane.run(20)
+            attempt = made.plane.attempt(job)
+            assert (attempt.number, len(attempt.placements)) == (1, target)
+            assert len(pods(made, job)) == target
+
+
+def test_waiting_replicas_of_independent_ones_start_as_room_appears() -> None:
+    """A job whose replicas start one by one gets the others in the same attempt, before the first ones end."""
+    made = nodes_of_four(1)
+    made.submit(gpus=2, expected_duration_s=30)
+    job = made.plane.submit(spec(gpus=1, replicas=4, one_by_one=True, expected_duration_s=1000))[0]
+    made.plane.run(10)
+    assert len(made.plane.attempt(job).placements) == 2
+    assert made.job(job).reason.endswith("2 other replicas wait for room")
+    made.plane.run(60)
+    assert [each.replica for each in made.plane.attempt(job).placements] == [0, 1, 2, 3]
+    assert made.job(job).attempt == 1
+
+
+@pytest.mark.parametrize("template", ["raycluster", "pytorchjob"])
+def test_the_replica_that_serves_the_others_never_leaves(template: str) -> None:
+    """The head of a Ray cluster and the rendezvous of a training stay."""
+    made = nodes_of_four()
+    fields = {"min_replicas": 1, "max_replicas": 8} if template == "pytorchjob" else {"restarts": True}
+    job = made.plane.submit(spec(gpus=1, template=template, replicas=5, single_cluster=True, **fields))[0]
+    made.plane.run(20)
+    scaled(made, job, 1)
+    assert [each.replica for each in made.plane.attempt(job).placements] == [0]
+
+
+def test_replicas_of_one_workload_leave_from_the_last_one_on() -> None:
+    """Its controller numbers the pods of a workload, so a gap is impossible."""
+    made = nodes_of_four()
+    attempt = made.plane.attempt(service(made, 1))
+    place = replace(attempt.placements[0], slices=())
+    attempt = replace(attempt, placements=tuple(replace(place, replica=at) for at in range(5)))
+    snapshot = made.plane.controller.live.fleet.snapshot
+    assert chosen_to_leave(attempt, 2, snapshot) == {3, 4}
+    assert chosen_to_leave(attempt, 2, snapshot, {4}) == frozenset()
+
+
+def test_the_others_of_a_workload_remember_what_it_began_with() -> None:
+    """The pod template of a workload names its first replicas, and must not change when some leave."""
+    first = [Placement("j", at, "alpha", "n", leaving=at > 2) for at in range(4)]
+    apart = Placement("j", 9, "alpha", "m")
+    left = without_leaving([*first, apart], {"alpha"})
+    assert [(each.replica, each.beside) for each in left] == [(0, "0-3"), (1, "0-3"), (2, "0-3"), (9, "")]
+
+
+def test_a_gang_that_is_not_elastic_restarts() -> None:
+    """Programs that know their number of replicas are started again with the new number."""
+    made = nodes_of_four()
+    job = made.plane.submit(spec(gpus=1, replicas=2, gang=True, expected_duration_s=1000))[0]
+    made.plane.run(10)
+    scaled(made, job, 3)
+    made.plane.run(10)
+    assert (made.job(job).attempt, made.plane.state(job)) == (2, JobState.RUNNING)
+
+
+def elastic(made: Scene, least: int, most: int, **fields: object) -> str:
+    """Submit an elastic job of single GPUs, and wait until it has what fits."""
+    bounds = {"replicas": most, "min_replicas": least, "max_replicas": most}
+    job = made.plane.submit(spec(gpus=1, expected_duration_s=100_000, **bounds, **fields))[0]
+    made.plane.run(200)
+    return job
+
+
+def test_an_elastic_job_starts_with_its_minimum_and_grows() -> None:
+    """It does not wait for its maximum, and gets what is free, one resize per cool-down."""
+    made = nodes_of_four(1)
+    blocker = made.submit(gpus=2, expected_duration_s=1000)
+    job = elastic(made, 1, 8)
+    assert len(made.plane.attempt(job).placements) == 2
+    made.plane.jobs.cancel(blocker, "ada")
+    made.plane.run(100)
+    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (4, 1)
+
+
+def test_a_gang_keeps_its_minimum() -> None:
+    """An elastic gang waits for its minimum, and a lower wanted number is refused."""
+    made = nodes_of_four(1)
+    made.submit(gpus=2, expected_duration_s=1000)
+    job = elastic(made, 3, 8, gang=True)
+    assert made.state(job) == "queued"
+    with pytest.raises(RejectedError, match="between 3 and 8"):
+        replace(made.job(job).spec, replicas=2)
+
+
+def test_an_elastic_job_shrinks_before_another_is_preempted() -> None:
+    """A job of higher priority takes what an elastic one has beyond its minimum; no job is stopped."""
+    made = nodes_of_four(1)
+    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    other = made.submit(gpus=1, expected_duration_s=100_000)
+    job = elastic(made, 1, 8)
+    assert len(made.plane.attempt(job).placements) == 3
+    urgent = made.plane.submit(spec(gpus=1, replicas=2, priority=5, expected_duration_s=100_000))[0]
+    made.plane.run(20)
+    assert [made.state(each) for each in (other, job, urgent)] == ["running"] * 3
+    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (1, 1)
+    reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=job) if each.kind == "resized"]
+    assert f"shrinks from 3 to 1 replica, its minimum, for job {urgent} of higher priority" in reasons[-1]
+    waited = [each.reason for each in made.plane.store.events(0, 1000, job_id=urgent)]
+    assert "waits until 1 elastic job has shrunk" in waited
+
+
+def test_what_shrinking_does_not_give_is_taken_by_preemption() -> None:
+    """A job that needs more than shrinking frees displaces one job as well, and the elastic job keeps its minimum."""
+    made = nodes_of_four(1)
+    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    other = made.submit(gpus=1, expected_duration_s=100_000)
+    job = elastic(made, 1, 8)
+    urgent = made.plane.submit(spec(gpus=3, priority=5, expected_duration_s=100_000))[0]
+    made.plane.run(20)
+    assert made.state(urgent) == "running"
+    assert sorted([made.state(other), made.state(job)]) == ["queued", "running"]
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 4000
+
+
+def test_a_job_that_shrank_does_not_take_the_room_back() -> None:
+    """The room is reserved for the job that it made room for, also across a restart."""
+    made = nodes_of_four(1)
+    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    job = elastic(made, 1, 8)
+    urgent = made.plane.submit(spec(gpus=2, priority=5, expected_duration_s=100_000))[0]
+    made.plane.settle()
+    made.plane.restart()
+    made.plane.run(200)
+    assert made.state(urgent) == "running"
+    assert len(made.plane.attempt(job).placements) == 2
