@@ -286,19 +286,9 @@ class QueueNode(Holder):
         return max(0.0, self.distance_from_guarantee(held))
 
     def distance_from_guarantee(self, held: Amounts) -> float:
-        """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less.
-
-        A guarantee counts GPUs without weights. So it covers that part of the weight of the GPUs.
-        """
+        """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less."""
         weighed = self._weighed(held)
-        distances = [weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares]
-        if self._gpu_weights and GPUS in self.guarantee:
-            gpus, most = held.get(GPUS, 0), self.guarantee[GPUS]
-            if gpus > most:
-                distances[0] = weighed[GPUS] * (1 - most / gpus) / self._shares[0][1]
-            else:
-                distances[0] = (gpus - most) / (self.capacity.get(GPUS, 0) or 1)
-        return max(distances)
+        return max([weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares])
 
     def guarantees(self, requested: Amounts) -> bool:
         """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""

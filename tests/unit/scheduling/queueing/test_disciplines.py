@@ -137,22 +137,6 @@ def test_a_guarantee_of_a_model_stands_for_gpus(weights: GpuWeights) -> None:
     assert tree.node("a").share_beyond_guarantee() == 0
 
 
-@pytest.mark.parametrize(
-    ("held", "beyond"),
-    [({}, 0), ({"h100": 4}, 0), ({"l4": 4}, 0), ({"h100": 6}, 2 * 3), ({"l4": 6}, 2), ({"h100": 4, "l4": 4}, 8)],
-)
-def test_a_guarantee_covers_gpus_of_any_weight(held: dict[str, int], beyond: float) -> None:
-    """With weights, a queue has no share beyond its guarantee of GPUs before it holds more GPUs, of any model.
-
-    Beyond that, the guarantee covers this part of their weight.
-    """
-    capacity = {"gpus": 16_000, "gpus/h100": 8000, "gpus/l4": 8000}
-    tree = QueueTree([Queue("a", guarantee={"gpus": 4000})], {"default": capacity}, gpu_weights={"gpus/h100": 3.0})
-    amounts = {f"gpus/{model}": 1000 * count for model, count in held.items()}
-    tree.hold(("job", 1), Owner("a", "default"), {"gpus": sum(amounts.values()), **amounts})
-    assert tree.node("a").share_beyond_guarantee() == pytest.approx(beyond / (8 * 3 + 8))
-
-
 def test_weights_of_models_replace_their_memory_and_cores() -> None:
     """With weights, an L4 counts as its weight says, whatever its memory; without, the memory counts."""
     held = {"gpus": 4000, "gpus/l4": 4000, "gpu_cores": 4000, "gpu_memory": 4 * 24, "cpu": 4000}
