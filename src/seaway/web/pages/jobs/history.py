@@ -51,6 +51,7 @@ class Overview(WithEvents):
         self._first = addresses.number_of(visit.query.get("first", ""), job.replicas)
         self.retained = {"first": str(self._first) if self._first else None}
         self._written: dict[str, Any] | None = None
+        self._ran: AttemptList | None = None
 
     def make(self) -> None:
         """Draw the empty tab."""
@@ -88,6 +89,12 @@ class Overview(WithEvents):
             self._written = self.job.spec
             self._asked.show(job=self.job, text=written(self.job.spec))
 
+    async def callback(self, job: JobOut) -> None:
+        """Accept the job's new state. The addresses of a service also change with its other copy."""
+        await super().callback(job)
+        if self.is_open and self._ran and job.standby:
+            self._received_attempts(self._ran)
+
     async def _turned(self, _: str, first: str) -> None:
         self._first = addresses.number_of(first, self.job.replicas)
         self.retained = {"first": str(self._first) if self._first else None}
@@ -107,6 +114,7 @@ class Overview(WithEvents):
             self._workflow.show(graph=graph_of(workflow.jobs), job=self.job, more=workflow.more)
 
     def _received_attempts(self, ran: AttemptList) -> None:
+        self._ran = ran
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
         self._places.show(
