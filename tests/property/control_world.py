@@ -100,9 +100,9 @@ def spec(kind: int, **fields: object) -> JobSpec:
     made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
     if bounds := BOUNDS.get(kind % len(KINDS)):
         made = replace(made, replicas=bounds[1], min_replicas=bounds[0], max_replicas=bounds[1])
-    made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
     if kind % len(KINDS) >= SPREAD:
-        made = replace(made, standby=None)
+        fields = {**fields, "standby": None}
+    made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
     return replace(made, queue="default") if made.queue == "west" and like is KINDS[MIG] else made
 
 
@@ -270,8 +270,8 @@ class World:
                 jobs.change(job_id, replace(before, **{name: getattr(after, name) for name in same}), "ada")
             elif verb == "scale":
                 before = jobs.find(job_id).spec
-                fits = before.elastic or before.replicas > 1
-                jobs.change(job_id, replace(before, replicas=1 + number % 5 if fits else 1), "ada")
+                most = before.max_replicas or (1 if before.gang else before.replicas)  # queue spread has room for these
+                jobs.change(job_id, replace(before, replicas=1 + number % most), "ada")
             else:
                 getattr(jobs, verb)(job_id, "ada")
 

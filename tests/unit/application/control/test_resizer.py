@@ -268,3 +268,17 @@ def test_a_job_that_shrank_does_not_take_the_room_back() -> None:
     made.plane.run(200)
     assert made.state(urgent) == "running"
     assert len(made.plane.attempt(job).placements) == 2
+
+
+def test_a_displaced_elastic_job_counts_with_all_it_holds_until_it_is_gone() -> None:
+    """Searches for other jobs take its minimum and the rest apart, and leave both counted."""
+    made = nodes_of_four()
+    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    elastic(made, 4, 8)
+    made.cluster("alpha").disconnect()
+    jobs = [spec(gpus=4, replicas=2, priority=6), spec(gpus=3, priority=5)]
+    made.plane.submit(*(replace(each, expected_duration_s=100_000) for each in jobs))
+    made.plane.run(2)
+    held = made.plane.controller.live.tree.node("default").use.held["gpus"]
+    attempts = made.plane.controller.live.attempts.values()
+    assert held == sum(each.amounts["gpus"] for each in attempts) == 8000

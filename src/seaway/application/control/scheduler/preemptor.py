@@ -429,7 +429,7 @@ class Preemptor:
         parting = self._withdraw_leaving(snapshot)
         for each in claimed:
             each.allocation.copy().release(snapshot)
-        held = {each.key: each for each in claimed if tree.withdraw(each.key)}
+        held = [each.key for each in claimed if tree.withdraw(each.key)]
         yields = {each.entry.record.id for each in yielding}
         winners = [each for each in self._reservations.claims() if each.record.id not in yields]
         for entry in winners:
@@ -440,9 +440,7 @@ class Preemptor:
             tree.claim(*claim)
         for entry in winners:
             tree.withdraw(entry.next_attempt)
-        for each in held.values():
-            tree.hold(each.key, each.owner, each.amounts)
-        for attempt in (*ending, *parting):
+        for attempt in (*(self._attempt_of(key) for key in held), *ending, *parting):  # with all that they hold
             self._state.count(attempt)
 
     def _withdraw_leaving(self, snapshot: Snapshot) -> list[Attempt]:
