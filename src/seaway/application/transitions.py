@@ -138,6 +138,12 @@ def leaving(attempt: Attempt, replicas: Collection[int]) -> Attempt:
     return of_size(replace(attempt, placements=placements))
 
 
+def sizes_text(before: Attempt, after: Attempt) -> str:
+    """Return a text on the number of replicas before and after a resize."""
+    was, now = len(before.remaining), len(after.remaining)
+    return f"{'grows' if now > was else 'shrinks'} from {was} to {now} replica{'s' * (now != 1)}"
+
+
 def of_size(attempt: Attempt) -> Attempt:
     """Return an attempt whose specification has the number of its remaining replicas, unless these end one by one."""
     if attempt.spec.starts_in_part or attempt.spec.replicas == len(attempt.remaining):

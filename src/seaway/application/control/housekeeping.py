@@ -18,8 +18,20 @@ from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.pairs import switched
 from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Pair, PendingCommand, Verb
-from seaway.application.transitions import ELSEWHERE, ended, ending, job_event, moved, sent_back, stepped
+from seaway.application.transitions import (
+    ELSEWHERE,
+    ended,
+    ending,
+    job_event,
+    leaving,
+    moved,
+    resized,
+    sent_back,
+    sizes_text,
+    stepped,
+)
 from seaway.application.views import ClusterState
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import START_TIMEOUT_S
 
@@ -314,16 +326,24 @@ class Housekeeping:
                 yield self._observer.unstarted(*found, timeout_s)
 
     def _make_whole(self, key: DueKey) -> Iterator[Change]:
-        """Send the command for an incomplete workload again; parts may have been removed before their observation."""
+        """Send the command for an incomplete workload again; parts may have been removed before their observation.
+
+        A workload that had succeeded before it got more replicas never runs them, so they leave.
+        """
         self._state.partial.discard(key)
         found, copy = self._state.current(key[:2]), self._state.seen.get(key[:2], {}).get(key[2])
-        if found is None or copy is None or not lacking(copy, found[1]):
+        if found is None or copy is None or not (missing := lacking(copy, found[1])):
             return
         self._state.partial.add(key)
         self._state.deadlines.in_seconds(WHOLE_S, Due.WHOLE, key)
         if key in self._state.pending_commands:
             return
         (job, attempt), now_ns = found, self._state.clock.now_ns()
+        if copy.phase is WorkloadPhase.SUCCEEDED and _added_later(attempt, missing):
+            after, ended_in = leaving(attempt, missing), f"the workload in {copy.cluster} ended before they were added"
+            reason = f"{sizes_text(attempt, after)}: {ended_in}"
+            yield resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
+            return
         change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
         reason = f"{loss_text(key[2], copy, attempt)} or late; the command is sent again"
         if job.reason != reason:
@@ -400,3 +420,8 @@ class Housekeeping:
 
     def _reported(self, kind: str, reason: str) -> Change:
         return Change(insert=[Event(self._state.clock.now_ns(), kind, reason, ACTOR)])
+
+
+def _added_later(attempt: Attempt, replicas: Collection[int]) -> bool:
+    """Report whether all these replicas were added to a running attempt."""
+    return all(each.wave for each in attempt.placements if each.replica in replicas)

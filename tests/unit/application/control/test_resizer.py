@@ -201,7 +201,7 @@ def test_a_gang_that_is_not_elastic_restarts() -> None:
 def elastic(made: Scene, least: int, most: int, **fields: object) -> str:
     """Submit an elastic job of single GPUs, and wait until it has what fits."""
     bounds = {"replicas": most, "min_replicas": least, "max_replicas": most}
-    job = made.plane.submit(spec(gpus=1, expected_duration_s=100_000, **bounds, **fields))[0]
+    job = made.plane.submit(spec(gpus=1, **{"expected_duration_s": 100_000} | bounds | fields))[0]
     made.plane.run(200)
     return job
 
@@ -282,3 +282,21 @@ def test_a_displaced_elastic_job_counts_with_all_it_holds_until_it_is_gone() -> 
     held = made.plane.controller.live.tree.node("default").use.held["gpus"]
     attempts = made.plane.controller.live.attempts.values()
     assert held == sum(each.amounts["gpus"] for each in attempts) == 8000
+
+
+def test_replicas_added_to_a_workload_that_had_ended_leave_again() -> None:
+    """The cluster ended the workload before it got the command, so the job completes with the replicas that ran."""
+    made = nodes_of_four(1)
+    made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 1000})])])
+    job = elastic(made, 1, 3, queue="small", expected_duration_s=300)
+    assert len(made.plane.attempt(job).placements) == 1
+    made.cluster("alpha").disconnect()
+    made.plane.clock.advance_s(105)
+    made.plane.writer.commit([Change(put=[Queue("small")])])
+    made.plane.run(5)
+    assert len(made.plane.attempt(job).placements) == 3
+    made.cluster("alpha").reconnect()
+    made.plane.run(120)
+    reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=job) if each.kind == "resized"]
+    assert made.state(job) == "completed", reasons
+    assert reasons[-1] == "shrinks from 3 to 1 replica: the workload in alpha ended before they were added"

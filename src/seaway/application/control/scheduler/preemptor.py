@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservation, Reservations
-from seaway.application.control.scheduler.resizer import chosen_to_leave, sizes_text
+from seaway.application.control.scheduler.resizer import chosen_to_leave
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import AWAITS_VICTIMS, blocked, leaving, moved, resized, stepped, stopped
+from seaway.application.transitions import (
+    AWAITS_VICTIMS,
+    blocked,
+    leaving,
+    moved,
+    resized,
+    sizes_text,
+    stepped,
+    stopped,
+)
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import held_amounts, total_of
 from seaway.domain.job import Job

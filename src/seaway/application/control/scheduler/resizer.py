@@ -18,7 +18,7 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.state import ControlState, without_models
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import leaving, of_size, resized
+from seaway.application.transitions import leaving, of_size, resized, sizes_text
 from seaway.domain.amounts import held_amounts, requested_amounts, total_of
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
@@ -315,12 +315,6 @@ def _free_share(leaves: Placement, attempt: Attempt, snapshot: Snapshot, freed: 
 def _size(placement: Placement, attempt: Attempt) -> int:
     """Return the memory of the devices of a replica, or its CPU without devices."""
     return sum(each.memory_mib for each in placement.slices) or attempt.spec.demand.request.cpu_milli
-
-
-def sizes_text(before: Attempt, after: Attempt) -> str:
-    """Return a text on the number of replicas before and after a resize."""
-    was, now = len(before.remaining), len(after.remaining)
-    return f"{'grows' if now > was else 'shrinks'} from {was} to {now} replica{'s' * (now != 1)}"
 
 
 def _after(resize: Resize) -> Attempt:
