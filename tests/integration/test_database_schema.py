@@ -140,7 +140,7 @@ def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
         question = job_queries.page(wanted, 1).compile(engines.read, compile_kwargs={"literal_binds": True})
         with engines.read.connect() as connection:
             steps = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}")]
-        assert "SEARCH jobs USING INDEX ix_jobs_name (name=?)" in steps, steps
+        assert "SEARCH jobs USING INDEX ix_jobs_name (array_id=? AND name=?)" in steps, steps
         assert not any("SCAN jobs" in step for step in steps), steps
     engines.dispose()
 
@@ -246,6 +246,9 @@ def test_defaults_of_a_spec_stay() -> None:
         "copy_of": "",
         "ring": False,
         "replicas": 1,
+        "min_replicas": 0,
+        "max_replicas": 0,
+        "array": None,
         "gang": False,
         "between_replicas": need,
         "priority": 0,

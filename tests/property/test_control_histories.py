@@ -128,6 +128,17 @@ def test_long_histories_succeed(seed: int) -> None:
     world.end_well()
 
 
+@pytest.mark.parametrize("seed", [4016, 4031])
+def test_no_job_waits_while_its_last_attempt_is_removed(seed: int) -> None:
+    """That is valid also for a service whose standby changes with it. The seeds found it otherwise."""
+    random = Random(seed)
+    world = World(make_faults(seed, outages=True) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
+    world.cuts = True
+    for _ in range(60):
+        live_through(world, draw(random, outages=True))
+    world.end_well()
+
+
 def draw(random: Random, *, outages: bool) -> tuple[object, ...]:
     """Generate the next event; time passes most often."""
     fields = {

@@ -477,6 +477,8 @@ class ControlState:
         key = (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
         self.pending_commands[key] = pending_commands
         self.dispatcher.give(pending_commands, self.command(pending_commands))
+        if pending_commands.job_id in self.waiting:  # its other copy changed with it, before this command was known
+            self.consider(pending_commands.job_id)
 
     def resend_commands(self, clusters: Iterable[str]) -> None:
         """Send all stored commands to clusters that just connected."""
