@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 
 from hypothesis import strategies as st
 
+from seaway.domain.gateway_checks import NEXT_HOPS
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
 from tests.fakes.gateways import make_gateway, make_path
 
@@ -60,8 +61,10 @@ def _gateways(draw: st.DrawFn, number: int) -> GatewayConfig:
 def _sids(draw: st.DrawFn, number: int) -> Sid:
     address = IPv6Address(f"fd00:51d:{number:x}::{draw(st.integers(0x1000, 0x1FFF)):x}")
     behaviour = draw(st.sampled_from(Behaviour))
-    if behaviour in {Behaviour.END_X, Behaviour.END_DX6}:
-        next_hop = IPv6Address(f"fd00:a:{number:x}::2")
+    if behaviour in NEXT_HOPS:
+        next_hop: IPv4Address | IPv6Address = IPv6Address(f"fd00:a:{number:x}::2")
+        if behaviour.inner_version == 4:
+            next_hop = IPv4Address(f"10.1.{number}.2")
         return Sid(address, behaviour, next_hop=next_hop, interface=draw(st.sampled_from(["", "lan"])))
     return Sid(address, behaviour, draw(st.sampled_from([254, 255, 100])) if behaviour is Behaviour.END_DT6 else 254)
 
