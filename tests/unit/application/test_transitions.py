@@ -17,6 +17,7 @@ from seaway.application.transitions import (
     stopped,
 )
 from seaway.domain.errors import ConflictError
+from seaway.domain.job_spec import Run
 from seaway.domain.job_state import FOLLOWS, PLACED, AttemptState, JobState
 from tests.fakes.records import NOW_NS, attempt_of, job_record
 from tests.unit.application.scene import spec
@@ -114,8 +115,8 @@ def test_changing_what_runs_makes_a_new_attempt_and_changing_priority_does_not(s
     assert (same.state, same.version, same.spec.priority) == (state, job.version + 1, 9)
     assert change.update == [same]
     assert [each.kind for each in change.insert if isinstance(each, Event)] == ["updated"]
-    other, change = respecified(job, attempt, replace(job.spec, replicas=3), "ada", LATER_NS)
+    other, change = respecified(job, attempt, replace(job.spec, run=Run("other")), "ada", LATER_NS)
     assert other.state is (JobState.QUEUED if state in PLACED else state)
-    assert other.spec.replicas == 3
+    assert other.spec.run.image == "other"
     assert len([each for each in change.update if isinstance(each, JobRecord)]) == 1
     assert any(isinstance(each, Attempt) for each in change.update) == (state in PLACED)
