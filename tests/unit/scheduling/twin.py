@@ -217,7 +217,7 @@ class Twin:
     def ring(placements: list[Placement], gateways: dict[str, str]) -> Iterator[tuple[str, str]]:
         """Yield the gateways of each replica and the next one, by their numbers; the first follows the last."""
         ordered = sorted(placements, key=lambda placement: placement.replica)
-        for here, there in zip(ordered, [*ordered[1:], ordered[0]], strict=True):
+        for here, there in zip(ordered, [*ordered[1:], *ordered[:1]], strict=True):
             if gateways[here.cluster] and gateways[there.cluster]:
                 yield gateways[here.cluster], gateways[there.cluster]
 

@@ -63,7 +63,7 @@ def bare(each: Job) -> Job:
     """Return a job of one replica without network bounds, which these clusters cannot meet."""
     made = job(each.name)
     network = replace(each.demand, gateway="", network=made.demand.network)
-    return replace(each, demand=network, replicas=1, gang=False, between_replicas=made.between_replicas)
+    return replace(each, demand=network, replicas=1, gang=False, ring=False, between_replicas=made.between_replicas)
 
 
 def best_by_looking_everywhere(snapshot: Snapshot, each: Job, policy: Profile) -> int:

@@ -185,7 +185,7 @@ class Resizer:
         """
         live, spec = self._state, job.spec
         wanted = spec.job(job.id, live.clusters_of(spec.queue))
-        wanted = replace(wanted, replicas=most, gang=False, single_cluster=False, partial=True)
+        wanted = replace(wanted, replicas=most, gang=False, single_cluster=False, ring=False, partial=True)
         demand = live.refusals.get(job.id, NEVER_REFUSED).retained(wanted.demand)
         seen = live.seen[job.id, attempt.number].items()
         over = {(cluster, "") for cluster, copy in seen if copy.phase is WorkloadPhase.SUCCEEDED}
