@@ -126,6 +126,7 @@ FIELDS = {
     "Ageing": ("ageing", "1h", "1h"),
     "Not before a run time of": ("min_runtime", "10m", "10m"),
     "Start timeout": ("start_timeout", "30m", "30m"),
+    "Cool-down of elastic jobs": ("grow_cooldown", "5m", "5m"),
     "Description": ("description", "All fields", "All fields"),
     "Allowed taints": ("allowed_taints", "gpu, spot", ["gpu", "spot"]),
     "Allowed node labels": ("allowed_node_labels", "*", ["*"]),

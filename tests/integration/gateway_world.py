@@ -29,6 +29,7 @@ ECHO_REQUEST, ECHO_REPLY = 128, 129
 ROUTING_HEADER, SEGMENT_ROUTING = 43, 4
 IPV6_IN_IPV6, IPV4_IN_IPV6 = 41, 4
 ETH_P_ALL, ETH_P_IPV6 = 3, 0x86DD
+RT_SCOPE_LINK = 253
 SO_RCVBUFFORCE = 33
 
 
@@ -74,6 +75,8 @@ class World:
                 ends.setdefault(end.namespace, []).append((end, other))
         for each in namespaces:
             wires.furnish(each, ends[each.name])
+        for each in namespaces:
+            _wait_for_local_addresses(each.name, len(ends[each.name]))
 
     def destroy(self) -> None:
         """Remove all namespaces."""
@@ -226,6 +229,15 @@ def returned(near: str, far: str, address: str) -> bool:
             there.sendto(asked + b"ed", sender)
             return here.recv(100) == b"asked"
     return False
+
+
+def _wait_for_local_addresses(namespace: str, links: int) -> None:
+    """Wait until each link has its local address, which the kernel adds up to a second after the link is up."""
+    from pyroute2 import IPRoute
+
+    with inside(namespace), IPRoute() as netlink:
+        while len(netlink.get_addr(family=socket.AF_INET6, scope=RT_SCOPE_LINK)) < links:
+            time.sleep(0.01)
 
 
 def everything(namespace: str) -> dict[str, Any]:

@@ -334,7 +334,7 @@ class JobIn(Incoming):
     gateway: ReferenceOrNone = ""
     """Gateway from which you access clusters. Network bounds apply to the links from this gateway."""
     replicas: Replicas = Field(_fixed(1), json_schema_extra={"default": 1})
-    """Number of replicas that run in parallel. With `min` and `max`, or a range like `2-16`, the job is elastic: it
+    """Number of replicas that run in parallel. With `min` and `max`, or a range like `2-16`, the job is elastic. It
     starts with the minimum, grows when there is room, and shrinks to the minimum before jobs are preempted.
     """
     gang: bool | None = None

@@ -58,7 +58,7 @@ def failover(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 
     [bold]Example[/bold]
 
-      [cyan]seaway job failover chat --reason "maintenance of gpu-east"[/cyan]
+      [cyan]seaway failover chat --reason "maintenance of gpu-east"[/cyan]
     """
     from seaway.client.calls.jobs import failover as call
 
