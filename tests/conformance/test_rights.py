@@ -20,6 +20,7 @@ from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, LeaseDurations, PodLeaderLabel
+from seaway.adapters.kubernetes.rights import DIRECT, KARMADA, MEMBER, Rights
 from seaway.adapters.kubernetes.templates.namespace_objects import EVERY_TENANT, NamespaceOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
@@ -339,6 +340,25 @@ def test_where_seaway_itself_runs() -> None:
         finally:
             reactor.close()
     prove(asked.rights, "leader.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rights", "files"),
+    [
+        (DIRECT, ("member.yaml", "namespaces.yaml")),
+        (MEMBER, ("karmada-member.yaml",)),
+        (KARMADA, ("karmada.yaml", "namespaces.yaml")),
+    ],
+)
+def test_the_doctor_asks_for_exactly_the_rights_of_the_manifests(rights: Rights, files: tuple[str, ...]) -> None:
+    """Rights in tenants' namespaces are those of role ``seaway-deploy``; all others are in the whole cluster."""
+    asked = {(verb, resource) for part in rights for resource, verbs in part.items() for verb in verbs}
+    assert asked == {(each.verb, each.resource) for each in allowed(*files)}
+    roles = {each["metadata"]["name"]: each for each in objects(*files) if each["kind"] == "ClusterRole"}
+    deploys = set(_rights(roles["seaway-deploy"]["rules"], "")) if "seaway-deploy" in roles else set()
+    assert {(verb, resource) for resource, verbs in rights.tenants.items() for verb in verbs} == {
+        (each.verb, each.resource) for each in deploys
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -75,8 +75,8 @@ def serving(settings: ServerSettings | None = None, **options: Any) -> Iterator[
     assert not served.thread.is_alive()
 
 
-def certificate(folder: Path) -> ServerSettings:
-    """Create a self-signed certificate for localhost."""
+def certificate(folder: Path, lifetime: dt.timedelta = dt.timedelta(hours=1)) -> ServerSettings:
+    """Create a self-signed certificate for localhost, which was valid a week ago."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -86,8 +86,8 @@ def certificate(folder: Path) -> ServerSettings:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
+        .not_valid_before(now - dt.timedelta(days=7))
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

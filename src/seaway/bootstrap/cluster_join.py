@@ -6,16 +6,21 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seaway.application.clusters import ClusterNames
 from seaway.bootstrap.clusters import KUBECONFIGS
 from seaway.bootstrap.data import clusters_driven
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import RejectedError, UnavailableError
+
+if TYPE_CHECKING:
+    from seaway.adapters.kubernetes.cluster import KubernetesCluster
+    from seaway.adapters.kubernetes.device_plugins.views import Problem
 
 TRY_S = 20.0
 LOOK_S = 0.1
@@ -24,6 +29,9 @@ MAX_S = 120.0
 
 KNOWN = ".names.json"
 """File next to the kubeconfigs with the names of all clusters that ever joined, by identity."""
+
+RIGHTS_REMEDY = "apply deploy/kubernetes/member.yaml and namespaces.yaml there"
+"""Remedy for missing rights in a cluster."""
 
 KARMADA = "cluster.karmada.io"
 """API group that only the control plane of Karmada serves."""
@@ -206,26 +214,45 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
     """Connect to the only cluster of a folder, and wait for its inventory."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.rights import DIRECT, describe
 
     names = ClusterNames()
     backends = KubernetesBackends(folder, names=names)
     try:
         (cluster,) = backends.clusters()
-        give_up_s = time.monotonic() + TRY_S
-        while True:
-            try:
-                seen = cluster.changes("", 0).inventory
-                break
-            except UnavailableError:
-                if time.monotonic() > give_up_s or cluster.view.failing:
-                    raise
-                time.sleep(LOOK_S)
-        problems = cluster.view.problems()
+        seen = inventory(cluster)
+        problems, missing = cluster.view.problems(), cluster.missing_rights(DIRECT)
     finally:
         backends.close()
-    assert seen is not None, "a complete answer has the nodes"
-    said = [f"{where}: {each.text}" for where, found in problems.items() for each in found if where.startswith("node/")]
+    said = [f"Seaway may not {describe(missing)}; {RIGHTS_REMEDY}"] if missing else []
+    said += node_problems(problems)
     return seen, tuple(said), names.uid(seen.name)
+
+
+def inventory(cluster: KubernetesCluster) -> Cluster:
+    """Wait for the inventory of a cluster.
+
+    Raises
+    ------
+    UnavailableError
+        If the cluster does not respond correctly.
+    """
+    give_up_s = time.monotonic() + TRY_S
+    while True:
+        try:
+            seen = cluster.changes("", 0).inventory
+        except UnavailableError:
+            if time.monotonic() > give_up_s or cluster.view.failing:
+                raise
+            time.sleep(LOOK_S)
+            continue
+        assert seen is not None, "a complete answer has the nodes"
+        return seen
+
+
+def node_problems(problems: Mapping[str, Sequence[Problem]]) -> list[str]:
+    """Return the problems of nodes, one sentence each."""
+    return [f"{where}: {each.text}" for where, found in problems.items() for each in found if where.startswith("node/")]
 
 
 def _write(file: Path, text: str) -> None:

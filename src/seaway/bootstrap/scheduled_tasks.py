@@ -59,14 +59,20 @@ class Backups:
     def due_in_s(self, interval_s: float) -> float:
         """Return the seconds until the newest backup is `interval_s` old; 0 without backups."""
         now_ns = self._clock.now_ns()
-        newest = [each for each in map(_written_s, self._oldest_first()) if each * NS_PER_S <= now_ns][-1:]
-        return max(0.0, newest[0] + interval_s - now_ns / NS_PER_S) if newest else 0.0
+        newest_s = newest_backup_s(self._folder, now_ns)
+        return max(0.0, newest_s + interval_s - now_ns / NS_PER_S) if newest_s else 0.0
 
     def _oldest_first(self) -> list[Path]:
         """List backups by age. Those with a future time, after a clock was set back, count as oldest."""
         now_s = self._clock.now_ns() // NS_PER_S
         paths = [path for path in self._folder.glob("seaway-*.backup") if _written_s(path)]
         return sorted(paths, key=lambda path: (_written_s(path) <= now_s, _written_s(path)))
+
+
+def newest_backup_s(folder: Path, now_ns: int) -> int:
+    """Return the start time of a folder's newest backup before `now_ns`, seconds since 1970; 0 if there is none."""
+    written = (_written_s(path) for path in folder.glob("seaway-*.backup"))
+    return max((each for each in written if each * NS_PER_S <= now_ns), default=0)
 
 
 def _written_s(path: Path) -> int:

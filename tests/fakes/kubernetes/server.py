@@ -32,6 +32,7 @@ from tests.fakes.kubernetes.listing import Lister, Selection
 from tests.fakes.kubernetes.options import APPLY_PATCH, MERGE_PATCH, DeleteOptions, WriteOptions
 from tests.fakes.kubernetes.pages import Page, Pages
 from tests.fakes.kubernetes.parts import Parts
+from tests.fakes.kubernetes.reviews import AccessReviews
 from tests.fakes.kubernetes.store import Store, Stored
 from tests.fakes.kubernetes.verbs import Verbs, stamp
 from tests.fakes.kubernetes.watching import Watcher, Watches
@@ -134,6 +135,8 @@ class ApiServer:
         Output of containers.
     pages
         Pages of pods behind its proxy.
+    reviews
+        Answers to clients that ask for their rights.
     proxied
         Watches of other servers that go through this one.
     store, verbs, lister, watches
@@ -178,7 +181,8 @@ class ApiServer:
         self.app = Application(self.store, self.verbs, self.lister, self.watches, self.fault_list, self.parts)
         self.app.tokens = None if tls == "certificate" else {self.token}
         self.pages = Pages(self.store)
-        self.app.before.append(self.pages)
+        self.reviews = AccessReviews()
+        self.app.before += [self.pages, self.reviews]
         self._tls = tls
         self.certificates = Certificates.make() if tls else None
         self._listener = Listener(self.app, port, self.certificates, clients=tls == "certificate")

@@ -52,6 +52,17 @@ def test_a_cluster_is_joined_once_and_left(kubeconfig: Path, tmp_path: Path) -> 
         leave("alpha", tmp_path)
 
 
+def test_missing_rights_are_named(tmp_path: Path) -> None:
+    """A cluster joins without a right, and the answer says which one is missing and what grants it."""
+    with ApiServer("alpha") as server:
+        server.reviews.denied = {"watch pods", "create jobs.batch", "delete jobs.batch"}
+        found = join(server.kubeconfig(tmp_path / "config"), "", "", tmp_path)
+    assert found.problems == (
+        "Seaway may not watch pods; create, delete jobs.batch in namespace seaway-default; "
+        "apply deploy/kubernetes/member.yaml and namespaces.yaml there",
+    )
+
+
 def test_a_cluster_has_one_name_for_ever(kubeconfig: Path, tmp_path: Path) -> None:
     """It is joined under one at a time; left and joined again it has the one that it had, and that is reported."""
     join(kubeconfig, "", "first", tmp_path)

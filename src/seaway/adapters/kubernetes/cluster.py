@@ -20,6 +20,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access
 from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
+from seaway.adapters.kubernetes.rights import RIGHTS_S, Right, Rights, missing_rights
 from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
 from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
@@ -33,6 +34,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.facts import NO_FACTS, Facts
+from seaway.domain.tenancy import DEFAULT
 
 LOGS_S = 20.0
 MAX_FOLLOWED = 24
@@ -116,6 +118,17 @@ class KubernetesCluster:
         if self._health.unreachable_reason(self._view.unreachable_timeout_s):
             return NOT_LISTED
         return self._terminating_answer() if self._has_running_pods(command) else answer
+
+    def missing_rights(self, rights: Rights) -> list[Right]:
+        """Return those of `rights` that Seaway lacks; rights of tenants in the namespace of the default one.
+
+        Raises
+        ------
+        ApiError, UnavailableError
+            When the server refuses the question, or does not answer.
+        """
+        namespace = self._view.namespaces.of(DEFAULT)
+        return self._reactor.run(missing_rights(self._api, rights, namespace), RIGHTS_S)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects of a deployment, with devices pinned."""

@@ -37,11 +37,13 @@ from seaway.adapters.kubernetes.deploy.writing import Objects
 from seaway.adapters.kubernetes.facts import MemberObject, member_facts
 from seaway.adapters.kubernetes.objects.core import OwnedItem
 from seaway.adapters.kubernetes.objects.decode import Broken
+from seaway.adapters.kubernetes.rights import KARMADA, RIGHTS_S, Right, missing_rights
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.deployment import ObjectDrift
 from seaway.domain.errors import UnavailableError
 from seaway.domain.facts import Facts
 from seaway.domain.network import Gateway, Link
+from seaway.domain.tenancy import DEFAULT
 
 log = logging.getLogger(__name__)
 
@@ -200,6 +202,11 @@ class KarmadaBackends:
                 self._clusters[name] = self._join(name, members[name])
                 self._reactor.submit(self._forward_rejections(name))
             return tuple(self._clusters[name] for name in sorted(self._clusters))
+
+    def missing_rights(self) -> list[Right]:
+        """Return the rights that Seaway lacks in the control plane; raise as `KubernetesCluster.missing_rights`."""
+        namespace = self._cluster_options.namespaces.of(DEFAULT)
+        return self._reactor.run(missing_rights(self._api, KARMADA, namespace), RIGHTS_S)
 
     def gateways(self) -> Sequence[Gateway]:
         """Return no gateways: these backends report none."""

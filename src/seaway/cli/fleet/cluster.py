@@ -45,8 +45,10 @@ def cluster() -> None:
 
     [bold]Examples[/bold]
 
-      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan] [cyan]seaway cluster list[/cyan]
-      [cyan]seaway cluster set gpu-east --price-per-gpu-hour A100=2.5[/cyan] [cyan]seaway cluster leave gpu-east[/cyan]
+      [cyan]seaway cluster join --kubeconfig ~/.kube/config --context gpu-east[/cyan]
+      [cyan]seaway cluster list[/cyan]
+      [cyan]seaway cluster set gpu-east --price-per-gpu-hour A100=2.5[/cyan]
+      [cyan]seaway cluster leave gpu-east[/cyan]
     """
 
 

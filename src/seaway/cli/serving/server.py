@@ -73,7 +73,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     settings = load_settings(config, os.environ, flags)
     if settings.server.no_auth:
         require_loopback(settings.server.host)
-    _require_tls(settings.server)
+    require_tls(settings.server)
     _warn_without_tls(settings.server)
     sys.setswitchinterval(SWITCH_S)
     _bound_malloc()
@@ -164,7 +164,7 @@ def _warn_without_tls(server: ServerSettings) -> None:
     )
 
 
-def _require_tls(server: ServerSettings) -> None:
+def require_tls(server: ServerSettings) -> None:
     """Check that the certificate and the key exist and match, before other components start.
 
     Raises

@@ -126,6 +126,17 @@ def named(written: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
     return {name: entry for name, entry in pairs if isinstance(name, str) and name}
 
 
+def context_names(file: Path) -> list[str]:
+    """Return the names of the contexts of a kubeconfig.
+
+    Raises
+    ------
+    RejectedError
+        When the file is not a kubeconfig.
+    """
+    return list(_contexts(file, read_kubeconfig(file)))
+
+
 def current_context(file: Path) -> str:
     """Return the current context of a kubeconfig, or its only one.
 

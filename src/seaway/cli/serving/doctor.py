@@ -1,0 +1,393 @@
+"""`seaway doctor`: checks of an installation, of its clusters and of its server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seaway.cli.output import Output, OutputOption, console, show
+from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from seaway.adapters.kubernetes.cluster import KubernetesCluster
+    from seaway.adapters.kubernetes.rights import Right
+    from seaway.bootstrap.settings import ServerSettings, Settings
+    from seaway.client.sync import Client
+    from seaway.domain.cluster import Cluster
+
+FREE_GIB = 5
+"""Minimum free space of the data folder before a warning, GiB. A database with 1.5 million jobs takes 2."""
+
+CERTIFICATE_DAYS = 30
+"""Remaining lifetime of a certificate that is a warning, days."""
+
+MAX_NAMED = 5
+"""Maximum number of problems of a cluster that are listed."""
+
+
+class Level(StrEnum):
+    """Result of a check."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Nothing is wrong, but someone may want to know."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
+
+COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.ERROR: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of one check.
+
+    Attributes
+    ----------
+    check
+        What was checked, like ``database`` or ``cluster gpu-east``.
+    remedy
+        What to do; empty if nothing.
+    """
+
+    check: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+Findings = Iterator[Finding]
+
+
+def doctor(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option(help="Settings file of the server: docs/settings.md.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Data folder of the server.", show_default="~/.local/share/seaway")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Check settings, database, clusters, rights, GPUs and network, and say what to do.
+
+    It changes nothing, and works with and without a running server. With --server or a profile for another machine, it
+    checks only that server. Exits with 1 if a check found an error.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway doctor --config seaway.toml[/cyan]
+      [cyan]seaway --server https://seaway.example doctor[/cyan]
+    """
+    findings = list(_with_progress(_examine(context, config, data)))
+    counts = Counter(each.level for each in findings)
+    body = {"checks": [asdict(each) for each in findings], "errors": counts[Level.ERROR]}
+    show(output, body, lambda _: picture(findings), lambda: (each.check for each in findings))
+    if counts[Level.ERROR]:
+        raise typer.Exit(1)
+
+
+def _with_progress(findings: Findings) -> Findings:
+    with console(err=True).status("checking ...") as status:
+        for each in findings:
+            status.update(f"checked {each.check} ...")
+            yield each
+
+
+def _examine(context: typer.Context, config: Path | None, data: Path | None) -> Findings:
+    """Make all checks that concern the server that the command selects."""
+    from seaway.bootstrap.data import clusters_driven
+    from seaway.cli.remote import target
+    from seaway.client.config import SERVER_FILE, data_folder
+
+    folder = data or data_folder()
+    os.environ["SEAWAY_DATA"] = str(folder)  # for the address and the token of its server
+    try:
+        selected = target(context)
+    except UnavailableError:
+        selected = None
+    if selected and not selected.loopback:
+        yield from _server(context)
+        return
+    yield from examine_machine(config, folder)
+    if selected and (clusters_driven(folder) or selected.server_from != str(folder / SERVER_FILE)):
+        yield from _server(context)
+    else:
+        yield Finding("server", Level.NOTE, "none runs on this data folder", "start it: seaway up")
+
+
+def examine_machine(config: Path | None, data: Path) -> Findings:
+    """Check the settings of a server, and what they name on this machine: folders, database and clusters."""
+    from seaway.bootstrap.settings import load_settings
+
+    try:
+        settings = load_settings(config, os.environ, {})
+    except RejectedError as error:
+        yield Finding("settings", Level.ERROR, str(error), "see docs/settings.md")
+        return
+    yield Finding("settings", Level.OK, f"{config} is valid" if config else "defaults and environment variables")
+    yield from _tls(settings.server)
+    yield from _engine()
+    yield from _folder(data)
+    yield from _guarded("database", lambda: _database(settings, data))
+    yield from _guarded("clusters", lambda: _clusters(settings, data))
+
+
+def _guarded(check: str, findings: Callable[[], Findings]) -> Findings:
+    """Report an error of a check as its finding."""
+    try:
+        yield from findings()
+    except SeawayError as error:
+        yield Finding(check, Level.ERROR, str(error))
+
+
+def _tls(server: ServerSettings) -> Findings:
+    from seaway.application.access import is_loopback
+    from seaway.cli.serving.server import require_tls
+
+    if not server.tls_certificate:
+        if not is_loopback(server.host) and not server.public_url.startswith("https:"):
+            remedy = "set [server] tls_certificate and tls_key, or put a proxy with TLS in front and set public_url"
+            yield Finding("TLS", Level.WARNING, f"tokens cross the network to {server.host} unencrypted", remedy)
+        return
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        require_tls(server)
+        certificate = load_pem_x509_certificate(Path(server.tls_certificate).read_bytes())
+    except (RejectedError, ValueError) as error:
+        yield Finding("TLS", Level.ERROR, str(error))
+        return
+    left = certificate.not_valid_after_utc - datetime.now(UTC)
+    level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < CERTIFICATE_DAYS else Level.OK
+    text = f"{server.tls_certificate} is valid until {certificate.not_valid_after_utc:%Y-%m-%d}"
+    yield Finding("TLS", level, text, "" if level is Level.OK else "renew the certificate")
+
+
+def _engine() -> Findings:
+    from seaway.bootstrap.policies import POLICIES, uncompiled
+
+    if missing := uncompiled(POLICIES):
+        text = f"{', '.join(missing)} not compiled yet: the first start takes about a minute"
+        yield Finding("engine", Level.NOTE, text, "compile ahead of time: seaway policy compile")
+    else:
+        yield Finding("engine", Level.OK, "compiled")
+
+
+def _folder(data: Path) -> Findings:
+    if not data.exists():
+        yield Finding("data folder", Level.NOTE, f"{data} does not exist yet; the first start creates it")
+        return
+    free_gib = shutil.disk_usage(data).free / 2**30
+    if not os.access(data, os.W_OK | os.X_OK):
+        yield Finding("data folder", Level.ERROR, f"{data} is not writable for this user")
+    elif free_gib < FREE_GIB:
+        yield Finding("data folder", Level.WARNING, f"{free_gib:.1f} GiB free at {data}", "free space, or move --data")
+    else:
+        yield Finding("data folder", Level.OK, f"{data}, {free_gib:.0f} GiB free")
+
+
+def _database(settings: Settings, data: Path) -> Findings:
+    from seaway.adapters.sqlalchemy.engines import read_url
+    from seaway.adapters.sqlalchemy.schema import NEWEST, current, require_known
+
+    own = data.absolute() / "seaway.db"
+    if not settings.database.url and not own.exists():
+        yield Finding("database", Level.NOTE, f"{own} does not exist yet; the first start creates it")
+        return
+    name = read_url(settings.database.url).render_as_string() if settings.database.url else str(own)
+    try:
+        found = require_known(current(settings.database.url or f"sqlite:///{own}"))
+    except UnavailableError as error:
+        yield Finding("database", Level.ERROR, f"{name}: {error}", "check [database] url, and that it runs")
+        return
+    if found == NEWEST:
+        yield Finding("database", Level.OK, name)
+    elif found:
+        text = f"{name} has tables of an older version ({found}, newest {NEWEST})"
+        yield Finding("database", Level.NOTE, text, "`seaway up` migrates them; make a backup first: seaway db backup")
+    else:
+        yield Finding("database", Level.NOTE, f"{name} is empty; the first start creates the tables")
+    yield from _backups(settings, data / "backups")
+
+
+def _backups(settings: Settings, folder: Path) -> Findings:
+    from seaway.bootstrap.scheduled_tasks import newest_backup_s
+
+    interval_h = settings.database.backup_interval_h
+    if not interval_h:
+        yield Finding("backups", Level.WARNING, "no automatic backups", "set [database] backup_interval_h")
+        return
+    newest_s = newest_backup_s(folder, time.time_ns())
+    if not newest_s:
+        yield Finding("backups", Level.NOTE, f"none in {folder} yet; the server writes one every {interval_h} h")
+        return
+    age_h = (time.time() - newest_s) / 3600
+    level = Level.OK if age_h <= 2 * interval_h else Level.WARNING
+    text = f"newest {age_h:.0f} h old, one every {interval_h} h while the server runs"
+    yield Finding("backups", level, text)
+
+
+def _clusters(settings: Settings, data: Path) -> Findings:
+    """Check real clusters: the connection, the rights, and the GPUs that device plugins report."""
+    from seaway.application.clusters import ClusterNames
+    from seaway.application.ports.clock import SystemClock
+    from seaway.bootstrap.clusters import Kind, kind_of, make_clusters
+
+    kind = kind_of(settings.clusters, data)
+    if kind is Kind.SIMULATED:
+        yield Finding("clusters", Level.NOTE, "simulated", "join a real one: seaway cluster join --kubeconfig FILE")
+        return
+    from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.karmada import KarmadaBackends
+
+    made = make_clusters(settings.clusters, SystemClock(), data, ClusterNames())
+    backends = made.backends
+    assert isinstance(backends, KubernetesBackends | KarmadaBackends)
+    try:
+        if isinstance(backends, KarmadaBackends):
+            yield _rights("Karmada", backends.missing_rights, "karmada.yaml and namespaces.yaml")
+        clusters = backends.clusters()
+        for cluster in clusters:
+            yield from _cluster(cluster, through_karmada=isinstance(backends, KarmadaBackends))
+        if not clusters:
+            yield Finding("clusters", Level.WARNING, "none", "join one: seaway cluster join --kubeconfig FILE")
+    finally:
+        made.close()
+
+
+def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
+    from seaway.adapters.kubernetes.rights import DIRECT, MEMBER
+    from seaway.bootstrap.cluster_join import inventory, node_problems
+
+    check = f"cluster {cluster.cluster}"
+    try:
+        seen = inventory(cluster)
+    except UnavailableError as error:
+        yield Finding(check, Level.ERROR, str(error), "check the kubeconfig, its token and the network to the server")
+        return
+    yield Finding(check, Level.OK if seen.nodes else Level.WARNING, nodes_text(seen))
+    rights, files = (MEMBER, "karmada-member.yaml") if through_karmada else (DIRECT, "member.yaml and namespaces.yaml")
+    yield _rights(f"rights in {cluster.cluster}", lambda: cluster.missing_rights(rights), files)
+    yield _gpus(seen)
+    problems = node_problems(cluster.view.problems())
+    for text in problems[:MAX_NAMED]:
+        yield Finding(check, Level.WARNING, text)
+    if len(problems) > MAX_NAMED:
+        yield Finding(check, Level.WARNING, f"{len(problems) - MAX_NAMED} more problems of nodes")
+
+
+def _rights(check: str, missing: Callable[[], Sequence[Right]], files: str) -> Finding:
+    from seaway.adapters.kubernetes.connection.responses import ApiError
+    from seaway.adapters.kubernetes.rights import describe
+
+    try:
+        found = missing()
+    except (ApiError, UnavailableError) as error:
+        return Finding(check, Level.WARNING, f"cannot be checked: {error}")
+    if not found:
+        return Finding(check, Level.OK, "complete")
+    return Finding(check, Level.ERROR, f"Seaway may not {describe(found)}", f"apply deploy/kubernetes/{files} there")
+
+
+def nodes_text(cluster: Cluster) -> str:
+    """Return the numbers of nodes and GPUs of a cluster, such as ``3 nodes, 8 NVIDIA L4``."""
+    models = Counter(device.model for node in cluster.nodes for device in node.devices)
+    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
+    return f"{len(cluster.nodes)} node{'s' if len(cluster.nodes) != 1 else ''}, {gpus}"
+
+
+def _gpus(cluster: Cluster) -> Finding:
+    """Check that a device plugin reports GPUs, and whether it shares them."""
+    check = f"GPUs in {cluster.name}"
+    devices = [device for node in cluster.nodes for device in node.devices]
+    if not devices:
+        remedy = "install HAMi, or the device plugin of the vendor, on its GPU nodes"
+        return Finding(check, Level.WARNING, "no device plugin reports any", remedy)
+    broken = sum(not device.healthy for device in devices)
+    shared = sum(device.share_limit > 1 for device in devices)
+    text = f"{shared} of {len(devices)} can be shared between replicas"
+    if broken:
+        return Finding(check, Level.WARNING, f"{text}; {broken} unhealthy", "seaway fleet devices names them")
+    if not shared:
+        return Finding(check, Level.NOTE, f"{text}: jobs get whole GPUs", "install HAMi there for slices of GPUs")
+    return Finding(check, Level.OK, text)
+
+
+def _server(context: typer.Context) -> Findings:
+    """Check a running server: its readiness, its clusters, its network and its alerts."""
+    from seaway.cli.remote import connect
+
+    with connect(context) as client:
+        url = client.target.server
+        try:
+            yield from _running(client, url)
+        except SeawayError as error:
+            yield Finding("server", Level.ERROR, f"{url}: {error}", "start it: seaway up")
+
+
+def _running(client: Client, url: str) -> Findings:
+    from seaway.client.calls.fleet import clusters, gateways
+    from seaway.client.calls.network import agents
+    from seaway.client.calls.service import alerts, me, ready
+
+    client.send(ready())
+    if not client.target.token:
+        yield Finding("server", Level.WARNING, f"{url} is ready", "log in for more checks: seaway login")
+        return
+    who = client.send(me())
+    yield Finding("server", Level.OK, f"{url} is ready; you are {who.name}, {who.role}")
+    for each in client.body(clusters())["clusters"]:
+        if each["state"] != "up":
+            text = each["unreachable_reason"] or f"no report since {each['last_seen_s']} s"
+            yield Finding(f"cluster {each['name']}", Level.ERROR, f"{each['state']}: {text}", "seaway fleet")
+    if not client.body(gateways())["gateways"]:
+        text = "no gateways: jobs with network bounds have no cluster"
+        yield Finding("network", Level.NOTE, text, "seaway network put FILE; see docs/network.md")
+    else:
+        yield from _agents(client.body(agents())["agents"])
+    found = client.body(alerts())["alerts"]
+    for each in found:
+        level = Level.NOTE if each["severity"] == "info" else Level.WARNING
+        text = f"{each['name']}{' of ' + each['of'] if each['of'] else ''}: {each['value']:g}, bound {each['bound']:g}"
+        yield Finding("alert", level, f"{text}, since {each['since']}")
+    if not found:
+        yield Finding("alerts", Level.OK, "none")
+
+
+def _agents(agents: list[dict[str, Any]]) -> Findings:
+    for each in agents:
+        check = f"gateway {each['gateway']}"
+        if each["state"] == "reporting":
+            yield Finding(check, Level.OK, "its agent reports")
+        else:
+            text = f"no report for {each['age_s']:.0f} s" if each["age_s"] is not None else "its agent never reported"
+            yield Finding(check, Level.WARNING, text, "start it there: seaway agent; see docs/gateways.md")
+
+
+def picture(findings: Sequence[Finding]) -> RenderableType:
+    """Return a table of findings, and a line with their number."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("CHECK", "RESULT", "DETAIL", box=None, pad_edge=False, header_style="bold")
+    for each in findings:
+        detail = Text(each.text)
+        if each.remedy:
+            detail.append(f"\n→ {each.remedy}", "bold")
+        table.add_row(each.check, Text(each.level, COLOURS[each.level]), detail)
+    counts = Counter(each.level for each in findings)
+    said = (f"{counts[level]} {level}{'s' if counts[level] != 1 else ''}" for level in (Level.ERROR, Level.WARNING))
+    return Group(table, "", Text(", ".join(said)))

@@ -1,0 +1,140 @@
+"""`seaway init`: from an empty folder to a server with settings, clusters, tenants, queues and tokens."""
+
+from __future__ import annotations
+
+import os
+import pty
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seaway.bootstrap.cluster_join import joined
+from seaway.cli.errors import BAD_INPUT
+from seaway.cli.main import main
+from tests.conformance.test_kubernetes_backends import furnish
+from tests.fakes.kubernetes import ApiServer
+
+pytestmark = pytest.mark.slow  # each test starts servers
+
+TIMEOUT_S = 300
+
+
+def free_port() -> str:
+    """Return a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
+def seaway(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, whose subfolder ``data`` is the data folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "seaway", *arguments],
+        cwd=folder,
+        env=os.environ | {"SEAWAY_DATA": str(folder / "data")},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
+    """It joins the clusters, creates a tenant, a queue and a token for each team, and is safe to repeat."""
+    with ApiServer("alpha") as server:
+        furnish(server)
+        clusters = ("--kubeconfig", str(server.kubeconfig(tmp_path / "config")), "--context", "alpha")
+        made = seaway(tmp_path, "init", "--port", free_port(), *clusters, "--tenant", "vision=2", "--tenant", "speech")
+        assert made.returncode == 0, made.stderr
+        assert "0 errors" in made.stderr
+        assert joined(tmp_path / "data") == ["alpha"]
+        tokens = dict(line.split() for line in made.stdout.splitlines())
+        assert list(tokens) == ["vision", "speech"]
+        assert (tmp_path / "seaway.toml").stat().st_mode & 0o777 == 0o600
+        repeated = seaway(tmp_path, "init", "--force", "--port", free_port(), *clusters, "--tenant", "vision=3")
+        assert (repeated.returncode, repeated.stdout) == (0, "")
+        assert "token vision exists already" in repeated.stderr
+        process = subprocess.Popen(
+            [sys.executable, "-m", "seaway", "up", "--config", "seaway.toml", "--data", "data", "--port", "0"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout
+            assert "listens on" in process.stdout.readline()
+            queue = yaml.safe_load(seaway(tmp_path, "queue", "show", "vision", "-o", "yaml").stdout)
+            assert (queue["tenant"], queue["guarantee"]) == ("vision", {"gpus": 3})
+            found = seaway(tmp_path, "doctor", "--config", "seaway.toml", "--data", "data", "-o", "json")
+            assert found.returncode == 0, found.stdout
+            assert {"cluster alpha", "rights in alpha", "GPUs in alpha", "server"} <= {
+                each["check"] for each in yaml.safe_load(found.stdout)["checks"]
+            }
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+REFUSED = (
+    (("--tenant", "Bad!"), "tenant 'Bad!': use"),
+    (("--tenant", "a=many"), "'many' is not a number of GPUs"),
+    (("--tenant", "a", "--tenant", "a=1"), "a is given twice"),
+    (("--port", "99999"), "99999 is not a port"),
+    (("--kubeconfig", "missing"), "missing cannot be read"),
+    (("--context", "alpha"), "--context: requires --kubeconfig"),
+    (("--karmada", "one", "--kubeconfig", "two"), "use either --karmada"),
+    (("--tls-certificate", "one"), "--tls-certificate and --tls-key together"),
+    (("--config", "missing/seaway.toml"), "cannot be written"),
+    (("--database", "oracle://db"), "database"),
+)
+
+
+@pytest.mark.parametrize(("options", "says"), REFUSED)
+def test_wrong_input_changes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    says: str,
+) -> None:
+    """The error names the option, and neither settings nor data exist afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEAWAY_DATA", str(tmp_path / "data"))
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "--yes", *options])
+    assert ended.value.code == BAD_INPUT
+    assert says in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_are_not_replaced(tmp_path: Path) -> None:
+    """A settings file that exists stays as it is without --force."""
+    (tmp_path / "seaway.toml").write_text("# mine\n", encoding="utf-8")
+    ran = seaway(tmp_path, "init")
+    assert (ran.returncode, (tmp_path / "seaway.toml").read_text(encoding="utf-8")) == (2, "# mine\n")
+    assert "exists already" in ran.stderr
+
+
+def test_it_asks_on_a_terminal(tmp_path: Path) -> None:
+    """Each question has a default; a wrong team is asked for again."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "seaway", "init"],
+        cwd=tmp_path,
+        env=os.environ | {"SEAWAY_DATA": str(tmp_path / "data"), "KUBECONFIG": "-", "HOME": str(tmp_path)},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    answers = ("", "", free_port(), "", "", "no team!", "vision=2", "")
+    os.write(ours, "".join(f"{each}\n" for each in answers).encode())
+    out, said = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, said
+    assert out.startswith("vision sw_")
+    assert "tenant 'no team!': use" in said
+    assert 'host = "127.0.0.1"' in (tmp_path / "seaway.toml").read_text(encoding="utf-8")

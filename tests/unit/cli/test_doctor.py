@@ -1,0 +1,132 @@
+"""Checks of `seaway doctor` on this machine: each defect is found, and named with what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.sqlalchemy.schema import migrate
+from seaway.bootstrap.clusters import KUBECONFIGS
+from seaway.cli.serving.doctor import Finding, Level, examine_machine
+from tests.conformance.test_kubernetes_backends import furnish
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes.kinds import NODES
+from tests.integration.served import certificate
+
+
+def findings(data: Path, settings: str = "") -> dict[str, Finding]:
+    """Examine a data folder with settings; return the findings by check, the worst of each."""
+    config = None
+    if settings:
+        config = data / "seaway.toml"
+        config.write_text(settings, encoding="utf-8")
+    order = list(Level)
+    found = sorted(examine_machine(config, data), key=lambda each: order.index(each.level))
+    return {each.check: each for each in found}
+
+
+def test_a_new_installation_has_no_errors(tmp_path: Path) -> None:
+    """A missing data folder, database and cluster are notes that say what comes next."""
+    found = findings(tmp_path)
+    assert {each.level for each in found.values()} <= {Level.OK, Level.NOTE}
+    assert "the first start creates it" in found["database"].text
+    assert found["clusters"].remedy == "join a real one: seaway cluster join --kubeconfig FILE"
+
+
+def test_invalid_settings_end_the_checks(tmp_path: Path) -> None:
+    """Nothing else can be checked without settings; their error is that of the server."""
+    found = findings(tmp_path, "[server]\nprot = 1\n")
+    assert list(found) == ["settings"]
+    assert found["settings"].level is Level.ERROR
+    assert "did you mean 'port'?" in found["settings"].text
+
+
+def test_tables_of_the_database(tmp_path: Path) -> None:
+    """Tables of this version are fine; a database that does not answer is an error, shown without its password."""
+    migrate(f"sqlite:///{tmp_path / 'seaway.db'}")
+    assert findings(tmp_path)["database"].level is Level.OK
+    lost = findings(tmp_path, '[database]\nurl = "mysql://root:hidden@127.0.0.1:1/seaway"\n')["database"]
+    assert lost.level is Level.ERROR
+    assert "127.0.0.1:1" in lost.text
+    assert "hidden" not in lost.text
+
+
+def test_old_and_missing_backups(tmp_path: Path) -> None:
+    """Two intervals without a backup are a warning, and so are no automatic backups at all."""
+    migrate(f"sqlite:///{tmp_path / 'seaway.db'}")
+    (tmp_path / "backups").mkdir()
+    for age, level in ((timedelta(hours=60), Level.WARNING), (timedelta(hours=20), Level.OK)):
+        name = f"seaway-{datetime.now(UTC) - age:%Y%m%dT%H%M%SZ}.backup"
+        (tmp_path / "backups" / name).touch()
+        assert findings(tmp_path)["backups"].level is level
+    assert findings(tmp_path, "[database]\nbackup_interval_h = 0\n")["backups"].level is Level.WARNING
+
+
+@pytest.mark.parametrize(("days", "level"), [(90, Level.OK), (10, Level.WARNING), (-1, Level.ERROR)])
+def test_certificates_are_renewed_in_time(tmp_path: Path, days: int, level: Level) -> None:
+    """A month before its end a certificate is a warning, and an expired one is an error."""
+    made = certificate(tmp_path, timedelta(days=days, minutes=1))
+    settings = f'[server]\ntls_certificate = "{made.tls_certificate}"\ntls_key = "{made.tls_key}"\n'
+    assert findings(tmp_path, settings)["TLS"].level is level
+
+
+def test_tokens_on_a_network_without_encryption(tmp_path: Path) -> None:
+    """An address beyond this machine without TLS is a warning, unless a proxy encrypts."""
+    assert findings(tmp_path, '[server]\nhost = "0.0.0.0"\n')["TLS"].level is Level.WARNING
+    proxied = '[server]\nhost = "0.0.0.0"\npublic_url = "https://seaway.example"\n'
+    assert "TLS" not in findings(tmp_path, proxied)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ApiServer]:
+    """Have a joined cluster ``alpha`` with GPUs."""
+    with ApiServer("alpha") as made:
+        furnish(made)
+        (tmp_path / KUBECONFIGS).mkdir()
+        made.kubeconfig(tmp_path / KUBECONFIGS / "alpha.yaml")
+        yield made
+
+
+def test_a_cluster_with_rights_and_gpus(server: ApiServer, tmp_path: Path) -> None:
+    """The nodes and GPUs are counted, and missing rights are named with the manifests that grant them."""
+    found = findings(tmp_path)
+    assert {check: each.level for check, each in found.items() if "alpha" in check} == {
+        "cluster alpha": Level.OK,
+        "rights in alpha": Level.OK,
+        "GPUs in alpha": Level.OK,
+    }
+    server.reviews.denied = {"list events", "patch services"}
+    missing = findings(tmp_path)["rights in alpha"]
+    assert missing.level is Level.ERROR
+    assert missing.text == "Seaway may not list events; patch services in namespace seaway-default"
+    assert "member.yaml" in missing.remedy
+
+
+def test_a_cluster_without_gpus(server: ApiServer, tmp_path: Path) -> None:
+    """It is usable, but a warning says that no device plugin reports a GPU."""
+    for node in server.list(NODES):
+        server.delete(NODES, "", node["metadata"]["name"])
+    assert findings(tmp_path)["GPUs in alpha"].level is Level.WARNING
+
+
+def test_a_cluster_that_does_not_answer(server: ApiServer, tmp_path: Path) -> None:
+    """It is an error with its name; the other checks go on."""
+    server.new_token(only=True)
+    found = findings(tmp_path)
+    assert found["cluster alpha"].level is Level.ERROR
+    assert found["database"].level is Level.NOTE
+
+
+def test_members_of_karmada(tmp_path: Path) -> None:
+    """Rights are checked in the control plane and in each member."""
+    with KarmadaWorld(["alpha"]) as world:
+        furnish(world.members["alpha"])
+        world.members["alpha"].reviews.denied = {"get pods/log"}
+        settings = f'[clusters.karmada]\nkubeconfig = "{world.kubeconfig(tmp_path / "karmada")}"\n'
+        found = findings(tmp_path, settings)
+    assert found["Karmada"].level is Level.OK
+    assert found["rights in alpha"].text == "Seaway may not get pods/log"
+    assert "karmada-member.yaml" in found["rights in alpha"].remedy
