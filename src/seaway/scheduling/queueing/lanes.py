@@ -191,7 +191,7 @@ class LaneOrder:
             for each in (queue,) if queue else self._queues_of.get(tenant, ()):
                 self._renew((each, tenant))
                 nodes.update(dict.fromkeys(tree.node(each).path))
-        for node in sorted(nodes, key=_depth, reverse=True):
+        for node in sorted(nodes, key=_depth, reverse=True) if len(changed) > 1 else nodes:
             self._renew_child(node)
 
     def _renew(self, lane: LaneName) -> None:

@@ -66,7 +66,9 @@ class FairShare:
         record, attempts = queue.queue, queue.use.attempts
         if queue.guarantees(requested):
             return WITHIN_GUARANTEE, -record.priority, queue.share_of_guarantee(), attempts, record.name
-        share, weight = queue.share_beyond_guarantee() + queue.past_share_beyond_guarantee(), record.weight
+        share, weight = queue.share_beyond_guarantee(), record.weight
+        if queue.past:
+            share += queue.past_share_beyond_guarantee()
         group = BY_WEIGHT if weight else WITHOUT_WEIGHT
         return group, -record.priority, share / (weight or 1), attempts / (weight or 1), record.name
 

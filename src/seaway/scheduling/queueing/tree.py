@@ -72,7 +72,12 @@ class Use:
 
     def change(self, amounts: Amounts, times: int, jobs: int) -> None:
         """Add an attempt (`times` is 1) or remove one (-1), and add `jobs` to the number of jobs."""
-        add(self.held, amounts, times)
+        held = self.held
+        for name, amount in amounts.items():  # as `add`, without a call
+            if left := held.get(name, 0) + times * amount:
+                held[name] = left
+            else:
+                held.pop(name, None)
         self.attempts += times
         self.jobs += jobs
 
@@ -281,9 +286,13 @@ class QueueNode(Holder):
 
     def beyond_guarantee(self, held: Amounts) -> float:
         """Return the dominant share of amounts beyond the guarantee."""
-        if not self.guarantee:
-            return self.share_of(held)
-        return max(0.0, self.distance_from_guarantee(held))
+        weighed = self._weighed(held) if self._gpu_weights else held
+        beyond = 0.0
+        for name, capacity, guaranteed in self._shares:  # this decides the order of all jobs, and calls are slow
+            share = weighed.get(name, 0) / capacity - guaranteed
+            if share > beyond:  # noqa: PLR1730
+                beyond = share
+        return beyond
 
     def distance_from_guarantee(self, held: Amounts) -> float:
         """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less."""
