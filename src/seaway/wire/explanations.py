@@ -84,8 +84,8 @@ class ReasonOut(Shown):
     estimated_start: str | None = None
     """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
     learned_duration: str | None = None
-    """Expected duration of a waiting job, learned from past runs of its name; null if the job sets one, or without such
-    runs."""
+    """Expected duration of a waiting job, learned from past runs of its name or user; null if the job sets one, or
+    without them."""
     learned_runs: int = 0
     """Number of these runs."""
     end_reason: str = ""

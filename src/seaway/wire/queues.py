@@ -126,7 +126,7 @@ class WaitingOut(JobOut):
     estimated_start: str | None = None
     """Expected start; null if it is unknown. It depends on the expected durations of jobs."""
     learned_duration: str | None = None
-    """Expected duration, learned from past runs of its name; null if the job sets one, or without such runs."""
+    """Expected duration, learned from past runs of its name or user; null if the job sets one, or without them."""
     learned_runs: int = 0
     """Number of these runs."""
     message: str

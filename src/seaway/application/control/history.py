@@ -60,7 +60,8 @@ class History:
     def load(self, uses: Iterable[EndedUse], runs: Iterable[CompletedRun]) -> None:
         """Add stored uses and runs."""
         for run in sorted(runs, key=lambda run: run.ended_ns):
-            self._durations.of(run.tenant, run.user, run.name).add((run.ended_ns - run.running_ns) / NS_PER_S)
+            past = self._durations.of(run.tenant, run.user, run.name)
+            self._durations.add(past, (run.ended_ns - run.running_ns) / NS_PER_S)
         if self._use:
             now_s = self._clock.now_ns() / NS_PER_S
             for use in uses:
@@ -107,6 +108,11 @@ class History:
         runs, _ = self._learned.get(key, (None, None))
         return runs.expected_s if runs else None
 
+    @property
+    def typical_s(self) -> int | None:
+        """Duration that stands for unknown ones in plans of expected starts, seconds; None if none is learned."""
+        return self._durations.typical_s if self._learns else None
+
     def learn(self, job: JobRecord, attempt: Attempt) -> Iterable[Entry]:
         """Learn from the run of a job that completed, and count the error of its own learned duration.
 
@@ -119,7 +125,7 @@ class History:
         if expected_s is not None:
             self.duration_error.note(abs(ran_s - expected_s))
         past = self._durations.of(job.spec.tenant, job.submitted_by, job.spec.name)
-        return list(self._waiting.pop(past, ())) if past.add(ran_s) else ()
+        return list(self._waiting.pop(past, ())) if self._durations.add(past, ran_s) else ()
 
     def ended(self, key: Key) -> None:
         """Forget an attempt that ended."""

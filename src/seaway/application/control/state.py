@@ -646,11 +646,20 @@ class ControlState:
         """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
         return not attempt.state.live and self.all_up(self.unsent(attempt))
 
-    def expected_rest_ns(self, key: Key, now_ns: int) -> int | None:
-        """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown."""
+    def expected_rest_ns(self, key: Key, now_ns: int, typical_s: int | None = None) -> int | None:
+        """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown.
+
+        Parameters
+        ----------
+        typical_s
+            Duration that stands for an unknown one, seconds; None if none does.
+        """
         if not self.attempts[key].state.live:
             return 0 if self.ends_soon(self.attempts[key]) else None
-        return self.attempts[key].expected_rest_ns(now_ns, self.history.expected_s(key))
+        attempt, learned_s = self.attempts[key], self.history.expected_s(key)
+        if learned_s is None and not attempt.spec.restarts:
+            learned_s = typical_s
+        return attempt.expected_rest_ns(now_ns, learned_s)
 
     def latest(self, job_id: str) -> Attempt | None:
         """Return the latest attempt of a job, if it has not ended."""

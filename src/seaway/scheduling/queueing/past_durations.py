@@ -1,6 +1,7 @@
 """Expected durations of jobs, learned from past runs of the same tenant, user and job name.
 
-The longer of the last two runs is expected. It serves plans only, and ends no job.
+The longer of the last two runs is expected. Without one, the last two of the user count, whatever their names. It
+serves plans only, and ends no job.
 
 References
 ----------
@@ -12,13 +13,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
+from statistics import median_low
 
 from seaway.domain.units import time_text
 
 RUNS = 2
 """Number of past runs that count."""
+
+LATEST = 100
+"""Number of past runs of all jobs whose median is typical."""
 
 MAX_NAMES = 100_000
 """Maximum number of tenants, users and job names. Those whose jobs were not seen for the longest time are dropped."""
@@ -43,22 +48,41 @@ class PastRuns:
 
     Attributes
     ----------
-    length
-        Class of similar durations, as `length_of`. It follows the expected duration only from `FAR` classes away, so
-        that waiting jobs rarely change their class.
+    own_s
+        Those of the name, seconds.
+    of_user
+        Those of the tenant and user under any name, which count while there are none of the name; None for these
+        themselves.
     """
 
-    runs_s: tuple[int, ...] = ()
-    length: int = UNKNOWN
+    own_s: tuple[int, ...] = ()
+    of_user: PastRuns | None = None
+    _length: int = UNKNOWN
 
     def add(self, seconds: float) -> bool:
         """Add the latest run; report whether the class of the expected duration changed."""
-        self.runs_s = (*self.runs_s, max(1, math.ceil(seconds)))[-RUNS:]
+        self.own_s = (*self.own_s, max(1, math.ceil(seconds)))[-RUNS:]
+        if self.of_user:
+            self.of_user.add(seconds)
         length = length_of(self.expected_s)
-        if self.length != UNKNOWN and abs(length - self.length) < FAR:
+        if self._length != UNKNOWN and abs(length - self._length) < FAR:
             return False
-        self.length = length
+        self._length = length
         return True
+
+    @property
+    def runs_s(self) -> tuple[int, ...]:
+        """Past runs that count, seconds."""
+        return self.own_s or (self.of_user.own_s if self.of_user else ())
+
+    @property
+    def length(self) -> int:
+        """Class of similar durations, as `length_of`.
+
+        It follows the expected duration only from `FAR` classes away, so that waiting jobs rarely change their class.
+        They do not change it for runs of other names.
+        """
+        return self.of_user.length if self.of_user and not self.own_s else self._length
 
     @property
     def expected_s(self) -> int | None:
@@ -81,12 +105,25 @@ class PastDurations:
 
     def __init__(self) -> None:
         self._runs: OrderedDict[tuple[str, str, str], PastRuns] = OrderedDict()
+        self._latest_s: deque[int] = deque(maxlen=LATEST)
+
+    def add(self, past: PastRuns, seconds: float) -> bool:
+        """Add the latest run to those of its name; report whether the class of the expected duration changed."""
+        self._latest_s.append(max(1, math.ceil(seconds)))
+        return past.add(seconds)
+
+    @property
+    def typical_s(self) -> int | None:
+        """Median of the latest runs of all jobs, seconds; None without a run."""
+        return median_low(self._latest_s) if self._latest_s else None
 
     def of(self, tenant: str, user: str, name: str) -> PastRuns:
-        """Return the past runs of a job name. Later runs are added to the same object."""
-        key = tenant, user, _NUMBERS.sub("", name)
-        runs = self._runs.setdefault(key, PastRuns())
+        """Return the past runs of a job name, or of a user without one. Later runs are added to the same object."""
+        key, of_user = (tenant, user, _NUMBERS.sub("", name)), self.of(tenant, user, "") if name else None
+        runs = self._runs.setdefault(key, PastRuns(of_user=of_user))
         self._runs.move_to_end(key)
+        if name:
+            self._runs.move_to_end((tenant, user, ""))  # dropped after all of its names
         if len(self._runs) > MAX_NAMES:
             self._runs.popitem(last=False)
         return runs

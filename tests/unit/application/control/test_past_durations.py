@@ -54,11 +54,9 @@ def test_a_job_backfills_if_its_past_runs_were_short(*, learns: bool, restarts: 
     assert made.state(made.submit(name="eval-2")) == expected
 
 
-@pytest.mark.parametrize(
-    "fields", [{"name": "train"}, {"name": "eval2"}, {"tenant": "other"}, {"actor": "bob"}, {"template": "deployment"}]
-)
-def test_only_runs_of_the_same_tenant_user_and_name_count(fields: dict[str, str]) -> None:
-    """Without past runs of its own, a job does not use a reservation, and neither does a service."""
+@pytest.mark.parametrize("fields", [{"tenant": "other"}, {"actor": "bob"}, {"template": "deployment"}])
+def test_only_runs_of_the_same_tenant_and_user_count(fields: dict[str, str]) -> None:
+    """Without past runs of its user, a job does not use a reservation, and neither does a service."""
     made = with_past(20)
     reserve(made)
     fields = {"name": "eval-2", **fields}
@@ -66,6 +64,30 @@ def test_only_runs_of_the_same_tenant_user_and_name_count(fields: dict[str, str]
     job = made.plane.submit(spec(**fields), actor=actor)[0]
     made.plane.settle()
     assert made.state(job) == "queued"
+
+
+@pytest.mark.parametrize(("name", "expected"), [("long-2", "queued"), ("long2", "deploying"), ("new", "deploying")])
+def test_runs_of_other_names_count_without_any_of_the_same(name: str, expected: str) -> None:
+    """The last two runs of a user stand for those of a name that never completed, and only for these."""
+    made = with_past(300)
+    made.submit(name="long-1", expected_duration_s=300)
+    made.plane.run(310)
+    for _ in range(2):
+        made.submit(name="short", expected_duration_s=20)
+        made.plane.run(30)
+    reserve(made)
+    assert made.state(made.submit(name=name)) == expected
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_starts_behind_unknown_durations_are_expected_by_the_latest_runs(*, learns: bool) -> None:
+    """If durations are learned, the median of all latest runs stands for those of which nothing is known."""
+    made = with_past(600, 20, 20, learn_durations=learns)
+    _, *waits = made.plane.submit(*[spec(name=name, gpus=2) for name in ("new", "next", "last")], actor="bob")
+    made.plane.run(START_S)
+    starts_ns = [made.plane.overview.reason(made.job(each)).estimated_start_ns for each in waits]
+    expected_s = [pytest.approx(20 * number, abs=5) for number in (1, 2)] if learns else [None, None]
+    assert [each and (each - made.clock.now_ns()) / NS for each in starts_ns] == expected_s
 
 
 @pytest.mark.parametrize(
@@ -170,7 +192,9 @@ def test_a_learned_duration_is_shown_with_its_runs() -> None:
     fields = reason_fields(made.plane.overview.reason(made.job(job)))
     assert fields["placement_reason"].split("; ")[1] == "expected to run for 20s, learned from 2 runs"
     assert (fields["learned_duration"], fields["learned_runs"]) == (None, 0)
-    unknown = reason_fields(made.plane.overview.reason(made.job(made.submit(name="train", gpus=2))))
+    (new,) = made.plane.submit(spec(name="train", gpus=2), actor="bob")
+    made.plane.settle()
+    unknown = reason_fields(made.plane.overview.reason(made.job(new)))
     assert (unknown["learned_duration"], unknown["learned_runs"]) == (None, 0)
 
 

@@ -2,7 +2,8 @@
 
 The plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the earliest start
 that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a start is an
-estimate. A start behind a job without a known end is unknown.
+estimate. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing is known
+is planned with the median of the latest runs.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class PlanState:
         IDs of the jobs that displaced others, whose places and room under limits are reserved.
     foreseen
         Later displacements by job ID: the attempts that end for it, and the time, seconds from now.
+    typical_s
+        Duration that stands for unknown ones, seconds; None if none does.
     """
 
     now_ns: int
@@ -121,6 +124,12 @@ class PlanState:
     advance: Mapping[AdvanceReservation, frozenset[str]]
     winners: frozenset[str] = frozenset()
     foreseen: Mapping[str, tuple[frozenset[Key], int]] = field(default_factory=dict)
+    typical_s: int | None = None
+
+    def planned_s(self, entry: Entry) -> int | None:
+        """Return the duration of a waiting job in the plan, seconds; None if it has no end, or none is known."""
+        known_s = entry.max_duration_s
+        return self.typical_s if known_s is None and not entry.record.spec.restarts else known_s
 
 
 class Forecast:
@@ -208,7 +217,11 @@ class Forecast:
             live.tree.past,
             usable,
             [
-                (attempt, job.submitted_by if (job := jobs.get(key[0])) else "", live.expected_rest_ns(key, now_ns))
+                (
+                    attempt,
+                    job.submitted_by if (job := jobs.get(key[0])) else "",
+                    live.expected_rest_ns(key, now_ns, live.history.typical_s),
+                )
                 for key, attempt in live.attempts.items()
             ],
             list(live.waiting.entries()),
@@ -226,6 +239,7 @@ class Forecast:
                 job_id: (each.victims, max(0, each.at_ns - monotonic_ns) // NS_PER_S)
                 for job_id, each in self._preemptor.foreseen.items()
             },
+            live.history.typical_s,
         )
 
 
@@ -317,7 +331,7 @@ class _Plan:
 
     def start(self, entry: Entry, after_s: int) -> int:
         """Plan a job, and return its start; -1 if it is unknown."""
-        need, lasts_s = entry.kind.requested, entry.max_duration_s
+        need, lasts_s = entry.kind.requested, self.state.planned_s(entry)
         lasts = NEVER_S if lasts_s is None else max(1, lasts_s)
         region = _region_of(entry, self.state.advance)
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
