@@ -24,6 +24,7 @@ from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
 from seaway.domain.job_spec import following_id
 from seaway.domain.job_state import FINAL, AttemptState, JobState
+from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, NotifierState, Occasion
 from seaway.domain.queues import Backfill, Order, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Quota, Tenant
@@ -656,6 +657,40 @@ def tasks_are_pruned_with_their_array(opening: Opening) -> None:
     assert [job.id for job in left if store.job(job.id)] == [arrays[0].id, tasks[0].id]
 
 
+def notifications_return_as_they_were(opening: Opening) -> None:
+    """Notifications, their messages and the progress of the notifier are stored, and messages are found and counted."""
+    store, other = led(opening), opening()
+    webhook = Notification(
+        *("team-a", "ops", Channel.WEBHOOK, "https://example.com/hook", (), "sealed"),
+        *((Occasion.FAILED, Occasion.WAITS_TOO_LONG), "fast", True, 7200, "ada", 5),
+    )
+    mail = Notification("", "all", Channel.EMAIL, addresses=("a@example.com", "b@example.com"), on=(Occasion.STARTED,))
+    waits, dead = (
+        Delivery(f"msg_{at}", "team-a", "ops", make.draw_id(), "train", Occasion.FAILED, "{}", 1, 2, at, state, "why")
+        for at, state in enumerate(DeliveryState)
+    )
+    progress = NotifierState(7, 8)
+    store_all(store, Change(insert=[webhook, mail, waits, dead, progress]))
+    assert (other.notifications(), other.notifier_state()) == ([mail, webhook], progress)
+    assert (other.delivery(dead.id), other.delivery("msg_none")) == (dead, None)
+    assert other.deliveries(limit=5) == [dead, waits]
+    assert other.deliveries(tenant="team-a", receiver="ops", state=DeliveryState.WAITING, limit=5) == [waits]
+    assert (other.deliveries(tenant="", limit=5), other.deliveries(limit=5, before=dead.id)) == ([], [waits])
+    assert other.delivery_counts() == {("team-a", "ops", state): 1 for state in DeliveryState}
+
+
+def old_messages_are_pruned(opening: Opening) -> None:
+    """Messages of notifications are removed with old jobs."""
+    store = led(opening)
+    old, late = (
+        Delivery(f"msg_{at}", "", "ops", make.draw_id(), "train", Occasion.FAILED, "{}", at, at)
+        for at in (NOW_NS - 11, NOW_NS - 10)
+    )
+    store_all(store, Change(insert=[old, late]))
+    assert store.prune(Retention(10, None, None, None), NOW_NS)["deliveries"] == 1
+    assert store.deliveries(limit=5) == [late]
+
+
 def pruning_goes_by_age(opening: Opening) -> None:
     """Audit entries, samples, shadow results and keys older than their retention are removed; None keeps them."""
     store = led(opening)
@@ -717,6 +752,8 @@ CASES: tuple[Case, ...] = (
     pruning_keeps_what_lives,
     tasks_share_the_spec_of_their_array,
     tasks_are_pruned_with_their_array,
+    notifications_return_as_they_were,
+    old_messages_are_pruned,
     pruning_goes_by_age,
     numbers_of_events_are_not_used_again,
     ids_of_jobs_are_checked,

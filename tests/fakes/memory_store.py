@@ -46,6 +46,7 @@ from seaway.application.records import (
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
 from seaway.domain.job_state import JobState
+from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
@@ -76,6 +77,9 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Pool: lambda row: (row.name,),
     AdvanceReservation: lambda row: (row.name,),
     Queue: lambda row: (row.name,),
+    Notification: lambda row: (row.tenant, row.name),
+    Delivery: lambda row: (row.id,),
+    NotifierState: lambda row: (row.id,),
 }
 """Types whose rows get an id when they have none."""
 
@@ -273,6 +277,42 @@ class MemoryStore:
         """Return all queues."""
         return _by_key(self._rows(Queue))
 
+    def notifications(self) -> list[Notification]:
+        """Return all notifications."""
+        return _by_key(self._rows(Notification))
+
+    def notifier_state(self) -> NotifierState | None:
+        """Return the progress of the notifier."""
+        return self._row(NotifierState, (1,))
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        """Return a message that is not accepted."""
+        return self._row(Delivery, (delivery_id,))
+
+    def deliveries(
+        self,
+        *,
+        tenant: str | None = None,
+        receiver: str = "",
+        state: DeliveryState | None = None,
+        limit: int,
+        before: str = "",
+    ) -> list[Delivery]:
+        """Return messages that are not accepted, new to old."""
+        found = [
+            row
+            for row in self._rows(Delivery)
+            if tenant in (None, row.tenant)
+            and receiver in ("", row.receiver)
+            and state in (None, row.state)
+            and (not before or row.id < before)
+        ]
+        return sorted(found, key=lambda row: row.id, reverse=True)[: min(limit, MAX_ROWS)]
+
+    def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
+        """Count messages that are not accepted."""
+        return dict(Counter((row.tenant, row.receiver, row.state) for row in self._rows(Delivery)))
+
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
         return _by_key(self._rows(Cordon))
@@ -365,6 +405,7 @@ class MemoryStore:
                     ),
                 ),
                 "audit": self._drop(AuditEntry, lambda row: _old(row.at_ns, retention.audit_ns, now_ns)),
+                "deliveries": self._drop(Delivery, lambda row: _old(row.created_ns, retention.jobs_ns, now_ns)),
                 "keys": self._drop(IdempotencyKey, lambda row: _old(row.created_ns, retention.keys_ns, now_ns)),
                 **{
                     name: self._drop(kind, lambda row: _old(row.at_ns, retention.samples_ns, now_ns))

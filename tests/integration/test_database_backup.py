@@ -22,6 +22,7 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.notifications import Channel, Delivery, Notification, NotifierState, Occasion
 from seaway.domain.queues import Order, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT
@@ -58,8 +59,11 @@ def url(tmp_path: Path) -> str:
     policy = make.policy_record(digest=tiny.digest, content=pack(tiny))
     store_all(store, Change(insert=[make.network_record(), make.agent_record(), make.path_record(), policy]))
     queue = Queue("q", parent=DEFAULT, guarantee={"gpus": 1500}, limit={"memory": 1 << 20}, order=Order.FIFO)
+    notification = Notification("t", "ops", Channel.WEBHOOK, "https://example.com/", sealed="x", on=(Occasion.FAILED,))
     reservation = AdvanceReservation("r", NOW_NS, NOW_NS + 1, "t", "q", 2, "A100", frozenset({"c"}))
-    store_all(store, Change(insert=[make.evaluation_record(), queue, make.cluster_facts(), reservation]))
+    store_all(store, Change(insert=[make.evaluation_record(), queue, make.cluster_facts(), reservation, notification]))
+    message = Delivery("msg_1", "t", "ops", jobs[0].id, "train", Occasion.FAILED, "{}", NOW_NS, NOW_NS)
+    store_all(store, Change(insert=[message, NotifierState(1, NOW_NS)]))
     store.close()
     return url
 

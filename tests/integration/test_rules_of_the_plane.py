@@ -406,6 +406,18 @@ def test_a_database_that_falls_behind_is_informed_of(tmp_path: Path) -> None:
     )
 
 
+def test_dead_letters_are_reported(tmp_path: Path) -> None:
+    """The alert has the number of messages that are not delivered."""
+    fires(
+        tmp_path,
+        "SeawayNotificationsDead",
+        {"seaway_notifications_dead": "0 3x20"},
+        not_at="5m",
+        at="7m",
+        it=("3 messages of notifications are not delivered", {}),
+    )
+
+
 def test_a_scheduled_task_that_keeps_failing_is_reported(tmp_path: Path) -> None:
     """The alert names the task, and a single failure does not fire it."""
     fires(

@@ -29,6 +29,7 @@ from seaway.application.records import (
     ShadowResult,
     Token,
 )
+from seaway.domain.notifications import Delivery, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
@@ -56,6 +57,9 @@ Record = (
     | Pool
     | Queue
     | AdvanceReservation
+    | Notification
+    | Delivery
+    | NotifierState
 )
 
 

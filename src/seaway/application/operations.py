@@ -394,6 +394,7 @@ class Operations:
             tokens = [each for each in self._store.tokens() if each.tenant == name and each.revoked_ns is None]
             change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
             change.add(left)
+            change.delete += [each for each in self._store.notifications() if each.tenant == name]
             text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
             text += f", with {removed} finished jobs" if removed else ""
             self._store_with_event(change, "tenant", text, actor)

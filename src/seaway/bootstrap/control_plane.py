@@ -27,6 +27,7 @@ from seaway.application.network.bandwidth import TrafficWatch
 from seaway.application.network.configuration import Configuration
 from seaway.application.network.link_table import LinkTable
 from seaway.application.network.reports import Reports
+from seaway.application.notifications import Notifications
 from seaway.application.operations import Operations
 from seaway.application.policies import Evaluations, Gate, Policies
 from seaway.application.ports.backend import Backends
@@ -36,6 +37,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif.whatif import WhatIf
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
+from seaway.bootstrap.notifications import encryption_key, make_notifications
 from seaway.bootstrap.policies import POLICIES, compile_apart, read_outlines, warm
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
@@ -116,6 +118,7 @@ class ControlPlane:
     traffic: TrafficWatch
     alerts: Alerts
     evaluations: Evaluations
+    notifications: Notifications
 
     def start(self) -> None:
         """Start the threads of the writer, the controller, the agents and the monitoring."""
@@ -124,9 +127,11 @@ class ControlPlane:
         self.network.agents.start()
         self.traffic.start()
         self.alerts.start()
+        self.notifications.notifier.start()
 
     def stop(self) -> None:
         """Finish and store the current work, and end all threads. Without this call, no data is lost either."""
+        self.notifications.notifier.stop()
         self.alerts.stop()
         self.traffic.stop()
         self.network.agents.stop()
@@ -146,6 +151,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     bearer: Bearer | None = None,
     random: Random | None = None,
     templates: Templates | None = None,
+    folder: Path | None = None,
 ) -> ControlPlane:
     """Create a control plane.
 
@@ -161,6 +167,8 @@ def make_plane(  # noqa: PLR0913  # wiring
         Source of IDs and of jitter; None for that of the operating system.
     templates
         Workload templates; None for those that every kind of cluster supports.
+    folder
+        Data folder, with the key that encrypts secrets; None for a key that is lost with the process.
     """
     random = random or SystemRandom()
     store.lead(f"{random.getrandbits(64):016x}")
@@ -195,6 +203,17 @@ def make_plane(  # noqa: PLR0913  # wiring
     policies.on_change = renewed
     admission = Admission(controller, templates or PlainTemplates())
     overview = Overview(controller, store, backends, writer, policies)
+    notifications = make_notifications(
+        settings.notifications,
+        store,
+        writer,
+        clock,
+        controller,
+        random,
+        encryption_key(settings.notifications, folder),
+        settings.server.public_url,
+    )
+    overview.notified = notifications.notifier.counts
     return ControlPlane(
         settings=settings,
         clock=clock,
@@ -215,6 +234,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),
         alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures, clock),
         evaluations=Evaluations(store, writer, clock),
+        notifications=notifications,
     )
 
 

@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings, Drift
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
+from seaway.bootstrap.notifications import NotificationSettings, notification_errors
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import Expose, ServiceType
@@ -364,6 +365,7 @@ class Settings:
     control: ControlSettings = field(default_factory=ControlSettings)
     policies: PolicySettings = field(default_factory=PolicySettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
 
@@ -593,6 +595,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         *_server_errors(settings.server),
         *_cluster_errors(settings.clusters),
         *network_setting_errors(settings.network),
+        *notification_errors(settings.notifications),
         *_leader_errors(settings),
     ]
 

@@ -9,6 +9,7 @@ from seaway.client.call import Call, Paged, as_method
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
 from seaway.client.calls import network as network_calls
+from seaway.client.calls import notifications as notification_calls
 from seaway.client.calls import policies as policy_calls
 from seaway.client.calls import queues as queue_calls
 from seaway.client.calls import service as service_calls
@@ -160,6 +161,16 @@ class Methods:
     delete_policy = verb(policy_calls.delete_policy)
     activate_policy = verb(policy_calls.activate_policy)
     shadows = pages(queue_calls.shadows)
+
+    # Notifications
+    notifications = verb(notification_calls.notifications)
+    notification = verb(notification_calls.notification)
+    put_notification = verb(notification_calls.put_notification)
+    delete_notification = verb(notification_calls.delete_notification)
+    try_notification = verb(notification_calls.try_notification)
+    deliveries = pages(notification_calls.deliveries)
+    resend = verb(notification_calls.resend)
+    drop_deliveries = verb(notification_calls.drop_deliveries)
 
     # Access
     me = verb(service_calls.me)

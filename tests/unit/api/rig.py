@@ -18,6 +18,7 @@ from seaway.application.control.dispatch import InPlace
 from seaway.application.control.settings import ControlSettings
 from seaway.application.records import Role
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
+from seaway.bootstrap.notifications import NotificationSettings
 from seaway.bootstrap.settings import PolicySettings, ServerSettings, Settings
 from seaway.domain.cluster import Cluster
 from seaway.domain.network import Link
@@ -75,6 +76,7 @@ def make_rig(
     server: Mapping[str, Any] | None = None,
     policies: PolicySettings | None = None,
     control: ControlSettings | None = None,
+    notifications: NotificationSettings | None = None,
 ) -> Rig:
     """Create a control plane over two small clusters, with the tenants ``default`` and ``other``."""
     clock, store = VirtualClock(), MemoryStore()
@@ -84,6 +86,7 @@ def make_rig(
         server=ServerSettings(no_auth=no_auth, **(server or {})),
         policies=policies or PolicySettings(),
         control=control or ControlSettings(),
+        notifications=notifications or NotificationSettings(),
     )
     plane = make_plane(
         settings,

@@ -35,7 +35,7 @@ from seaway.application.monitoring.alerts import (
     Rule,
     quantile_s,
 )
-from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
+from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
 from seaway.application.views import Amount, ClusterState, ClusterView
 from seaway.domain.facts import NO_FACTS
 from seaway.testing.clocks import VirtualClock
@@ -63,6 +63,7 @@ class World:
     lost: set[str] = field(default_factory=set)
     network: NetworkFigures = field(default_factory=NetworkFigures)
     ready: bool = True
+    dead_letters: int = 0
     preempted: dict[tuple[str, str], int] = field(default_factory=dict)
     queues: QueueFigures = field(default_factory=QueueFigures)
     start_errors: Timing = field(default_factory=Timing)
@@ -78,7 +79,7 @@ class World:
         return Figures(
             ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, preempted=self.preempted,
             failures=0, slo_violations=0, moves=0, stages={}, deployed=self.deployed, pending_commands={},
-            last_seen_s={}, clusters={}, failing_tasks=self.tasks,
+            last_seen_s={}, clusters={}, failing_tasks=self.tasks, notified=NotifierCounts(dead=self.dead_letters),
         )  # fmt: skip
 
     def queue_figures(self) -> QueueFigures:
@@ -268,6 +269,15 @@ def test_a_task_that_keeps_failing_is_reported() -> None:
     assert world.go(570) == []
     assert world.go(60) == [("SeawayTaskFails", "prune", 1)]
     world.tasks["prune"] = False
+    assert world.go(0) == []
+
+
+def test_dead_letters_are_reported() -> None:
+    """Messages of notifications that stay undelivered for five minutes are reported with their number."""
+    world = World(dead_letters=3)
+    assert world.go(270) == []
+    assert world.go(60) == [("SeawayNotificationsDead", "", 3)]
+    world.dead_letters = 0
     assert world.go(0) == []
 
 

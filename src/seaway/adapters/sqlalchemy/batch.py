@@ -35,6 +35,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.notifications import Delivery, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
@@ -78,6 +79,9 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Pool: (tables.POOLS, codec.pool_row),
     Queue: (tables.QUEUES, codec.queue_row),
     AdvanceReservation: (tables.RESERVATIONS, codec.reservation_row),
+    Notification: (tables.NOTIFICATIONS, codec.notification_row),
+    Delivery: (tables.DELIVERIES, codec.delivery_row),
+    NotifierState: _plain(tables.NOTIFIER),
 }
 """Table and row encoder for each kind of record. Jobs and attempts require more work."""
 

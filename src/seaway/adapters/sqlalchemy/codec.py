@@ -35,6 +35,7 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Occasion
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.reservations import AdvanceReservation
@@ -259,6 +260,39 @@ def read_reservation(row: Sequence[Any]) -> AdvanceReservation:
     name, starts_ns, ends_ns, tenant, queue, gpus, model, clusters, nodes, drain, description = row
     places = frozenset(read_names(clusters)), frozenset(read_names(nodes))
     return AdvanceReservation(name, starts_ns, ends_ns, tenant, queue, gpus, model, *places, bool(drain), description)
+
+
+def notification_row(row: Notification) -> Row:
+    """Encode a notification."""
+    head = (row.tenant, row.name, row.channel.value, row.url, names_text(row.addresses), row.sealed)
+    return (*head, names_text(row.on), row.queue, int(row.named_only), row.wait_limit_s, row.created_by, row.changed_ns)
+
+
+def read_notification(row: Sequence[Any]) -> Notification:
+    """Decode a notification."""
+    tenant, name, channel, url, addresses, sealed, on, queue, named_only, *more = row
+    occasions = tuple(map(Occasion, read_names(on)))
+    receiver = Channel(channel), url, read_names(addresses), sealed
+    return Notification(tenant, name, *receiver, occasions, queue, bool(named_only), *more)
+
+
+def delivery_row(row: Delivery) -> Row:
+    """Encode a message of a notification."""
+    job = require_number(row.job_id), row.job_name
+    return (
+        *(row.id, row.tenant, row.receiver, *job, row.occasion.value, row.body, row.created_ns, row.next_ns),
+        *(row.tries, row.state.value, row.error),
+    )
+
+
+def read_delivery(row: Sequence[Any]) -> Delivery:
+    """Decode a message of a notification."""
+    delivery_id, tenant, receiver, job_id, job_name, occasion, body, *times, tries, state, error = row
+    created_ns, next_ns = times
+    job, about = (ids.encode(job_id), job_name), Occasion(occasion)
+    return Delivery(
+        delivery_id, tenant, receiver, *job, about, body, created_ns, next_ns, tries, DeliveryState(state), error
+    )
 
 
 def cluster_facts_row(row: ClusterFacts) -> Row:

@@ -19,6 +19,7 @@ from seaway.adapters.sqlalchemy.tables import (
     ATTEMPTS,
     AUDIT,
     CLUSTER_SAMPLES,
+    DELIVERIES,
     EVENTS,
     JOB_CLUSTERS,
     JOB_LABELS,
@@ -53,7 +54,7 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
 
     The rows are found outside the transactions that remove them, so these are short however many rows there are.
     """
-    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "keys", *_SAMPLES), 0)
+    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "deliveries", "keys", *_SAMPLES), 0)
     for tasks in (True, False):
         for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns, tasks=tasks), JOBS.c.id):
             with _paused():
@@ -63,6 +64,7 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
     plain = [
         ("events", EVENTS, EVENTS.c.at_ns, retention.jobs_ns),
         ("audit", AUDIT, AUDIT.c.at_ns, retention.audit_ns),
+        ("deliveries", DELIVERIES, DELIVERIES.c.created_ns, retention.jobs_ns),
         ("keys", KEYS, KEYS.c.created_ns, retention.keys_ns),
         *((name, table, table.c.at_ns, retention.samples_ns) for name, table in _SAMPLES.items()),
     ]

@@ -20,6 +20,7 @@ from seaway.adapters.sqlalchemy.tables import (
     CLUSTER_NAMES,
     CLUSTER_SAMPLES,
     CORDONS,
+    DELIVERIES,
     EVALUATIONS,
     EVENTS,
     JOB_SPECS,
@@ -27,6 +28,8 @@ from seaway.adapters.sqlalchemy.tables import (
     KEYS,
     LINK_SAMPLES,
     NETWORK,
+    NOTIFICATIONS,
+    NOTIFIER,
     PATHS,
     PENDING_COMMANDS,
     POLICIES,
@@ -64,6 +67,7 @@ from seaway.application.records import (
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.job_state import FINAL, AttemptState, JobState
+from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
@@ -235,6 +239,46 @@ class SqlStore:
     def reservations(self) -> list[AdvanceReservation]:
         """Return all advance reservations."""
         return self._read(codec.read_reservation, select(RESERVATIONS).order_by(RESERVATIONS.c.name))
+
+    def notifications(self) -> list[Notification]:
+        """Return all notifications."""
+        question = select(NOTIFICATIONS).order_by(NOTIFICATIONS.c.tenant, NOTIFICATIONS.c.name)
+        return self._read(codec.read_notification, question)
+
+    def notifier_state(self) -> NotifierState | None:
+        """Return the progress of the notifier."""
+        return next(iter(self._read(_plain(NotifierState), select(NOTIFIER))), None)
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        """Return a message that is not accepted."""
+        found = self._read(codec.read_delivery, select(DELIVERIES).where(DELIVERIES.c.id == delivery_id))
+        return found[0] if found else None
+
+    def deliveries(
+        self,
+        *,
+        tenant: str | None = None,
+        receiver: str = "",
+        state: DeliveryState | None = None,
+        limit: int,
+        before: str = "",
+    ) -> list[Delivery]:
+        """Return messages that are not accepted, new to old."""
+        table = DELIVERIES
+        question = select(table).order_by(table.c.id.desc()).limit(min(limit, MAX_ROWS))
+        if tenant is not None:
+            question = question.where(table.c.tenant == tenant)
+        if receiver:
+            question = question.where(table.c.receiver == receiver)
+        if state:
+            question = question.where(table.c.state == state.value)
+        return self._read(codec.read_delivery, question.where(table.c.id < before) if before else question)
+
+    def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
+        """Count messages that are not accepted."""
+        key = (DELIVERIES.c.tenant, DELIVERIES.c.receiver, DELIVERIES.c.state)
+        rows = self._rows(select(*key, func.count()).group_by(*key))
+        return {(tenant, receiver, DeliveryState(state)): count for tenant, receiver, state, count in rows}
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

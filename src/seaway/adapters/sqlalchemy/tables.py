@@ -289,6 +289,46 @@ RESERVATIONS = _table(
     _key("name"),
 )
 
+NOTIFICATIONS = _table(
+    "notifications",
+    _name("tenant"),
+    _name("name"),
+    _word("channel"),
+    _text("url"),
+    _text("addresses"),
+    _text("sealed"),
+    _text("on_occasions"),
+    _name("queue"),
+    _count("named_only"),
+    _count("wait_limit_s"),
+    _name("created_by"),
+    _number("changed_ns"),
+    _key("tenant", "name"),
+)
+"""Notifications. Their secrets are encrypted."""
+
+DELIVERIES = _table(
+    "deliveries",
+    _name("id"),
+    _name("tenant"),
+    _name("receiver"),
+    _number("job_id"),
+    _name("job_name"),
+    _word("occasion"),
+    _text("body"),
+    _number("created_ns"),
+    _number("next_ns"),
+    _count("tries"),
+    _word("state"),
+    _text("error"),
+    _key("id"),
+    Index("ix_deliveries_receiver", "tenant", "receiver", "state", "id"),
+)
+"""Messages of notifications that their receivers have not accepted."""
+
+NOTIFIER = _table("notifier", _number("event"), _number("waits_ns"), _id(), _key("id"))
+"""Progress of the notifier, in at most one row."""
+
 CLUSTER_FACTS = _table(
     "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
 )

@@ -170,6 +170,24 @@ _RESERVATION = {
     "drain": False,
     "description": "Demonstration",
 }
+_NOTIFICATION = {
+    "channel": "webhook",
+    "url": "https://example.com/hook",
+    "addresses": [],
+    "on": ["failed", "waits_too_long"],
+    "queue": "batch",
+    "wait_limit": "2h",
+}
+_NOTIFICATION_OUT = {
+    "name": "ops",
+    "tenant": "vision",
+    **_NOTIFICATION,
+    "waiting": 0,
+    "dead": 1,
+    "changed_by": "ada",
+    "changed_at": "2026-11-21T10:00:00.000000Z",
+    "version": "91c02d64be5a7f38",
+}
 _QUOTA = {
     "guarantee": {"gpus": 8},
     "limit": {"gpus": 32, "jobs": 100},
@@ -260,6 +278,27 @@ EXAMPLES: dict[str, Any] = {
     "CordonIn": _CORDON,
     "PoolIn": _POOL,
     "ReservationIn": _RESERVATION,
+    "NotificationIn": _NOTIFICATION,
+    "ResendIn": {"ids": ["msg_187a1f4c0de5b0000f3d1c5a70b2e4491"]},
+    "NotificationOut": _NOTIFICATION_OUT,
+    "NotificationStored": {**_NOTIFICATION_OUT, "secret": "whsec_c2VjcmV0LW9mLWF0LWxlYXN0LTI0LWJ5dGVz"},
+    "DeliveryPage": {
+        "deliveries": [
+            {
+                "id": "msg_187a1f4c0de5b0000f3d1c5a70b2e4491",
+                "job": "6hhgq2g019edv",
+                "job_name": "train-17",
+                "occasion": "failed",
+                "state": "dead",
+                "tries": 31,
+                "error": "the receiver answers 500",
+                "created_at": "2026-11-21T10:00:00.000000Z",
+                "next_at": "2026-11-22T10:00:00.000000Z",
+            }
+        ],
+        "next": None,
+    },
+    "TrialOut": {"delivered": False, "error": "the receiver answers 404"},
     "QueueIn": _QUEUE,
     "ActionIn": {"reason": "no longer needed"},
     "TenantIn": _TENANT,

@@ -22,10 +22,11 @@ from seaway import __version__
 from seaway.api.http.connections import REASONS, Connections
 from seaway.api.metric_families import NetworkMetrics, QueueMetrics, counter_by, gauge_by, gauge_by_cluster, timed_by
 from seaway.application.audit import AuditLog
-from seaway.application.monitoring.counters import Figures, JobFigures, StoreFigures
+from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
 from seaway.application.views import ClusterState
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.job_state import JobState
+from seaway.domain.notifications import Channel
 from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
 
 
@@ -73,6 +74,7 @@ class LoopMetrics(Collector):
             yield CounterMetricFamily(
                 "seaway_audit_dropped", "Audit entries dropped because the queue was full.", self._audit.dropped
             )
+            yield from _of_notifications(figures.notified)
             yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._listeners)
             yield GaugeMetricFamily("seaway_connections", "Open connections to the server.", len(self._connections))
             yield counter_by(
@@ -182,6 +184,18 @@ def _of_clusters(figures: Figures) -> Iterator[Metric]:
         ["cluster", "outcome"],
         {(name, outcome): count for name, each in collecting for outcome, count in each.scrapes.items()},
     )
+
+
+def _of_notifications(notified: NotifierCounts) -> Iterator[Metric]:
+    for name, says, counts in (
+        ("seaway_notifications_sent", "Messages that their receivers accepted, by channel.", notified.sent),
+        ("seaway_notifications_failed", "Failed tries to send a message, by channel.", notified.failed),
+    ):
+        yield counter_by(name, says, ["channel"], {(each.value,): counts[each.value] for each in Channel})
+    yield GaugeMetricFamily(
+        "seaway_notifications_waiting", "Messages that are sent now or tried again.", notified.waiting
+    )
+    yield GaugeMetricFamily("seaway_notifications_dead", "Messages that are not tried again.", notified.dead)
 
 
 def _of_the_store(store: StoreFigures) -> Iterator[Metric]:

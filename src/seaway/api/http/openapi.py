@@ -77,6 +77,7 @@ TAGS = [
     {"name": "pools", "description": "Sets of clusters."},
     {"name": "reservations", "description": "Capacity for a tenant or queue at a later time, and maintenance."},
     {"name": "tenants", "description": "Owners of jobs."},
+    {"name": "notifications", "description": "Messages about jobs to webhooks, Slack and e-mail addresses."},
     {"name": "policies", "description": "Scheduling policies, trained policies and evaluations."},
     {"name": "access", "description": "Tokens and the audit log."},
     {"name": "health", "description": "Liveness, readiness and alerts."},

@@ -17,7 +17,7 @@ from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.shares import Factor, Share, Shares
 from seaway.application.histogram import Timed
 from seaway.application.monitoring.alerts import NetworkFigures, QueueFigures, network_figures
-from seaway.application.monitoring.counters import Figures, figures
+from seaway.application.monitoring.counters import Figures, NotifierCounts, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import Asked, LinkState, LinkView, Side, reported
@@ -92,12 +92,15 @@ class Overview:
     ----------
     failing_tasks
         Whether the last run failed, by scheduled task; set by `seaway.application.maintenance.Maintenance`.
+    notified
+        Numbers of messages of notifications.
     """
 
     def __init__(
         self, controller: Controller, store: Store, backends: Backends, writer: Writer, policies: Policies
     ) -> None:
         self.failing_tasks: dict[str, bool] = {}
+        self.notified = NotifierCounts()
         self._policies = policies
         self._controller = controller
         self._store = store
@@ -400,7 +403,8 @@ class Overview:
 
     def figures(self) -> Figures:
         """Return the figures for monitoring."""
-        return replace(figures(self._controller, self._writer), failing_tasks=dict(self.failing_tasks))
+        found = figures(self._controller, self._writer)
+        return replace(found, failing_tasks=dict(self.failing_tasks), notified=self.notified.copied())
 
     def waiting_rules(self) -> dict[str, int]:
         """Return the number of waiting jobs by the rule that excludes most nodes, or by another reason."""

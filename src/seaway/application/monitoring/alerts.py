@@ -215,6 +215,7 @@ DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
 DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
 DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
 TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S)
+NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S)
 
 DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
 RULES = (
@@ -224,6 +225,7 @@ RULES = (
     DATABASE_SLOW,
     DATABASE_BEHIND,
     TASK_FAILS,
+    NOTIFICATIONS_DEAD,
     DEPLOYMENTS_FAIL,
     GATEWAY_FULL,
     GATEWAY_UNREAD,
@@ -341,6 +343,8 @@ class Alerts:
         for task, fails in figures.failing_tasks.items():
             if fails:
                 yield TASK_FAILS, task, 1
+        if figures.notified.dead > NOTIFICATIONS_DEAD.bound:
+            yield NOTIFICATIONS_DEAD, "", figures.notified.dead
         for cluster, failed, ended in self._deployments():
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed

@@ -94,6 +94,28 @@ class CommandQueueFigures:
     delayed: int
 
 
+@dataclass(slots=True)
+class NotifierCounts:
+    """Numbers of messages of notifications.
+
+    Attributes
+    ----------
+    sent, failed
+        Number of accepted messages, and of failed tries, by channel, since the start.
+    waiting, dead
+        Number of stored messages that wait, and of dead letters.
+    """
+
+    sent: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    waiting: int = 0
+    dead: int = 0
+
+    def copied(self) -> NotifierCounts:
+        """Return a copy."""
+        return replace(self, sent=Counter(self.sent), failed=Counter(self.failed))
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures for monitoring.
@@ -126,6 +148,8 @@ class Figures:
         State of collectors by cluster.
     failing_tasks
         Whether the last run failed, by scheduled task.
+    notified
+        Numbers of messages of notifications.
     """
 
     ready: bool
@@ -145,6 +169,7 @@ class Figures:
     clusters: Mapping[str, int]
     collecting: Mapping[str, CollectorState] = field(default_factory=dict)
     failing_tasks: Mapping[str, bool] = field(default_factory=dict)
+    notified: NotifierCounts = field(default_factory=NotifierCounts)
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:

@@ -30,6 +30,7 @@ from seaway.application.records import (
     Token,
 )
 from seaway.domain.job_state import JobState
+from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant
@@ -186,6 +187,41 @@ class Store(Protocol):
 
     def reservations(self) -> list[AdvanceReservation]:
         """Return all advance reservations, by name."""
+
+    def notifications(self) -> list[Notification]:
+        """Return all notifications, by tenant and name."""
+
+    def notifier_state(self) -> NotifierState | None:
+        """Return the progress of the notifier; None if it never ran."""
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        """Return a message that its receiver has not accepted."""
+
+    def deliveries(
+        self,
+        *,
+        tenant: str | None = None,
+        receiver: str = "",
+        state: DeliveryState | None = None,
+        limit: int,
+        before: str = "",
+    ) -> list[Delivery]:
+        """Return messages that their receivers have not accepted, newest first.
+
+        Parameters
+        ----------
+        tenant
+            Tenant of the notification; None for all.
+        receiver
+            Name of the notification; empty for all.
+        state
+            State; None for all.
+        before
+            Exclusive bound of the ID, for the next page; empty for the first one.
+        """
+
+    def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
+        """Count these messages by tenant, receiver and state."""
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

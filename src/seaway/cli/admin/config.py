@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+SECRETS = ("oidc.client_secret", "notifications.encryption_key", "notifications.smtp_password")
+"""Settings that are never shown."""
+
 PASSWORD = re.compile(r"(://[^:/@\s]*:).*@")
 """Pattern of a password in a URL, up to the last @, because users may not escape an @ in it as %40."""
 PASSWORD_PARAMETER = re.compile(r"((?:password|passwd|secret|token)=)[^&\s]*", re.IGNORECASE)
@@ -42,7 +45,8 @@ def show_server_settings(output: Output, config: Path | None, data: Path | None)
         for name in names:
             value = attrgetter(f"{section}.{name}")(settings)
             source = sources.get((section, name), "default")
-            rows.append({"name": f"{section}.{name}", "value": without_passwords(value), "from": source})
+            shown = "***" if value and f"{section}.{name}" in SECRETS else without_passwords(value)
+            rows.append({"name": f"{section}.{name}", "value": shown, "from": source})
     for row in rows:
         if row["name"] == "database.url" and not row["value"]:
             row["value"] = f"sqlite:///{folder / 'seaway.db'}"

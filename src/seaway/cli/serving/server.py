@@ -201,7 +201,14 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     bearer = make_bearer(settings.oidc, clock)
     talker = turn.dispatcher(clock, settings.control.stale_after_s)
     plane = make_plane(
-        settings, store, clusters.backends, clock, dispatcher=talker, bearer=bearer, templates=clusters.templates
+        settings,
+        store,
+        clusters.backends,
+        clock,
+        dispatcher=talker,
+        bearer=bearer,
+        templates=clusters.templates,
+        folder=folder.path,
     )
     turn.on_lost(plane.dispatcher.stop)
     back_up = partial(backup, url)

@@ -1,0 +1,1 @@
+"""Webhooks, Slack and e-mail, and the encryption of their secrets."""

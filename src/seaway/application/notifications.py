@@ -1,0 +1,280 @@
+"""Use cases of notifications: receivers of messages about jobs, tests, and dead letters."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+
+from seaway.application.changes import Change
+from seaway.application.notifier import Notifier, Receiver, moment
+from seaway.application.ports.channels import Channels, Result, Vault
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import MAX_ROWS, Store
+from seaway.application.writer import Writer
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
+from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, origin
+
+SECRET = "whsec_"
+"""Begin of secrets of webhooks."""
+
+SECRET_BYTES, SHORTEST_SECRET, LONGEST_SECRET = 32, 24, 64
+
+MAX_NOTIFICATIONS = 100
+"""Maximum number of notifications of a tenant."""
+
+Precondition = Callable[[Notification | None], bool]
+"""Check that a change is based on the current notification; None for a missing one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationView:
+    """A notification with its numbers of messages."""
+
+    notification: Notification
+    waiting: int
+    dead: int
+
+
+class Notifications:
+    """Use cases of notifications.
+
+    Parameters
+    ----------
+    mail_obstacle
+        Returns why no e-mail can be sent to an address; empty if it can.
+    """
+
+    def __init__(  # wiring
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Clock,
+        notifier: Notifier,
+        channels: Channels,
+        vault: Vault,
+        mail_obstacle: Callable[[str], str],
+    ) -> None:
+        self._store, self._writer, self._clock = store, writer, clock
+        self.notifier = notifier
+        self._channels, self._vault, self._mail_obstacle = channels, vault, mail_obstacle
+        self._testing: set[Receiver] = set()
+
+    def views(self, tenant: str | None = None) -> list[NotificationView]:
+        """Return the notifications of a tenant, or all, by tenant and name."""
+        counts = self._store.delivery_counts()
+
+        def count(row: Notification, state: DeliveryState) -> int:
+            return counts.get((row.tenant, row.name, state), 0)
+
+        return [
+            NotificationView(row, count(row, DeliveryState.WAITING), count(row, DeliveryState.DEAD))
+            for row in self._store.notifications()
+            if tenant is None or row.tenant == tenant
+        ]
+
+    def view(self, tenant: str, name: str) -> NotificationView:
+        """Return a notification.
+
+        Raises
+        ------
+        UnknownError
+            If it does not exist.
+        """
+        for view in self.views(tenant):
+            if view.notification.name == name:
+                return view
+        raise _unknown(name)
+
+    def put(
+        self, row: Notification, secret: str, actor: str, meant: Precondition | None = None
+    ) -> tuple[NotificationView, str]:
+        """Create or replace a notification; return it with a new secret, which is shown only now.
+
+        Parameters
+        ----------
+        row
+            The notification. The URL of Slack is complete, or ends after the host to retain the present one.
+        secret
+            Secret of a webhook; empty for the present one, or a new one for a new webhook.
+
+        Raises
+        ------
+        RejectedError
+            If the secret is invalid, the tenant or queue does not exist, or no e-mail can be sent.
+        ConflictError
+            If the tenant has too many notifications.
+        StaleError
+            If the change is based on another version.
+        """
+        for at, address in enumerate(row.addresses):
+            if why := self._mail_obstacle(address):
+                raise RejectedError(why, where=f"addresses[{at}]")
+        if row.channel is not Channel.WEBHOOK and secret:
+            raise RejectedError("is for webhooks only", where="secret")
+        with self._writer.setting_up:
+            rows = self._store.notifications()
+            before = next((each for each in rows if (each.tenant, each.name) == (row.tenant, row.name)), None)
+            if meant is not None and not meant(before):
+                raise StaleError("the notification has changed; read it again")
+            self._require_names(row)
+            if before is None and sum(each.tenant == row.tenant for each in rows) >= MAX_NOTIFICATIONS:
+                raise ConflictError(f"a tenant can have {MAX_NOTIFICATIONS} notifications; remove one")
+            row, fresh = self._with_secret(row, before, secret)
+            row = replace(row, created_by=actor, changed_ns=self._clock.now_ns())
+            self._writer.require(Change(put=[row]))
+        return self.view(row.tenant, row.name), fresh
+
+    def _require_names(self, row: Notification) -> None:
+        if row.tenant and row.tenant not in {each.name for each in self._store.tenants()}:
+            raise RejectedError(f"unknown tenant {row.tenant!r}", where="tenant")
+        queues = {each.name: each.tenant for each in self._store.queues()}
+        if row.queue and (row.queue not in queues or queues[row.queue] not in ("", row.tenant or queues[row.queue])):
+            raise RejectedError(f"unknown queue {row.queue!r}", where="queue")
+
+    def _with_secret(self, row: Notification, before: Notification | None, secret: str) -> tuple[Notification, str]:
+        """Return a notification with its encrypted secret, and a secret that was drawn."""
+        same = before if before and before.channel is row.channel else None
+        match row.channel:
+            case Channel.EMAIL:
+                return row, ""
+            case Channel.SLACK:
+                if same and row.url == same.url:
+                    return replace(row, sealed=same.sealed), ""
+                if row.url.rstrip("/") == origin(row.url).rstrip("/"):
+                    raise RejectedError("needs the whole URL, with its path", where="url")
+                return self._sealed(replace(row, url=origin(row.url)), row.url), ""
+            case Channel.WEBHOOK:
+                if same and not secret:
+                    return replace(row, sealed=same.sealed), ""
+                drawn = "" if secret else SECRET + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+                require_secret(secret or drawn)
+                return self._sealed(row, secret or drawn), drawn
+
+    def _sealed(self, row: Notification, secret: str) -> Notification:
+        return replace(row, sealed=self._vault.seal(secret, f"{row.tenant}/{row.name}"))
+
+    def delete(self, tenant: str, name: str, meant: Precondition | None = None) -> None:
+        """Remove a notification with its waiting messages and dead letters.
+
+        Raises
+        ------
+        UnknownError
+            If it does not exist.
+        """
+        with self._writer.setting_up:
+            row = self._find(tenant, name)
+            if meant is not None and not meant(row):
+                raise StaleError("the notification has changed; read it again")
+            self._writer.require(Change(delete=[row]))
+        self.drop(tenant, name)
+
+    def deliveries(
+        self, tenant: str, name: str, state: DeliveryState | None, limit: int, before: str = ""
+    ) -> list[Delivery]:
+        """Return the messages of a notification that its receiver has not accepted, newest first."""
+        self._find(tenant, name)
+        return self._store.deliveries(tenant=tenant, receiver=name, state=state, limit=limit, before=before)
+
+    def resend(self, tenant: str, name: str, ids: Sequence[str] = ()) -> int:
+        """Send dead letters again, all or those with these IDs; return their number.
+
+        Raises
+        ------
+        UnknownError
+            If the notification, or one of the dead letters, does not exist.
+        """
+        self._find(tenant, name)
+        rows = self._dead(tenant, name)
+        if missing := sorted({*ids} - {row.id for row in rows}):
+            raise UnknownError(f"dead letter {missing[0][:80]!r} not found")
+        now_ns = self._clock.now_ns()
+        chosen = [row for row in rows if not ids or row.id in ids]
+        again = [
+            replace(row, state=DeliveryState.WAITING, tries=0, next_ns=now_ns, created_ns=now_ns) for row in chosen
+        ]
+        if again:
+            self._writer.require(Change(put=[*again]))
+            self.notifier.requeue(again)
+        return len(again)
+
+    def drop(self, tenant: str, name: str) -> int:
+        """Remove the dead letters of a notification, and all messages of one that was removed; return their number."""
+        removed = any((row.tenant, row.name) == (tenant, name) for row in self._store.notifications())
+        rows = self._dead(tenant, name) if removed else self._all(tenant, name, None)
+        if rows:
+            self._writer.require(Change(delete=[*rows]))
+            self.notifier.recount()
+        return len(rows)
+
+    def test(self, tenant: str, name: str) -> Future[Result]:
+        """Send a test message; return its result, which is pending.
+
+        Raises
+        ------
+        UnknownError
+            If the notification does not exist.
+        ConflictError
+            If another test of it is in progress.
+        """
+        row, key = self._find(tenant, name), (tenant, name)
+        if key in self._testing:
+            raise ConflictError("a test of this notification is in progress; wait for its result")
+        now_ns = self._clock.now_ns()
+        data = {"summary": f"test of notification {name}", "reason": "Seaway can send messages here.", "tenant": tenant}
+        content = {"type": "test", "timestamp": moment(now_ns), "data": data}
+        message = self.notifier.message_of(row, f"msg_{secrets.token_hex(16)}", content, now_ns)
+        future: Future[Result] = Future()
+        self._testing.add(key)
+
+        def done(result: Result) -> None:
+            self._testing.discard(key)
+            future.set_result(result)
+
+        self._channels.send(message, done)
+        return future
+
+    def _find(self, tenant: str, name: str) -> Notification:
+        for row in self._store.notifications():
+            if (row.tenant, row.name) == (tenant, name):
+                return row
+        raise _unknown(name)
+
+    def _dead(self, tenant: str, name: str) -> list[Delivery]:
+        return self._all(tenant, name, DeliveryState.DEAD)
+
+    def _all(self, tenant: str, name: str, state: DeliveryState | None) -> list[Delivery]:
+        found: list[Delivery] = []
+        page = self._store.deliveries(tenant=tenant, receiver=name, state=state, limit=MAX_ROWS)
+        while page:
+            found += page
+            page = self._store.deliveries(tenant=tenant, receiver=name, state=state, limit=MAX_ROWS, before=page[-1].id)
+        return found
+
+
+def _unknown(name: str) -> UnknownError:
+    return UnknownError(f"notification {name[:63]!r} not found")
+
+
+def require_secret(secret: str) -> None:
+    """Check a secret of a webhook.
+
+    Raises
+    ------
+    RejectedError
+        If it is invalid.
+
+    References
+    ----------
+    Standard Webhooks 1.0.0, section "Signature scheme".
+    """
+    text = f"must be {SECRET} and {SHORTEST_SECRET} to {LONGEST_SECRET} bytes in base64"
+    try:
+        size = len(b64decode(secret.removeprefix(SECRET), validate=True))
+    except (Error, ValueError):
+        raise RejectedError(text, where="secret") from None
+    if not secret.startswith(SECRET) or not SHORTEST_SECRET <= size <= LONGEST_SECRET:
+        raise RejectedError(text, where="secret")
