@@ -11,9 +11,10 @@ from seaway.api.http.bodies import precondition_of, read, read_reply, require_ki
 from seaway.api.http.pipeline import MADE, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
-from seaway.application.policies import ImportedPolicy, Policies
+from seaway.application.policies import ImportedPolicy
 from seaway.application.records import Role
 from seaway.application.views import TRAINED, PolicyView
+from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import ConflictError, UnknownError
 from seaway.learning.policies.file import SUFFIX, pack
 from seaway.wire.evaluations import (
@@ -76,7 +77,7 @@ async def import_policy(request: Request) -> Response:
     pipeline, content = pipeline_of(request), await request.body()
     brought, new = await pipeline.threads.heavy(pipeline.plane.policies.bring, content, caller_of(request).name)
     request.scope[MADE] = brought.name
-    fields = _unused(pipeline.plane.policies, brought)
+    fields = _unused(pipeline.plane, brought)
     return json_reply(fields, 201 if new else 200, {"etag": f'"{fields["version"]}"'})
 
 
@@ -114,7 +115,7 @@ async def export_policy(request: Request, name: str) -> Response:
 async def delete_policy(request: Request, name: str) -> Response:
     """Remove an imported policy that no queue uses, live or as its shadow."""
     pipeline = pipeline_of(request)
-    meant = precondition_of(request, partial(_unused, pipeline.plane.policies))
+    meant = precondition_of(request, partial(_unused, pipeline.plane))
     await pipeline.threads.write(pipeline.plane.operations.delete_policy, name, caller_of(request).name, meant)
     return nothing()
 
@@ -133,11 +134,13 @@ async def activate_policy(request: Request, name: str) -> Response:
 
     A trained policy must first serve as the shadow of the queue for long enough; otherwise 409. With `shadow`, it
     becomes only the shadow: the live policy does not change, and `left` has the remaining condition for activation.
+    `warning` describes limits of the policy, such as those of baselines.
     """
     pipeline, given = pipeline_of(request), await read(request, ActivateIn)
     act, who = pipeline.plane.operations.activate_policy, caller_of(request).name
     queue, left = await pipeline.threads.write(act, name, given.queue, who, shadow=given.shadow)
-    return json_reply({"queue": queue_fields(queue), "left": left})
+    warning = await pipeline.threads.read(pipeline.plane.overview.policy_warning, name)
+    return json_reply({"queue": queue_fields(queue), "left": left, "warning": warning})
 
 
 async def _queues_seen(request: Request) -> set[str]:
@@ -161,9 +164,10 @@ async def _view(request: Request, name: str) -> PolicyView:
     raise UnknownError(f"policy {name[:63]!r} not found")
 
 
-def _unused(policies: Policies, brought: ImportedPolicy) -> dict[str, Any]:
+def _unused(plane: ControlPlane, brought: ImportedPolicy) -> dict[str, Any]:
     """Return the fields of a trained policy that no queue uses: a new one, or one to remove."""
-    return detail_fields(PolicyView(brought.name, policies.says(brought.name), (), TRAINED), (), brought)
+    name, warning = brought.name, plane.overview.policy_warning(brought.name)
+    return detail_fields(PolicyView(name, plane.policies.says(name), (), TRAINED, warning), (), brought)
 
 
 Called = Annotated[Name, Path(description="Name of the evaluation.")]

@@ -24,6 +24,7 @@ from seaway.wire.queues import (
     QueueIn,
     QueueList,
     QueueOut,
+    QueueStored,
     QueueUsageList,
     ScheduleOut,
     ShadowList,
@@ -71,7 +72,7 @@ async def get_queue(request: Request, name: str) -> Response:
     "PUT",
     "/queues/{name}",
     Role.OPERATOR,
-    {200: QueueOut},
+    {200: QueueStored},
     errors=(409, 412),
     body=QueueIn,
     headers=PRECONDITIONS,
@@ -80,11 +81,14 @@ async def put_queue(request: Request, name: str) -> Response:
     """Create or change a queue: its place in the tree, its share, its tenant, its pool and its policy.
 
     Omitted fields get their defaults. The tree is checked in the same step: a queue cannot guarantee less than its
-    children guarantee together, and a queue with unfinished jobs cannot get children.
+    children guarantee together, and a queue with unfinished jobs cannot get children. `warning` describes limits of
+    the policy, such as those of baselines.
     """
-    given = await read(request, QueueIn)
+    given, overview = await read(request, QueueIn), pipeline_of(request).plane.overview
     meant = precondition_of(request, queue_fields)
-    return tagged_reply(queue_fields(await act(request, Operations.put_queue, given.queue(name), meant=meant)))
+    queue = await act(request, Operations.put_queue, given.queue(name), meant=meant)
+    warning = await pipeline_of(request).threads.read(overview.policy_warning, queue.policy)
+    return tagged_reply({**queue_fields(queue), "warning": warning})
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

@@ -187,6 +187,8 @@ class Operations:
         shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
         parent = f", part of {queue.parent}" if queue.parent else ""
         text = f"queue {queue.name}: policy {queue.policy_spec}{shadow}, pool {queue.pool}{parent}"
+        if warning := self.policies.warning(queue.policy, len(self._controller.live.fleet.clusters)):
+            text += f"; policy {queue.policy}: {warning}"
         with self._writer.setting_up:
             queues = self._store.queues()
             _require_precondition(meant, queues, queue.name, "queue")

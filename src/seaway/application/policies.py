@@ -14,13 +14,16 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
 from seaway.domain.queues import Queue
 from seaway.learning.policies.check import check_speed, read_policy, try_in_subprocess
-from seaway.learning.policies.file import PolicyFile, pack, unpack
+from seaway.learning.policies.file import Level, PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary
 from seaway.learning.policies.monitor import Counts
 from seaway.learning.policies.signature import PublicKey, require_trusted, signer
-from seaway.scheduling.policies.registry import policy_names
+from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.registry import ProfileSpec
+
+CHOOSES_CLUSTERS = "It chooses clusters by free resources. Where a job does not fit there, the fallback decides."
+"""Warning about a trained policy of the published kind."""
 
 MOST = 100
 """Maximum number of uploaded policies; all are held in memory."""
@@ -138,6 +141,32 @@ class Policies:
             return self.load(name).manifest.says or "a trained policy"
         except RejectedError as error:
             return error.message
+
+    def warning(self, name: str, clusters: int) -> str:
+        """Return the limits of a policy to consider before it decides for a queue; empty for none.
+
+        Parameters
+        ----------
+        clusters
+            Number of clusters of the fleet.
+        """
+        if name in BUILT_IN:
+            return BUILT_IN[name].warning
+        if name in self.profiles:
+            return next(filter(None, (self.warning(each, clusters) for each in self.profiles[name].policies)), "")
+        return self._warning_of_trained(name, clusters) if name in self.names() else ""
+
+    def _warning_of_trained(self, name: str, clusters: int) -> str:
+        try:
+            manifest = self.load(name).manifest
+        except RejectedError as error:
+            return f"It cannot be used, and the fallback decides: {error.message}"
+        if manifest.level is Level.NODE:
+            return ""
+        if manifest.clusters != clusters:
+            trained = f"It was trained for {manifest.clusters} clusters, and the fleet has {clusters}"
+            return f"{trained}: the fallback decides."
+        return CHOOSES_CLUSTERS
 
     def offer(self, profiles: Mapping[str, ProfileSpec]) -> None:
         """Add profiles for queues.

@@ -354,12 +354,15 @@ class PolicyView:
         Queues that use the policy.
     source
         `HEURISTIC`, `PACKAGE`, `PROFILE` or `TRAINED`.
+    warning
+        As in `Policies.warning`.
     """
 
     name: str
     says: str
     queues: tuple[str, ...] = ()
     source: str = HEURISTIC
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

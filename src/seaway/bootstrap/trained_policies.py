@@ -21,6 +21,7 @@ from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies.registry import (
     BUILT_IN,
     PolicyOptions,
+    in_queues,
     make_policy,
     policy_names,
     split_spec,
@@ -114,26 +115,22 @@ class Trained:
         return profile.with_version(joined_version(outline, files)) if files else profile
 
     def profile(self, name: str, mix: Sequence[Job]) -> Profile:
-        """Create a policy of plugins for a mix of past jobs; raises as `make`."""
-        return self._of_plugins(name, self.make(name, PolicyOptions(mix=mix)))
+        """Create the form of a policy for queues, for a mix of past jobs; raises as `make`."""
+        options = PolicyOptions(mix=mix)
+        return in_queues(self.make(name, options), options)
 
     def make_fallback(self, name: str, why: str, mix: Sequence[Job]) -> Profile:
         """Create the fallback for a policy that cannot be used."""
         return make_unusable(name, why, PolicyOptions(mix=mix), self._limits, self._watch)
 
     def unwatched(self, name: str, options: PolicyOptions) -> Profile:
-        """Create a policy of plugins whose decisions are not observed; raises as `make`."""
-        return self._of_plugins(name, self.make(name, options, Unwatched()))
+        """Create the form of a policy for queues, whose decisions are not observed; raises as `make`."""
+        return in_queues(self.make(name, options, Unwatched()), options)
 
     def forget(self, name: str) -> None:
         """Remove the cached models of a policy, since its name may now refer to another policy."""
         with self._loading:
             self._models = {key: model for key, model in self._models.items() if key[0] != name}
-
-    def _of_plugins(self, name: str, policy: Profile | Policy) -> Profile:
-        if not isinstance(policy, Profile):
-            raise RejectedError(f"policy {name!r} does not consist of plugins, so no queue can use it")
-        return policy
 
     def _model(self, file: PolicyFile) -> Session:
         digest = (file.manifest.name, file.manifest.model_sha256)

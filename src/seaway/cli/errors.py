@@ -59,6 +59,12 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning to standard error; none for an empty text."""
+    if text:
+        typer.echo(f"warning: {text}", err=True)
+
+
 def show_warnings_plainly() -> None:
     """Print warnings without their source line."""
     warnings.showwarning = _show
@@ -79,4 +85,4 @@ def write_encodable() -> None:
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    warn(str(message))

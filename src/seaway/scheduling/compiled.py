@@ -30,6 +30,7 @@ class CompiledPlacer:
     def __init__(self, snapshot: Snapshot, score: Compiled, seed: int) -> None:
         self._params: Any = score.params(snapshot)
         self._seed = seed
+        self.divides = False  # compiled code chooses nodes, not clusters
 
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""

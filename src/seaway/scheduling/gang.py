@@ -39,6 +39,10 @@ from seaway.scheduling.statement import Statement
 class Placer(Protocol):
     """Placer of runs of jobs, with one decision per replica."""
 
+    @property
+    def divides(self) -> bool:
+        """True if the replicas of a gang are placed one by one, as in `Profile`."""
+
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""
 
@@ -179,9 +183,10 @@ def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt
     before = gate.copy()
     try:
         trial = GangTrial(placer, statement, first, tiers)
+        stays = trial.job.single_cluster or trial.job.ring
         if not statement.queue.rows[first, JOB_GANG] or trial.job.replicas == 1:
             trial.place_individually()
-        elif not place_gang(trial):
+        elif not (trial.place_divided() if placer.divides and not stays else place_gang(trial)):
             statement.mark_unplaced(first)
     finally:
         gate[:] = before
@@ -265,6 +270,15 @@ class GangTrial:
             if need.any and c >= 0 and c not in homes:
                 homes.add(c)
                 self._open &= links_of(self.snapshot).within_bounds(need)[c]  # bandwidth is checked when it is reserved
+
+    def place_divided(self) -> bool:
+        """Place all replicas individually; roll back unless all fit. Return whether the job was placed."""
+        before = self._statement.checkpoint()
+        self.place_individually()
+        whole = bool((self._nodes_since(before[0]) >= 0).all())
+        if not whole:
+            self._statement.rollback(before)
+        return whole
 
     def _place_nearest(self, replica: int) -> int:
         """Place one replica in the first tier in which it fits. Return its cluster, -1 for none."""

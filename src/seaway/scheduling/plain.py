@@ -95,6 +95,7 @@ class PlainPlacer:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self.divides = profile.divides
 
     def place(self, statement: Statement, first: int, end: int) -> None:
         """Decide the queue's jobs from `first` up to, but not including, `end` and append them to the statement."""

@@ -52,6 +52,9 @@ class Profile:
     version
         Version that distinguishes it from other profiles of the same name, such as the digest of a model; empty for
         none.
+    divides
+        Whether the replicas of a gang are placed one by one, in the cluster that the plugins choose for each.
+        Otherwise a gang is placed in one cluster if it fits.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Profile:
     seed: int = 0
     plain: bool = False
     version: str = ""
+    divides: bool = False
     _by_point: dict[object, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
     """Cache of plugins by extension point, because protocol checks are slow."""
 

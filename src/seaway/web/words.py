@@ -46,8 +46,10 @@ PLACEMENT_CLAUSES = (
     "expected to run for {time}, learned from {count} runs",
     "{rate} each way between {gateways}",
     "{time} to {place}",
+    "{policy} considers only {place}, the cluster with the most free GPU",
+    "It was trained for {trained} clusters, and the fleet has {count}: the fallback decides.",
 )
-"""Clauses of the reason of a placement, with their names in braces.
+"""Clauses of the reason of a placement or of a warning about a policy, with their names in braces.
 
 `{clause}` is another clause, and `{clauses}` are several, with commas between them.
 """
@@ -88,6 +90,10 @@ class Words:
         """Translate the reason of a placement, whose clauses contain names; as `translated` if a clause is unknown."""
         clauses = [self._clause(each) for each in english.split("; ")] if self.language != FIRST else []
         return FULL_WIDTH_SEMICOLON.join(clauses) if clauses and all(clauses) else self.translated(english)
+
+    def plain(self, english: str) -> str:
+        """Translate the reason of a placement or a warning, without markup; English if a clause is unknown."""
+        return self._clause(english) or english
 
     def _clause(self, english: str) -> str:
         """Translate a clause; empty for an unknown one."""

@@ -44,6 +44,8 @@ class PolicyOut(Shown):
     source: str
     """`seaway` for a built-in heuristic, `package` for a policy of another package, `profile` for a profile file of the
     server, `trained` for a trained policy."""
+    warning: str = ""
+    """Limits to consider before the policy decides for a queue; empty for none."""
 
 
 class PolicyList(Shown):
@@ -114,6 +116,8 @@ class ActivatedOut(Shown):
     queue: QueueOut
     left: str
     """Remaining condition before the policy may be activated, one sentence; empty if none."""
+    warning: str = ""
+    """Limits of the policy while it decides; empty for none."""
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
@@ -129,8 +133,9 @@ def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
 
 def detail_fields(policy: PolicyView, seen: Container[str], brought: ImportedPolicy | None) -> dict[str, Any]:
     """Return the fields of `PolicyDetail` for a policy."""
-    trained = trained_fields(brought) if brought else None
-    return versioned({**policy_fields(policy, seen), "trained": trained})
+    trained, fields = trained_fields(brought) if brought else None, policy_fields(policy, seen)
+    warning = fields.pop("warning")  # it depends on the fleet, and is no change of the policy
+    return {**versioned({**fields, "trained": trained}), "warning": warning}
 
 
 def trained_fields(brought: ImportedPolicy) -> dict[str, Any]:

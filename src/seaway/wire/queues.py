@@ -504,6 +504,13 @@ class QueueOut(Shown):
     """Version, used as ETag."""
 
 
+class QueueStored(QueueOut):
+    """A queue that was created or changed."""
+
+    warning: str = ""
+    """Limits of its policy while it decides; empty for none."""
+
+
 class QueueList(Shown):
     """Queues, by name."""
 

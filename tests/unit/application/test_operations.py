@@ -17,6 +17,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.learning.policies.file import pack
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.policies import cluster_policy
 from tests.fakes.records import token
 from tests.unit.application.scene import scene, spec
@@ -26,11 +27,11 @@ def test_cordons_are_of_what_there_is() -> None:
     """A cordon names a known cluster or node; everything is reported with a user who did it."""
     made = scene()
     operations = made.plane.operations
-    for cluster, node in (("nowhere", ""), ("alpha", "node-7")):
+    for name, place in (("nowhere", ""), ("alpha", "node-7")):
         with pytest.raises(UnknownError):
-            operations.cordon(cluster, node, "ada", "why")
+            operations.cordon(name, place, "ada", "why")
         with pytest.raises(UnknownError):
-            operations.uncordon(cluster, node, "ada")
+            operations.uncordon(name, place, "ada")
     operations.cordon("alpha", "node-0", "ada", "disk")
     operations.cordon("alpha", "", "ada", "move", drain=True)
     operations.uncordon("alpha", "node-0", "bob")
@@ -254,6 +255,54 @@ def test_a_policy_becomes_a_queues_own() -> None:
     for name, where in (("nothing", "q"), ("greedy", "nowhere")):
         with pytest.raises(UnknownError):
             operations.activate_policy(name, where, "ada")
+
+
+def test_a_baseline_decides_for_a_queue_with_a_warning() -> None:
+    """`volcano-divided` considers one cluster per replica, so a job waits although it fits elsewhere.
+
+    The event of the change has the warning, and each placement names the rule.
+    """
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha"), cluster(node(gpu()), name="beta")))
+    made.plane.operations.put_queue(Queue(DEFAULT, policy="volcano-divided"), "ada")
+    (changed,) = [each for each in made.plane.store.events(0, 100) if each.kind == "queue"]
+    assert "policy volcano-divided: This is a baseline for comparison." in changed.reason
+    made.plane.settle()
+    for _ in range(3):  # then alpha has the most free GPU, but no whole one
+        part = made.submit(gpu_milli=550, gpu_memory_percent=55)
+        assert made.where(part) == "alpha"
+    attempt = made.plane.store.attempts(part)[0]
+    assert attempt.policy == "volcano-divided"
+    assert "volcano-divided considers only alpha, the cluster with the most free GPU" in attempt.why
+    whole = made.submit(gpus=1)
+    assert made.state(whole) == "queued"
+    made.plane.operations.put_queue(Queue(DEFAULT, policy="bestfit"), "ada")
+    made.plane.settle()
+    assert made.where(whole) == "beta"
+    warnings = {each.name: each.warning for each in made.plane.overview.policies()}
+    assert warnings["volcano-divided"].startswith("This is a baseline")
+    assert not warnings["bestfit"]
+    with pytest.raises(RejectedError, match="no queue can use it"):
+        made.plane.operations.put_queue(Queue(DEFAULT, policy="volcano-duplicated"), "ada")
+
+
+def test_a_gang_is_divided_over_clusters() -> None:
+    """With `volcano-divided`, each of its replicas goes to the cluster with the most free GPU at that moment."""
+    made = scene()
+    made.plane.operations.put_queue(Queue(DEFAULT, policy="volcano-divided"), "ada")
+    made.plane.settle()
+    gang = made.plane.store.attempts(made.submit(replicas=2, gang=True))[0]
+    assert gang.clusters == ("alpha", "beta")
+
+
+def test_a_policy_of_the_published_kind_says_where_it_does_not_decide() -> None:
+    """A warning names the clusters that it was trained for if the fleet has another number, else its fallback."""
+    made = scene()
+    policies = made.plane.policies
+    for clusters in (2, 3):
+        policies.bring(pack(cluster_policy(f"for-{clusters}", clusters=clusters)), "ada")
+    assert "does not fit there, the fallback decides" in made.plane.overview.policy_warning("for-2")
+    warning = "It was trained for 3 clusters, and the fleet has 2: the fallback decides."
+    assert made.plane.overview.policy_warning("for-3") == warning
 
 
 def test_a_policy_that_may_not_decide_yet_becomes_a_shadow(monkeypatch: pytest.MonkeyPatch) -> None:

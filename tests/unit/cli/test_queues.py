@@ -48,6 +48,14 @@ def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.Monke
     assert len(stub.requests) == 2 * TRIES
 
 
+def test_the_warning_of_a_policy_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is on standard error, apart from the result."""
+    there = {**QUEUE, "version": "a"}
+    stub = Stub([httpx.Response(200, json=there), httpx.Response(200, json={**there, "warning": "Jobs wait."})])
+    assert run(monkeypatch, stub) == 0
+    assert capsys.readouterr().err == "warning: Jobs wait.\n"
+
+
 @pytest.mark.parametrize("field", ["shadow", "policy"])
 def test_who_names_no_policy_as_a_shadow_is_reported_how_to_have_none(
     field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.network import Gateway, Link
+from seaway.domain.network import Gateway, Link, NetworkNeed
+from seaway.learning.instances.wide import drawn
 from seaway.scheduling.engine import decide
+from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
-from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
+from seaway.scheduling.policies.registry import PolicyOptions, make_policy, make_profile, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
@@ -33,6 +38,50 @@ def test_reference_modes_accept_either_level(name: str) -> None:
     """A reference mode chooses clusters at either level, for comparison."""
     assert make_policy(name).name == name
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
+
+
+@pytest.mark.parametrize("kind", ["placement", "any"])
+def test_divided_jobs_go_to_the_same_places_in_queues_and_comparisons(kind: str) -> None:
+    """Without links and rules, the form of `volcano-divided` for queues decides as the form for comparisons."""
+    (instance,) = drawn(kind, 1, seed=3)
+    jobs = [
+        replace(each, demand=replace(each.demand, network=NetworkNeed()), replicas=1 + at % 3, gang=at % 2 == 0)
+        for at, each in enumerate(instance.jobs)
+    ]
+    plans = []
+    for make in (make_policy, make_profile):
+        snapshot = Snapshot(instance.fleet)
+        plans.append(decide(snapshot, JobQueue(snapshot, jobs), make("volcano-divided")))
+    assert plans[0].jobs_placed.any()
+    assert not plans[0].jobs_placed.all()
+    np.testing.assert_array_equal(plans[0].decisions, plans[1].decisions)
+    np.testing.assert_array_equal(plans[0].slices, plans[1].slices)
+
+
+def test_a_job_that_is_divided_in_a_queue_keeps_its_rules() -> None:
+    """Only clusters that the job allows count, and a link or device that does not suit it leaves the job unplaced."""
+    made = fleet(
+        cluster(node(gpu(), gpu(), gpu()), name="large", gateway="gw-l"),
+        cluster(node(gpu()), node(gpu()), name="small", gateway="gw-s"),
+        gateways=(Gateway("gw-l"), Gateway("gw-s"), Gateway("gw-u")),
+        links=(Link("gw-u", "gw-l", 40_000_000), Link("gw-u", "gw-s", 4_000_000)),
+    )
+    snapshot = Snapshot(made)
+    jobs = [
+        job("free", gpus=1, gateway="gw-u"),
+        job("bound", gpus=1, clusters=frozenset({"small"}), gateway="gw-u"),
+        job("near", gpus=1, gateway="gw-u", max_latency_ns=5_000_000),
+    ]
+    profile = make_profile("volcano-divided")
+    plan = decide(snapshot, JobQueue(snapshot, jobs), profile)
+    assert [(each.job, each.cluster) for each in plan.placements()] == [
+        ("free", "large"),
+        ("bound", "small"),
+    ]
+    reported = explain(snapshot, jobs[-1], profile)
+    reasons = {(each.reason, each.nodes) for each in reported.refusals}
+    assert reasons == {("not in the cluster with the most free GPU", 2), ("latency above the bound", 1)}
+    assert reported.message == "volcano-divided considers only large, the cluster with the most free GPU"
 
 
 @pytest.mark.parametrize("name", ["fgd", "seaway", "nearest"])

@@ -14,11 +14,13 @@ from babel.messages.pofile import read_po
 from jinja2 import nodes
 
 from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
+from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.domain.dependencies import When
 from seaway.domain.job_state import JobState
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
+from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.words import PLACEMENT_CLAUSES, language_of, words_of
 
@@ -52,7 +54,9 @@ NAMED = {
 
 CLAUSES = {
     *(offer.description for offer in BUILT_IN.values()),
-    *(reason for plugin in rules_of_fit() for reason in getattr(plugin, "reasons", ())),
+    *(offer.warning for offer in BUILT_IN.values() if offer.warning),
+    CHOOSES_CLUSTERS,
+    *(reason for plugin in (*rules_of_fit(), MostFreeCluster()) for reason in getattr(plugin, "reasons", ())),
     ACCEPTED,
     TAKEN_IN,
     NO_PLACE,

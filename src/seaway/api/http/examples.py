@@ -271,6 +271,7 @@ _POLICIES: dict[str, Any] = {
         "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
         "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and check the comparison: "
         "seaway queues shadows batch",
+        "warning": "",
     },
 }
 
@@ -377,6 +378,7 @@ EXAMPLES: dict[str, Any] = {
         "version": "3c1d95a06be2f784",
     },
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
+    "QueueStored": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653", "warning": ""},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     **ANSWERS,
     **NETWORK,

@@ -335,8 +335,14 @@ class Overview:
         ]
         joined = [(name, self._policies.says(name), PROFILE) for name in self._policies.profiles]
         trained = [(name, self._policies.says(name), TRAINED) for name in self._policies.names()]
-        every = (*rules, *joined, *trained)
-        return [PolicyView(name, says, tuple(users.get(name, ())), source) for name, says, source in every]
+        return [
+            PolicyView(name, says, tuple(users.get(name, ())), source, self.policy_warning(name))
+            for name, says, source in (*rules, *joined, *trained)
+        ]
+
+    def policy_warning(self, name: str) -> str:
+        """Return the limits of a policy to consider before it decides for a queue; empty for none."""
+        return self._policies.warning(name, len(self._live.fleet.clusters))
 
     def policy_counts(self) -> dict[str, PolicyCount]:
         """Return the counters of trained policies that made decisions since the start."""

@@ -214,6 +214,7 @@ def set_queue(
       [cyan]seaway queue set vision --policy balanced --policy-option weights.price=3[/cyan]
       [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
+    from seaway.cli.errors import warn
     from seaway.terminal.queues import policy_text
     from seaway.wire.queues import split_options
 
@@ -248,6 +249,7 @@ def set_queue(
     }
     with connect(context) as client:
         there, after = change(client, name, given)
+    warn(after.get("warning", ""))
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {policy_text(after)}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"

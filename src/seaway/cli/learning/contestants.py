@@ -98,8 +98,9 @@ def _of_engine(name: str, level: Level) -> Contestant:
 def _check_in_subprocess(found: list[Contestant]) -> None:
     """Reject duplicate names, because their rows could not be distinguished."""
     names = [(each.name, each.level) for each in found if not each.own_only]
+    runs = {(each.name, each.level) for each in found if each.own_only}
     for name, level in names:
-        if names.count((name, level)) > 1:
+        if names.count((name, level)) > 1 or (name, level) in runs:
             raise RejectedError(
                 f"two policies are called {name!r} at level {level}; rename a file or folder", where=POLICY
             )

@@ -188,11 +188,13 @@ def activate(
     ] = False,
 ) -> None:
     """Set the policy of a queue. A trained policy must have been the shadow policy of the queue for a while."""
+    from seaway.cli.errors import warn
     from seaway.cli.remote import connect
     from seaway.client.calls.policies import activate_policy
 
     with connect(context) as client:
         body = client.body(activate_policy(name, queue, shadow=shadow))
+    warn(body["warning"])
     if body["queue"]["policy"] == name:
         typer.echo(f"policy {name} decides for queue {queue} now")
     else:
@@ -235,6 +237,8 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
 
     manifest = body["trained"]
     about = {"policy": body["name"], "does": body["description"], "from": body["source"]}
+    if body.get("warning"):
+        about["warning"] = body["warning"]
     if body.get("queues"):
         about["queues"] = ", ".join(body["queues"])
     if manifest is None:

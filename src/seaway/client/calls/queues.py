@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         PriorityOut,
         QueueList,
         QueueOut,
+        QueueStored,
         QueueUsageList,
         ScheduleOut,
         ShadowList,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _WIRE = "seaway.wire.queues"
 
 QUEUE: Answer[QueueOut] = Model(_WIRE, "QueueOut")
+STORED: Answer[QueueStored] = Model(_WIRE, "QueueStored")
 QUEUES: Answer[QueueList] = Model(_WIRE, "QueueList")
 SHADOWS: Answer[ShadowList] = Model(_WIRE, "ShadowList")
 QUEUE_USES: Answer[QueueUsageList] = Model(_WIRE, "QueueUsageList")
@@ -77,7 +79,7 @@ def queue(name: str) -> Call[QueueOut]:
     return get(f"/queues/{part(name)}", QUEUE)
 
 
-def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueOut]:
+def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueFields]) -> Call[QueueStored]:
     """Create or replace a queue; omitted fields get their defaults.
 
     Parameters
@@ -86,7 +88,7 @@ def put_queue(name: str, *, seen: Seen | None = None, **given: Unpack[QueueField
         The queue that the change is based on: raises `StaleError` if the server has another version. None creates or
         changes any version.
     """
-    return put(f"/queues/{part(name)}", QUEUE, given, seen)
+    return put(f"/queues/{part(name)}", STORED, given, seen)
 
 
 def delete_queue(name: str) -> Call[None]:

@@ -23,7 +23,7 @@ from seaway.scheduling.policies.random import Random
 from seaway.scheduling.policies.seaway.plugin import Seaway
 from seaway.scheduling.policies.spread import Spread
 from seaway.scheduling.policies.utilization import Utilization
-from seaway.scheduling.policies.volcano import VolcanoDivided, VolcanoDuplicated
+from seaway.scheduling.policies.volcano import VolcanoDivided, VolcanoDuplicated, divided_plugins
 from seaway.scheduling.profile import Profile, WeightedPlugin
 
 ENTRY_POINTS = "seaway.policies"
@@ -103,6 +103,12 @@ def _balanced_profile(options: PolicyOptions) -> Profile:
     return Profile("balanced", plugins, seed=options.seed, plain=options.plain)
 
 
+def _divided_profile(options: PolicyOptions) -> Profile:
+    """Return the form of `volcano-divided` for queues."""
+    plugins = tuple(map(WeightedPlugin, divided_plugins()))
+    return Profile("volcano-divided", plugins, seed=options.seed, plain=options.plain, divides=True)
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """A policy that users can choose.
@@ -115,11 +121,17 @@ class PolicyEntry:
         Description, one clause.
     options
         Names of its options in queues.
+    in_queues
+        Factory of its form for queues; None if it is that of `make`.
+    warning
+        Limits to consider before it decides for a queue, one or two sentences; empty for none.
     """
 
     make: PolicyFactory
     description: str
     options: tuple[str, ...] = ()
+    in_queues: Callable[[PolicyOptions], Profile] | None = None
+    warning: str = ""
 
 
 BUILT_IN: dict[str, PolicyEntry] = {
@@ -160,6 +172,9 @@ BUILT_IN: dict[str, PolicyEntry] = {
     "volcano-divided": PolicyEntry(
         lambda _: VolcanoDivided(),
         "baseline: each replica to the cluster with most free GPU, without devices and links",
+        in_queues=_divided_profile,
+        warning="This is a baseline for comparison. It considers only the cluster with the most free GPU, so jobs wait "
+        "although they fit elsewhere.",
     ),
     "volcano-duplicated": PolicyEntry(
         lambda _: VolcanoDuplicated(), "baseline: a duplicate of the whole job in every cluster that could hold it"
@@ -226,16 +241,29 @@ def _require_weights(value: object) -> None:
 
 
 def make_profile(name: str, options: PolicyOptions = PolicyOptions()) -> Profile:
-    """Create a policy that consists of plugins.
+    """Create the form of a policy for queues.
 
     Raises
     ------
     RejectedError
-        As for `make_policy`, and if the policy does not consist of plugins.
+        As for `make_policy` and `in_queues`.
     """
-    policy = make_policy(name, options)
+    return in_queues(make_policy(name, options), options)
+
+
+def in_queues(policy: Profile | Policy, options: PolicyOptions) -> Profile:
+    """Return the form of a policy for queues, with the options of the policy.
+
+    Raises
+    ------
+    RejectedError
+        If it has none, because it does not consist of plugins.
+    """
+    entry = BUILT_IN.get(policy.name)
+    if entry and entry.in_queues:
+        return entry.in_queues(options)
     if not isinstance(policy, Profile):
-        raise RejectedError(f"policy {name!r} does not consist of plugins, so no plugin can be added")
+        raise RejectedError(f"policy {policy.name!r} does not consist of plugins, so no queue can use it")
     return policy
 
 

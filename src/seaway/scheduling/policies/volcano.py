@@ -2,6 +2,9 @@
 
 They choose clusters only by sums of free resources. Each cluster then places the replicas itself. A job counts as
 placed only if one of its duplicates fits and the links to its clusters meet its bounds.
+
+`VolcanoDivided` and `VolcanoDuplicated` are for comparisons: a replica that its cluster cannot hold is lost. In queues,
+`MostFreeCluster` chooses as the former does, and such a replica waits.
 """
 
 from __future__ import annotations
@@ -32,13 +35,17 @@ from seaway.scheduling.columns import (
     PLAN_LINK_MISSED,
     PLAN_NODE,
 )
+from seaway.scheduling.framework import Codes, Cycle, Mask, Plugin, Scores
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
 from seaway.scheduling.kernels.fit import node_fits
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.plan import Plan
-from seaway.scheduling.policies.utilization import share_ppm
+from seaway.scheduling.plugins import rules_of_fit
+from seaway.scheduling.plugins.network import Network
+from seaway.scheduling.plugins.nodes import DeviceFit, NodeResources
+from seaway.scheduling.policies.utilization import WHOLE_PPM, share_ppm
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -100,6 +107,48 @@ class VolcanoDivided:
                 statement.rollback(before)
                 statement.mark_unplaced(j)
         return statement.commit()
+
+
+class MostFreeCluster:
+    """Choice of the cluster for each replica as in `VolcanoDivided`, and of its least allocated node.
+
+    It follows the rules on clusters and nodes, and ignores links and amounts of nodes and devices. Later filters check
+    those, and a replica that does not fit in the cluster is not placed.
+    """
+
+    name = "volcano-divided"
+    reasons = ("not in the cluster with the most free GPU",)
+
+    def filter(self, cycle: Cycle) -> Codes:
+        """Return 0 for the nodes of the chosen cluster, else 1, shape (N,)."""
+        home = cycle.snapshot.arrays.nodes[NODE_CLUSTER]
+        allowed: Mask = np.zeros(len(cycle.snapshot.clusters), np.bool_)
+        allowed[home[cycle.feasible]] = True
+        allowed &= cycle.usable
+        if not allowed.any():
+            return np.zeros(len(home), np.uint8)
+        chosen = int(np.where(allowed, free_gpu_milli(cycle.snapshot), np.iinfo(np.int64).min).argmax())
+        name = cycle.snapshot.clusters[chosen].name
+        cycle.message = f"{self.name} considers only {name}, the cluster with the most free GPU"
+        return (home != chosen).astype(np.uint8)
+
+    def score(self, cycle: Cycle) -> Scores:
+        """Return the sum of the free shares of each node over the four resources, parts per million, shape (N,)."""
+        nodes = cycle.snapshot.arrays.nodes
+        free, total = nodes[FREE_OF_NODE].astype(np.int64), nodes[TOTAL_OF_NODE]
+        scores: Scores = (np.where(total > 0, free * WHOLE_PPM, 0) // np.maximum(total, 1)).sum(axis=0)
+        return scores
+
+
+FREE_OF_NODE = [NODE_CPU_FREE, NODE_MEMORY_FREE, NODE_GPU_MEMORY_FREE, NODE_GPU_CORE_FREE]
+TOTAL_OF_NODE = [NODE_CPU, NODE_MEMORY, NODE_GPU_MEMORY, NODE_GPU_CORE]
+
+
+def divided_plugins() -> tuple[Plugin, ...]:
+    """Return the plugins of the mode for queues: the rules that clusters follow, its choice, then links and amounts."""
+    rules = rules_of_fit()
+    late = [each for each in rules if isinstance(each, Network | NodeResources | DeviceFit)]
+    return (*(each for each in rules if each not in late), MostFreeCluster(), *late)
 
 
 class VolcanoDuplicated:

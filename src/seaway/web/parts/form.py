@@ -117,9 +117,11 @@ def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awa
         button = buttons(made, words("Cancel"), verb, sure, "negative")
 
 
-def notify(text: str) -> None:
-    """Show a short success message."""
+def notify(text: str, warning: str = "") -> None:
+    """Show a short success message; with a warning, show that until a user closes it."""
     ui.notify(text, type="positive", position="bottom-right")
+    if warning:
+        ui.notify(warning, type="warning", position="bottom-right", timeout=0, close_button="×", multi_line=True)
 
 
 @contextmanager

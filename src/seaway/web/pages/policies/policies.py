@@ -330,7 +330,8 @@ class _Policies:
             done = await self._visit.ask(policies.activate_policy(name, given["queue"], shadow=given["shadow"]))
             self._visit.ask_again(queue_calls.queues())
             if done.queue.policy == name and not given["shadow"]:
-                notify(words("{policy} decides for {queue} now", policy=name, queue=done.queue.name))
+                decides = words("{policy} decides for {queue} now", policy=name, queue=done.queue.name)
+                notify(decides, words.plain(done.warning))
             else:
                 notify(words("{policy} is the shadow of {queue} now", policy=name, queue=done.queue.name))
 

@@ -118,7 +118,8 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         return queue_calls.put_queue(name, seen=queue, **{**given, **more})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
-    ask_named(visit, title, fields, put, queue.name if queue else "")
+    warnings = {each.name: words.plain(each.warning) for each in known.policies}
+    ask_named(visit, title, fields, put, queue.name if queue else "", lambda given: warnings.get(given["policy"], ""))
 
 
 def _keys(text: str) -> list[str]:
@@ -288,9 +289,20 @@ def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: s
 
 
 def ask_named(
-    visit: Visit, title: str, fields: list[Field], put: Callable[[str, dict[str, Any]], Call[Any]], name: str
+    visit: Visit,
+    title: str,
+    fields: list[Field],
+    put: Callable[[str, dict[str, Any]], Call[Any]],
+    name: str,
+    warning: Callable[[dict[str, Any]], str] = lambda _: "",
 ) -> None:
-    """Open a form for a named object. Only a new object has a field for the name."""
+    """Open a form for a named object. Only a new object has a field for the name.
+
+    Parameters
+    ----------
+    warning
+        Returns a warning about the stored values; empty for none.
+    """
     words = visit.words
     if not name:
         hint = words("Small letters, digits, '-' and '.'")
@@ -298,13 +310,13 @@ def ask_named(
 
     async def send(given: dict[str, Any]) -> None:
         called = name or str(given.pop("name"))
-        await _save(visit, put(called, given), called, new=not name)
+        await _save(visit, put(called, given), called, new=not name, warning=warning(given))
 
     Form(words, title, fields, words("Save"), send)
 
 
-async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False) -> None:
-    """Store an object, and show its change.
+async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False, warning: str = "") -> None:
+    """Store an object, and show its change and a warning, if any.
 
     Raises
     ------
@@ -319,7 +331,7 @@ async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False) 
             raise RejectedError(words("This name is taken."), where="name") from error
         raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
     _look_again(visit)
-    notify(words("{name} is saved", name=name))
+    notify(words("{name} is saved", name=name), warning)
 
 
 def _look_again(visit: Visit) -> None:
