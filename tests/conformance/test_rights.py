@@ -20,7 +20,7 @@ from seaway.adapters.kubernetes.connection.credentials import Credentials
 from seaway.adapters.kubernetes.connection.event_loop import EventLoopThread
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.adapters.kubernetes.leadership import Candidate, LeaseDurations, PodLeaderLabel
-from seaway.adapters.kubernetes.rights import DIRECT, KARMADA, MEMBER, Rights
+from seaway.adapters.kubernetes.rights import DIRECT, KARMADA, Rights
 from seaway.adapters.kubernetes.templates.namespace_objects import EVERY_TENANT, NamespaceOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.kubernetes.templates.safety import KINDS
@@ -346,7 +346,6 @@ def test_where_seaway_itself_runs() -> None:
     ("rights", "files"),
     [
         (DIRECT, ("member.yaml", "namespaces.yaml")),
-        (MEMBER, ("karmada-member.yaml",)),
         (KARMADA, ("karmada.yaml", "namespaces.yaml")),
     ],
 )
@@ -355,7 +354,7 @@ def test_the_doctor_asks_for_exactly_the_rights_of_the_manifests(rights: Rights,
     asked = {(verb, resource) for part in rights for resource, verbs in part.items() for verb in verbs}
     assert asked == {(each.verb, each.resource) for each in allowed(*files)}
     roles = {each["metadata"]["name"]: each for each in objects(*files) if each["kind"] == "ClusterRole"}
-    deploys = set(_rights(roles["seaway-deploy"]["rules"], "")) if "seaway-deploy" in roles else set()
+    deploys = set(_rights(roles["seaway-deploy"]["rules"], ""))
     assert {(verb, resource) for resource, verbs in rights.tenants.items() for verb in verbs} == {
         (each.verb, each.resource) for each in deploys
     }

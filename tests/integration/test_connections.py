@@ -144,7 +144,9 @@ def test_client_learns_why_its_head_is_rejected(served: Served, request_: bytes,
     assert status == 200 or b"application/problem+json" in answer
 
 
-@pytest.mark.parametrize("request_", [HEAD + b"a: b\r\n" * (MAX_HEADERS + 1) + b"\r\n", UPGRADE])
+@pytest.mark.parametrize(
+    "request_", [HEAD + b"a: b\r\n" * (MAX_HEADERS + 1) + b"\r\n", UPGRADE, (HEAD + b"\r\n") * (MAX_PIPELINED + 2)]
+)
 def test_connections_are_freed_without_the_garbage_collector(served: Served, request_: bytes) -> None:
     """The collector visits objects that survive once an hour, so cycles of attackers would fill the memory."""
     gc.collect()

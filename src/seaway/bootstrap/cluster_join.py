@@ -214,14 +214,14 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
 def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
     """Connect to the only cluster of a folder, and wait for its inventory."""
     from seaway.adapters.kubernetes.backends import KubernetesBackends
-    from seaway.adapters.kubernetes.rights import DIRECT, describe
+    from seaway.adapters.kubernetes.rights import describe
 
     names = ClusterNames()
     backends = KubernetesBackends(folder, names=names)
     try:
         (cluster,) = backends.clusters()
         seen = inventory(cluster)
-        problems, missing = cluster.view.problems(), cluster.missing_rights(DIRECT)
+        problems, missing = cluster.view.problems(), cluster.missing_rights()
     finally:
         backends.close()
     said = [f"Seaway may not {describe(missing)}; {RIGHTS_REMEDY}"] if missing else []

@@ -20,7 +20,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access
 from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
-from seaway.adapters.kubernetes.rights import RIGHTS_S, Right, Rights, missing_rights
+from seaway.adapters.kubernetes.rights import DIRECT, RIGHTS_S, Right, missing_rights
 from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
 from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
@@ -119,8 +119,10 @@ class KubernetesCluster:
             return NOT_LISTED
         return self._terminating_answer() if self._has_running_pods(command) else answer
 
-    def missing_rights(self, rights: Rights) -> list[Right]:
-        """Return those of `rights` that Seaway lacks; rights of tenants in the namespace of the default one.
+    def missing_rights(self) -> list[Right]:
+        """Return the rights that Seaway lacks; rights of tenants in the namespace of the default one.
+
+        The proxy of Karmada does not forward this question to members; see `refused` for these.
 
         Raises
         ------
@@ -128,7 +130,11 @@ class KubernetesCluster:
             When the server refuses the question, or does not answer.
         """
         namespace = self._view.namespaces.of(DEFAULT)
-        return self._reactor.run(missing_rights(self._api, rights, namespace), RIGHTS_S)
+        return self._reactor.run(missing_rights(self._api, DIRECT, namespace), RIGHTS_S)
+
+    def refused(self) -> dict[str, str]:
+        """Return the reasons of optional reads that the cluster has refused, or that keep failing."""
+        return self._health.unavailable()
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects of a deployment, with devices pinned."""

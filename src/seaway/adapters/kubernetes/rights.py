@@ -69,9 +69,6 @@ DIRECT = Rights(
 )
 """Rights in a cluster that Seaway uses directly: `member.yaml` and `namespaces.yaml`."""
 
-MEMBER = Rights({**_LOOK, "pods/log": ("get",)}, {})
-"""Rights in a member of Karmada: `karmada-member.yaml`."""
-
 KARMADA = Rights(
     {
         "clusters.cluster.karmada.io": READ,

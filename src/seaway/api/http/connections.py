@@ -265,7 +265,9 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._upgraded:
             self._connections.close(self._connection)
         super().connection_lost(exc)
-        self._error = None  # its traceback refers to this protocol, and only the garbage collector would free both
+        # Requests refer to this protocol, and so does the error's traceback. Only the collector would free such cycles.
+        self._error = self.cycle = None
+        self.pipeline.clear()
         if self._running:  # the base class knows the last request only, and others may be ahead of it
             self._running.disconnected = True
             self._running.message_event.set()

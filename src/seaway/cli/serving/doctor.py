@@ -268,7 +268,6 @@ def _clusters(settings: Settings, data: Path) -> Findings:
 
 
 def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
-    from seaway.adapters.kubernetes.rights import DIRECT, MEMBER
     from seaway.bootstrap.cluster_join import inventory, node_problems
 
     check = f"cluster {cluster.cluster}"
@@ -278,14 +277,24 @@ def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
         yield Finding(check, Level.ERROR, str(error), "check the kubeconfig, its token and the network to the server")
         return
     yield Finding(check, Level.OK if seen.nodes else Level.WARNING, nodes_text(seen))
-    rights, files = (MEMBER, "karmada-member.yaml") if through_karmada else (DIRECT, "member.yaml and namespaces.yaml")
-    yield _rights(f"rights in {cluster.cluster}", lambda: cluster.missing_rights(rights), files)
+    if through_karmada:
+        yield _refused(cluster)
+    else:
+        yield _rights(f"rights in {cluster.cluster}", cluster.missing_rights, "member.yaml and namespaces.yaml")
     yield _gpus(seen)
     problems = node_problems(cluster.view.problems())
     for text in problems[:MAX_NAMED]:
         yield Finding(check, Level.WARNING, text)
     if len(problems) > MAX_NAMED:
         yield Finding(check, Level.WARNING, f"{len(problems) - MAX_NAMED} more problems of nodes")
+
+
+def _refused(cluster: KubernetesCluster) -> Finding:
+    check, refused = f"rights in {cluster.cluster}", cluster.refused()
+    if not refused:
+        return Finding(check, Level.OK, "it refused no read so far")
+    text = "; ".join(f"{source}: {why}" for source, why in sorted(refused.items()))
+    return Finding(check, Level.WARNING, text, "apply deploy/kubernetes/karmada-member.yaml there")
 
 
 def _rights(check: str, missing: Callable[[], Sequence[Right]], files: str) -> Finding:

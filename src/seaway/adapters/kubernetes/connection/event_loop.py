@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from seaway.domain.errors import UnavailableError
+from seaway.domain.errors import SeawayError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class EventLoopThread:
         if self._loop.is_closed() or not self._thread.is_alive():
             work.close()
             raise UnavailableError("shutting down")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(_without_frames(work), self._loop)
 
     def run_forever(self, name: str, work: Coroutine[Any, Any, None]) -> Future[None]:
         """Run a coroutine that follows `name` until it is cancelled; log an unexpected error that ends it."""
@@ -88,6 +88,18 @@ class EventLoopThread:
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._end.wait())
+
+
+async def _without_frames(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine, and drop the frames of its error.
+
+    They refer to timeouts, which refer to the task that holds the error. Such cycles stay for long, see `tuned_gc`.
+    """
+    try:
+        return await work
+    except SeawayError as error:
+        error.__context__ = error.__cause__ = None
+        raise error.with_traceback(None) from None
 
 
 def in_thread(work: Callable[[], Result]) -> Future[Result]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
+import time
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -43,6 +48,34 @@ def test_nothing_is_called_by_a_reactor_that_is_closed(reactor: EventLoopThread)
     with pytest.raises(UnavailableError, match="shutting down"):
         reactor.submit(asleep())
     assert not called
+
+
+def test_errors_keep_nothing_alive(reactor: EventLoopThread) -> None:
+    """Objects of a coroutine that failed are freed without garbage collection, also those of its time-outs."""
+
+    class Body:
+        pass
+
+    async def fail(_: Body) -> None:
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.sleep(WAIT_S)
+        except TimeoutError as error:
+            raise UnavailableError("late") from error
+
+    gc.disable()
+    try:
+        body = Body()
+        held = weakref.ref(body)
+        with suppress(UnavailableError):
+            reactor.run(fail(body), WAIT_S)
+        del body
+        give_up_s = time.monotonic() + WAIT_S
+        while held() and time.monotonic() < give_up_s:  # the event loop ends what it did
+            time.sleep(0.001)
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 async def asleep() -> None:
