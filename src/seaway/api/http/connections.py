@@ -266,7 +266,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._connections.close(self._connection)
         super().connection_lost(exc)
         # Requests refer to this protocol, and so does the error's traceback. Only the collector would free such cycles.
-        self._error = self.cycle = None
+        self._error = None
+        self.cycle = None  # type: ignore[assignment]  # as before the first request
         self.pipeline.clear()
         if self._running:  # the base class knows the last request only, and others may be ahead of it
             self._running.disconnected = True
