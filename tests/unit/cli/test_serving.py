@@ -50,7 +50,7 @@ def test_files_for_tls_are_looked_at(tmp_path: Path) -> None:
     """A file that is not there, that may not be read or is of another kind is named, with the setting."""
     there = tmp_path / "there.pem"
     there.write_text("no certificate", encoding="ascii")
-    serving.require_tls(ServerSettings())  # noqa: SLF001
+    serving.require_tls(ServerSettings())
     for certificate, key, where in (
         ("none.pem", "there.pem", "tls_certificate"),
         ("there.pem", "none.pem", "tls_key"),
@@ -59,7 +59,7 @@ def test_files_for_tls_are_looked_at(tmp_path: Path) -> None:
     ):
         server = ServerSettings(tls_certificate=str(tmp_path / certificate), tls_key=str(tmp_path / key))
         with pytest.raises(RejectedError) as wrong:
-            serving.require_tls(server)  # noqa: SLF001
+            serving.require_tls(server)
         assert wrong.value.where == f"[server] {where}"
 
 
