@@ -18,6 +18,7 @@ from seaway.domain.errors import SeawayError
 
 COMMANDS = (
     Command("submit", JOBS, "jobs.submit", summary="Submit jobs, and follow one.", group="job", kind="SubmitCommand"),
+    Command("convert", JOBS, "jobs.convert", summary="Convert job files of other schedulers.", group="job"),
     Command("jobs", JOBS, "jobs.list", summary="List jobs.", group="job list", aliases=("ls", "list", "ps")),
     Command("show", JOBS, "jobs.show", "show_job", "Show a job: state, request, attempts.", "job", ("describe", "get")),
     Command("explain", JOBS, "jobs.show", summary="Explain why a job waits, or runs where it does.", group="job"),

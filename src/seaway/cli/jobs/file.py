@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.yaml import Document, YamlError, yaml_documents
+
+if TYPE_CHECKING:
+    from seaway.wire.job_imports.converted import Converted
 
 STDIN = "-"
 MAX_BYTES = 16 << 20
@@ -66,12 +69,15 @@ class Written:
         Line of each field, from 1, by path like ``resources.gpus``.
     options
         Option of each field, by path.
+    converted
+        Conversion from the file of another scheduler; None for a job of Seaway.
     """
 
     fields: dict[str, Any]
     source: str = ""
     lines: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    converted: Converted | None = None
 
     def placed(self, error: RejectedError) -> RejectedError:
         """Return an error with its position in the file or options."""
@@ -80,7 +86,10 @@ class Written:
 
     def changed(self, fields: Mapping[str, Any], options: Mapping[str, str]) -> Written:
         """Return the job with fields from options."""
-        return Written(merged(self.fields, fields), self.source, self.lines, options)
+        if self.converted and self.converted.script and "command" in (run := fields.get("run", {})):
+            others = {name: value for name, value in run.items() if name != "command"}
+            fields = {**fields, "run": {**others, "args": run["command"]}}
+        return replace(self, fields=merged(self.fields, fields), options=options)
 
     def _place(self, path: str) -> str:
         near = path
@@ -102,13 +111,63 @@ def read_jobs(file: str, kind: Kind = JOB) -> list[Written]:
         When the file cannot be read, is not YAML, or a document has the wrong type. The error contains the line.
     """
     source = "stdin" if file == STDIN else file
+    return _jobs(_text(file, source), source, kind)
+
+
+def _jobs(text: str, source: str, kind: Kind) -> list[Written]:
     try:
-        jobs = [_written(each, source, kind) for each in yaml_documents(_text(file, source), kind.most)]
+        jobs = [_written(each, source, kind) for each in yaml_documents(text, kind.most)]
     except YamlError as error:
         raise error.of_file(source) from None
     if not jobs:
         raise RejectedError(f"no {kind.name} found in it", where=source)
     return jobs
+
+
+def read_any_jobs(file: str, ignored: Iterable[str] = ()) -> list[Written]:
+    """Read a job file of Seaway or of another scheduler, and convert it.
+
+    Parameters
+    ----------
+    ignored
+        Fields of the other scheduler to leave out instead of refusing the file.
+
+    Raises
+    ------
+    RejectedError
+        When the file cannot be read, or a field cannot be converted.
+    """
+    from seaway.wire.job_imports.files import TEXTS as FOREIGN
+    from seaway.wire.job_imports.files import convert_documents, convert_script, is_foreign
+
+    source = "stdin" if file == STDIN else file
+    text, left_out = _text(file, source), frozenset(ignored)
+    if script := convert_script(text, source, left_out):
+        return [_of(script, source)]
+    jobs = _jobs(text, source, JOB)
+    if not any(is_foreign(each.fields) for each in jobs):
+        return jobs
+    foreign = _jobs(text, source, replace(JOB, texts=FOREIGN))
+    found = convert_documents([(each.fields, each.lines) for each in foreign], source, left_out)
+    if not found:
+        raise RejectedError("has no job that can be converted", where=source)
+    natives = iter([each for each in jobs if not is_foreign(each.fields)])
+    return [_of(each, source) if each else next(natives) for each in found]
+
+
+def is_script(path: str) -> bool:
+    """Report whether a path is a batch script of Slurm: by its name, or by its options for sbatch."""
+    if path.endswith((".sbatch", ".slurm")):
+        return True
+    try:
+        with Path(path).open("rb") as file:
+            return bool(re.search(rb"(?m)^#SBATCH\s", file.read(1 << 16)))
+    except (OSError, ValueError):
+        return False
+
+
+def _of(converted: Converted, source: str) -> Written:
+    return Written(converted.fields, source, converted.lines, converted=converted)
 
 
 def merged(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,16 +225,16 @@ OPTIONS = {
 """Options whose names differ from their fields."""
 
 
-def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
+def written_jobs(files: list[str], given: dict[str, Any], ignored: Iterable[str] = ()) -> list[Written]:
     """Return the jobs of all files, with fields from options; or one job from options.
 
     Parameters
     ----------
     given
         Values by path, like ``resources.gpus``.
+    ignored
+        Fields of other schedulers to leave out.
     """
-    from seaway.cli.jobs.file import Written, merged, read_jobs
-
     if not files and not given:
         raise RejectedError("no job given: use -f job.yaml, or options like --name and --gpus; see --help")
     fields: dict[str, Any] = {}
@@ -185,7 +244,8 @@ def written_jobs(files: list[str], given: dict[str, Any]) -> list[Written]:
     options = {path: option_of(path) for path in given}
     if not files:
         return [Written(fields, options=options)]
-    return [each.changed(fields, options) for file in files for each in read_jobs(file)]
+    given_elsewhere = {*ignored, *given.get("run.env", ())}
+    return [each.changed(fields, options) for file in files for each in read_any_jobs(file, given_elsewhere)]
 
 
 def option_of(path: str) -> str:

@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from seaway.cli import arguments
 from seaway.cli.errors import FAILED
-from seaway.cli.jobs.file import STDIN, pairs, written_jobs
+from seaway.cli.jobs.file import STDIN, is_script, pairs, written_jobs
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
@@ -102,12 +102,17 @@ def submit(
         list[str] | None,
         typer.Argument(
             metavar="FILE... -- COMMAND",
-            help="Job YAML, as with -f; and after two dashes, the command of each replica.",
+            help="Job file, as with -f; and after two dashes, the command of each replica, or arguments of a script.",
         ),
     ] = None,
     file: Annotated[
         list[Path] | None,
-        typer.Option("--file", "-f", help="Job YAML, one job or several with --- between; - reads standard input."),
+        typer.Option(
+            "--file",
+            "-f",
+            help="Job YAML, one job or several with --- between; or a job file of another scheduler, see "
+            "`seaway convert --help`; - reads standard input.",
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name of the job.")] = None,
     gpus: Annotated[int | None, typer.Option(help="Devices of each replica.", rich_help_panel=NEEDS)] = None,
@@ -282,6 +287,14 @@ def submit(
             rich_help_panel=WHERE,
         ),
     ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Option or field of another scheduler to leave out, like constraint. Repeatable.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -303,6 +316,7 @@ def submit(
 
       [cyan]seaway submit --name hello --gpus 1 --gpu-memory 8GB -- python train.py[/cyan]
       [cyan]seaway submit job.yaml --dry-run[/cyan]
+      [cyan]seaway submit train.sbatch --image pytorch:2.9[/cyan]
       [cyan]id=$(seaway submit job.yaml -o name)[/cyan]
 
     A job file:
@@ -356,8 +370,14 @@ def submit(
         "labels": pairs(label, "--label"),
     }
     jobs = written_jobs(
-        [*map(str, file or []), *files], {path: value for path, value in given.items() if value is not None}
+        [*map(str, file or []), *files],
+        {path: value for path, value in given.items() if value is not None},
+        ignore or (),
     )
+    if any(each.converted for each in jobs):
+        from seaway.cli.jobs.convert import summarize
+
+        summarize(jobs)
     if key and len(batches(jobs)) > 1:
         raise RejectedError("an idempotency key is for one request, but these jobs need several", where="--key")
     plain = output in (Output.TABLE, Output.WIDE)
@@ -409,6 +429,8 @@ def sorted_words(words: list[str], after: int) -> tuple[list[str], list[str]]:
         When the command is such a file, was not marked by two dashes, and there is no terminal to ask.
     """
     before, command = words[: len(words) - after], words[len(words) - after :]
+    if before and is_script(before[0]) and not all(map(_is_job_file, before)):
+        return before[:1], [*before[1:], *command]
     if not command and before and not _is_job_file(before[0]):
         before, command = [], before
     if not command:
@@ -426,7 +448,7 @@ def sorted_words(words: list[str], after: int) -> tuple[list[str], list[str]]:
 
 
 def _is_job_file(path: str) -> bool:
-    return path == STDIN or path.endswith((".yaml", ".yml"))
+    return path == STDIN or path.endswith((".yaml", ".yml")) or is_script(path)
 
 
 def try_out(client: Client, jobs: list[Written]) -> list[Body]:

@@ -1,0 +1,95 @@
+"""Shell scripts as commands of containers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from seaway.wire.fields import LONGEST_TEXT
+from seaway.wire.job_imports.converted import Converted
+
+LONG_LINE = 110
+"""Length of a line of variables, characters."""
+
+MAX_PARTS = 200
+"""Maximum number of parts of a long script."""
+
+
+def script_command(script: str, name: str, shell: Sequence[str] = ("bash",)) -> list[str]:
+    """Return the command that runs a script in a container.
+
+    Kubernetes replaces ``$(NAME)`` and ``$$`` in commands, so both are escaped. A script that is longer than one word
+    of a command may be is split.
+
+    Raises
+    ------
+    ValueError
+        If the script is too long.
+    """
+    text = re.sub(r"\$([$(])", lambda match: "$$$$" if match[1] == "$" else "$$(", script)
+    if len(text) <= LONGEST_TEXT:
+        return [*shell, "-c", text, name]
+    parts = _parts(text)
+    if len(parts) > MAX_PARTS:
+        raise ValueError
+    joined = "".join(f"${{{at}}}" for at in range(1, len(parts) + 1))
+    again = f'exec {shlex.join(shell)} -c "$script" "$0" "$@"'
+    return [*shell, "-c", f'script="{joined}"; shift {len(parts)}; {again}', name, *parts]
+
+
+def _parts(text: str) -> list[str]:
+    """Split a text, but not between two ``$`` of an escape."""
+    parts: list[str] = []
+    while text:
+        end = LONGEST_TEXT
+        while len(text) > end and text[end - 1] == "$":
+            end -= 1
+        parts.append(text[:end])
+        text = text[end:]
+    return parts
+
+
+def put_script(out: Converted, field: str, script: str, name: str, shell: Sequence[str] = ("bash",)) -> None:
+    """Set the command of the job to a script."""
+    try:
+        command = script_command(script, name, shell)
+    except ValueError:
+        out.refuse(field, f"is too long: at most {MAX_PARTS * LONGEST_TEXT // 1000:,} KB; put it in the image")
+        return
+    out.keep(field, "run.command", command, f"run.command: {shlex.join(shell)} -c with the commands")
+
+
+def exports(known: Mapping[str, str]) -> str:
+    """Return commands that set the variables of another scheduler; empty for none. Values may have variables."""
+    lines: list[str] = []
+    for name, value in known.items():
+        text = f'{name}="{value}"' if "$" in value else f"{name}={shlex.quote(value)}"
+        if lines and len(lines[-1]) + len(text) < LONG_LINE:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(f"export {text}")
+    return "\n".join(lines)
+
+
+def mentions(script: str, name: str) -> bool:
+    """Report whether a script contains a variable or command."""
+    return bool(re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", script))
+
+
+def unknown(script: str, prefix: str, known: Mapping[str, str]) -> list[str]:
+    """Return the variables with a prefix in a script that are not known."""
+    found = re.findall(rf"(?<![A-Za-z0-9_]){prefix}[A-Z0-9_]+", uncommented(script))
+    return [name for name in dict.fromkeys(found) if name not in known]
+
+
+def refuse_commands(out: Converted, script: str) -> None:
+    """Refuse commands that start containers, which a container cannot do."""
+    for name in ("docker", "podman"):
+        if re.search(rf"(?m)(?:^|[;&|(])\s*(?:sudo\s+)?{name}\s", uncommented(script)):
+            out.refuse(name, "a container cannot start containers: submit with its image")
+
+
+def uncommented(script: str) -> str:
+    """Return a script without the lines that are comments."""
+    return re.sub(r"(?m)^\s*#.*$", "", script)

@@ -1,0 +1,97 @@
+"""The walks for users of other schedulers, in `docs/`, against a server in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.integration.running import running
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND_S = 120
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Start a server with the simulated fleet of the walk, and return the environment of its user."""
+    folder = tmp_path_factory.mktemp("walks")
+    data = folder / "data" / "seaway"
+    data.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SEAWAY_S")}
+    with running(data):
+        yield environment | {
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "COLUMNS": "160",
+        }
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        (
+            "walk-slurm",
+            {
+                "seaway convert": ["srun starts 2 processes in each replica", "replicas: 2", "--output", "not kept"],
+                "seaway show train": ["--epochs"],
+                "seaway explain sweep": ["train"],
+                "constraint.sbatch --detach": [
+                    "constraint.sbatch:3:--constraint",
+                    "--nodelist",
+                    "refused, as it should",
+                ],
+            },
+        ),
+        (
+            "walk-skypilot",
+            {
+                "seaway convert": ["preemptible: true", "resources.infra", "SKYPILOT_NODE_IPS"],
+                "seaway explain finetune": ["finetune"],
+                "skypilot-files.yaml --detach": ["skypilot-files.yaml:3:file_mounts", "refused, as it should be"],
+            },
+        ),
+        (
+            "walk-kubectl",
+            {
+                "seaway convert": ["array: 0-3%2", "gpu_memory: 8000Mi", "JOB_COMPLETION_INDEX"],
+                "seaway get jobs": ["render"],
+                "seaway explain mnist": ["mnist"],
+                "sidecar.yaml --detach": ["has 2 containers", "serviceAccountName", "refused, as it should be"],
+            },
+        ),
+    ],
+)
+def test_every_command_of_a_walk_works(terminal: Mapping[str, str], page: str, says: dict[str, list[str]]) -> None:
+    """Every command of the page works in its order, and prints what the page says."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    answers = {command: run(command, terminal) for command in commands}
+    for part, expected in says.items():
+        answer = next(said for command, said in answers.items() if part in command)
+        assert [each for each in expected if each not in answer] == [], answer
+
+
+def run(command: str, environment: Mapping[str, str]) -> str:
+    """Run a command as a user would in a shell, in the project's folder."""
+    seaway = f'seaway() {{ "{sys.executable}" -m seaway "$@"; }}; '
+    done = subprocess.run(
+        ["bash", "-c", seaway + command],
+        cwd=ROOT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr

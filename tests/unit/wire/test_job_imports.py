@@ -1,0 +1,172 @@
+"""Conversion of job files of other schedulers. The files are in `job_files`."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seaway.cli.jobs.file import read_any_jobs
+from seaway.domain.errors import RejectedError
+from seaway.wire.job_imports.converted import Result
+from seaway.wire.job_imports.files import convert_script
+from seaway.wire.job_imports.sbatch import memory_mib
+from seaway.wire.job_imports.shell import script_command
+from seaway.wire.job_in import JobIn
+from seaway.wire.reading import read_value
+
+FILES = Path(__file__).parent / "job_files"
+
+
+def cases() -> Iterator[Any]:
+    """Yield the files and their results."""
+    for file in sorted(FILES.glob("*.yaml")):
+        for case in yaml.safe_load(file.read_text(encoding="utf-8")):
+            yield pytest.param(case, id=case["like"])
+
+
+def test_ten_files_of_each_scheduler_are_tried() -> None:
+    """There are ten files or more of each of Slurm, SkyPilot and Kubernetes."""
+    for name in ("slurm", "skypilot", "kubernetes"):
+        tried = yaml.safe_load((FILES / f"{name}.yaml").read_text(encoding="utf-8"))
+        assert len([each for each in tried if "dstack" not in each["like"]]) >= 10
+
+
+@pytest.mark.parametrize("case", [*cases()])
+def test_a_file_is_converted_or_refused_with_the_reason(case: dict[str, Any], tmp_path: Path) -> None:
+    """Each field of the job is as expected, and valid for the server; or each field that prevents it is named."""
+    script = "script" in case
+    path = tmp_path / ("job.sbatch" if script else "file.yaml")
+    path.write_text(case.get("script") or case["file"], encoding="utf-8")
+    if "refused" in case:
+        with pytest.raises(RejectedError) as raised:
+            read_any_jobs(str(path))
+        errors = (raised.value, *raised.value.also)
+        assert sorted(each.where.split(":", 2)[2] for each in errors) == sorted(case["refused"])
+        return
+    jobs = read_any_jobs(str(path))
+    for job in jobs:
+        read_value(JobIn, job.fields).spec()
+    generated = script or "apiVersion" not in case["file"]
+    found = [without_script(job.fields, script=generated) for job in jobs]
+    assert found == ([case["job"]] if script else case["jobs"])
+
+
+@pytest.mark.parametrize("case", [each for each in cases() if "refused" in each.values[0]])
+def test_a_refused_field_is_left_out_on_request(case: dict[str, Any], tmp_path: Path) -> None:
+    """A file whose refused fields are all ignored is converted, and reports each of them, unless nothing is left."""
+    path = tmp_path / ("job.sbatch" if "script" in case else "file.yaml")
+    path.write_text(case.get("script") or case["file"], encoding="utf-8")
+    if case["refused"] == ["type"] or all(each.startswith("kind ") for each in case["refused"]):
+        with pytest.raises(RejectedError, match="no job that can be converted"):
+            read_any_jobs(str(path), case["refused"])
+        return
+    (job, *_) = read_any_jobs(str(path), case["refused"])
+    assert job.converted
+    assert {each.field for each in job.converted.notes if "ignored" in each.text} == {*case["refused"]}
+
+
+def without_script(fields: dict[str, Any], *, script: bool) -> dict[str, Any]:
+    """Return the fields without a generated script."""
+    run = dict(fields.get("run", {}))
+    if script and run.get("command", [""])[0] in ("bash", "ksh", "sh") and "-c" in run["command"][1:3]:
+        del run["command"]
+    return {name: value for name, value in fields.items() if name != "run"} | ({"run": run} if run else {})
+
+
+def as_kubernetes_does(word: str) -> str:
+    """Replace the escapes that Kubernetes replaces in commands; fail if it would replace a variable."""
+    plain = re.sub(r"\$\$|\$\(", lambda match: "$" if match[0] == "$$" else "VARIABLE", word)
+    assert "VARIABLE" not in plain
+    return plain
+
+
+def run_script(text: str, *args: str, **environment: str) -> str:
+    """Convert a batch script, run its command as a replica does, and return the output."""
+    converted = convert_script(text, "test.sbatch")
+    assert converted is not None
+    command = [as_kubernetes_does(each) for each in converted.fields["run"]["command"]]
+    env = {"PATH": "/usr/bin:/bin", "HOSTNAME": "pod-1", **environment}
+    done = subprocess.run([*command, *args], env=env, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr + (f"exit {done.returncode}" if done.returncode else "")
+
+
+def test_a_script_runs_as_in_slurm() -> None:
+    """Variables of Slurm, arguments, subshells and the process ID work in the container."""
+    text = (
+        "#!/bin/bash\n#SBATCH --job-name=x\n#SBATCH --array=0-3\n#SBATCH --chdir=/usr\n#SBATCH -c 3\n"
+        'echo "$(pwd) $1 $2 $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, $SLURM_CPUS_PER_TASK CPUs"\n'
+        '[ "$$" -gt 0 ] && echo $((1 + 1)) $SLURM_JOB_ID\n'
+    )
+    array = {"SEAWAY_ARRAY_JOB_ID": "j1", "SEAWAY_ARRAY_TASK_ID": "2", "SEAWAY_ARRAY_TASK_COUNT": "4"}
+    assert run_script(text, "a", "b c", **array) == "/usr a b c 2 of 4, 3 CPUs\n2 j1\n"
+
+
+def test_srun_starts_the_tasks_of_a_node() -> None:
+    """Each task of a node is a process with its rank and local rank, and a failure of one is that of the step."""
+    text = (
+        "#!/bin/sh\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=3\n"
+        "srun --label -u sh -c 'sleep 0.$SLURM_LOCALID; echo rank $SLURM_PROCID local $SLURM_LOCALID of $SLURM_NTASKS;"
+        " [ $SLURM_LOCALID != 1 ]'\n"
+    )
+    out = run_script(text, NODE_RANK="1", MASTER_ADDR="first")
+    assert sorted(out.removesuffix("exit 1").split("\n")) == [
+        "",
+        *(f"rank {3 + local} local {local} of 6" for local in range(3)),
+    ]
+    assert out.endswith("exit 1")
+
+
+def test_the_first_host_is_the_address_of_replica_0() -> None:
+    """The usual way to find the first host in Slurm yields the address that all replicas share."""
+    text = (
+        "#!/bin/bash\n#SBATCH --nodes=2\n"
+        'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\nsrun echo "$head" "$SLURM_NODEID"\n'
+    )
+    assert run_script(text, MASTER_ADDR="first", NODE_RANK="1") == "first 1\n"
+
+
+def test_a_long_script_is_split_and_runs() -> None:
+    """A script longer than a word of a command may be is split, and gets its arguments."""
+    text = "".join(f"# {at} $$ $(true) {'x' * 90}\n" for at in range(200)) + 'echo "$# $1 $(echo deep)"\n'
+    command = script_command(text, "name")
+    assert max(map(len, command)) <= 4096
+    done = subprocess.run(
+        [*map(as_kubernetes_does, command), "one", "two"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "2 one deep\n"
+
+
+def test_a_report_names_the_line_of_each_option() -> None:
+    """The report has each option with its line and result, also those that the job does not need."""
+    text = (
+        "#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH --output=x  # a comment\n#SBATCH -p Big\n"
+        "module load cuda\npython fit.py\n#SBATCH --mem=1G\n"
+    )
+    converted = convert_script(text, "fit.sh")
+    assert converted is not None
+    found = {(each.line, each.field): each.result for each in converted.notes}
+    assert found[2, "--gpus"] is Result.SAME
+    assert found[3, "--output"] is Result.DROPPED
+    assert found[4, "--partition"] is Result.CHANGED
+    assert found[5, "module"] is Result.DROPPED
+    assert found[7, "#SBATCH --mem=1G"] is Result.DROPPED
+    assert converted.fields["name"] == "fit"
+    assert converted.lines["queue"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"), [("16G", 16384), ("512", 512), ("1T", 1 << 20), ("2048K", 2), ("1.5G", 1536), ("x", None)]
+)
+def test_memory_has_powers_of_1024(text: str, mib: int | None) -> None:
+    """Slurm's units are powers of 1,024, and the default is MiB."""
+    assert memory_mib(text) == mib
+
+
+@pytest.mark.parametrize("text", ["", "name: x\n", '{"name": "x"}', "x: [1, 2]\n"])
+def test_a_job_of_seaway_is_no_script(text: str) -> None:
+    """Other texts are no batch scripts."""
+    assert convert_script(text, "job.yaml") is None
