@@ -19,7 +19,6 @@ from seaway.scheduling.queueing.tree import QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome, Sharing
 from seaway.simulation.timeline import Discipline, replay_with_departures
-from seaway.simulation.waiting.plan_amounts import PlanAmounts
 from seaway.simulation.waiting.shares import fair_amounts
 from seaway.testing.plugins import fleet, gpu, job, node
 from tests.unit.simulation.test_backfill import Task, jobs_of, logs, replayed
@@ -72,7 +71,7 @@ def test_amounts_of_plans_are_those_of_their_placements(
     asked = Job("job", Demand(request), replicas)
     plan = decide(snapshot, JobQueue(snapshot, [asked]), make_policy("bestfit"))
     held = held_amounts(asked.demand, plan.placements(), snapshot.device)
-    assert PlanAmounts(snapshot).of(plan, request) == held
+    assert plan.amounts(request) == held
 
 
 def test_tenants_share_a_fair_queue() -> None:

@@ -26,7 +26,6 @@ from seaway.domain.amounts import (
     NO_AMOUNTS,
     Amounts,
     add,
-    held_amounts,
     total_of,
 )
 from seaway.domain.job import Job
@@ -339,10 +338,11 @@ class VictimSearch:
             on = _OnNodes(candidates)
         if not candidates or self._room(on, on.amounts).sum() < self._job.replicas:
             return None
-        try:
-            self._try_all(candidates, on)
-        finally:
-            self._put_back(list(self._out))
+        with rules.tree.unwatched():
+            try:
+                self._try_all(candidates, on)
+            finally:
+                self._put_back(list(self._out))
         return self._best
 
     def _room(self, on: _OnNodes, freed: Int64) -> Int64:
@@ -496,8 +496,7 @@ class VictimSearch:
         self._forget_plan()
         if not self._plan.jobs_placed[0]:
             return False
-        amounts = held_amounts(self._job.demand, self._plan.placements(), self._snapshot.device)
-        return self._are_allowed(self._out.values(), amounts)
+        return self._are_allowed(self._out.values(), self._plan.amounts(self._job.demand.request))
 
     def _forget_plan(self) -> None:
         """Release what the plan allocates. The plan itself stays as it is."""

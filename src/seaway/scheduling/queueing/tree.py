@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -532,6 +533,15 @@ class QueueTree:
         changed: set[tuple[str, str]] = set()
         self._watches.append(changed)
         return changed
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Add nothing to the sets of `watch` for changes that are undone at the end."""
+        watches, self._watches = self._watches, []
+        try:
+            yield
+        finally:
+            self._watches = watches
 
     # Past use.
 

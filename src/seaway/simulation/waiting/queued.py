@@ -31,7 +31,6 @@ from seaway.scheduling.queueing.preemption import (
 )
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
-from seaway.simulation.waiting.plan_amounts import PlanAmounts
 from seaway.simulation.waiting.shares import ShareErrors
 from seaway.simulation.waiting.world import World, always
 
@@ -104,6 +103,9 @@ class Queued:
         self._tree = tree
         self._discipline = FairShare()
         self._order = LaneOrder(self._tree, self._discipline)
+        self._keys: dict[LaneName, tuple[_Waiting, SortKey]] = {}  # a job of each lane, with the key of its tenant
+        self._outdated = tree.watch()  # lanes whose keys may have changed
+        self._next: dict[LaneName, _Waiting] = {}  # the job of each lane in the order
         self._lines: defaultdict[str, dict[str, _Line]] = defaultdict(dict)  # by queue and tenant
         self._running: dict[int, tuple[Candidate, float, int]] = {}  # with its share of the pool and its start
         self._attempts: defaultdict[int, int] = defaultdict(int)
@@ -120,7 +122,6 @@ class Queued:
         self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
         self._fruitless: set[int] = set()  # groups that neither fit nor have victims, until a job starts or ends
         self._displacing = {queue.name for queue in queues if _may_ever_displace(self._tree.node(queue.name))}
-        self._amounts = PlanAmounts(world.snapshot)
         resource = GPUS if capacity.get(GPUS) else CPU
         times_s = [job.arrives_s for job in jobs]
         step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
@@ -147,7 +148,7 @@ class Queued:
 
     def schedule(self, now_s: int) -> None:
         """Start the jobs that may start now, in order."""
-        moment = _Moment(self._world, now_s)
+        moment = _Moment(self._world, now_s, self._next)
         self._find_live(moment)
         if moment.live:
             self._try_all(moment)
@@ -161,19 +162,25 @@ class Queued:
             return may_displace_any(self._tree.node(queue), self._requests[kind])
 
         fitting = set(np.flatnonzero((self._needs_of <= self._world.free()).all(axis=1)).tolist())
-        moment.fitting, moment.live = fitting - self._refused.keys(), set()
+        moment.fitting, moment.live, moment.lanes = fitting - self._refused.keys(), set(), set()
+        moment.displacing = set()
         for queue, lines in self._lines.items():
             displacing = queue in self._displacing
-            for line in lines.values() if moment.fitting or displacing else ():
+            for tenant, line in lines.items() if moment.fitting or displacing else ():
                 for group in line.groups:
                     kind = self._kind_of[group]
-                    if kind in moment.fitting or (
-                        displacing and group not in self._fruitless and displaces(queue, kind)
-                    ):
-                        moment.live.add(group)
+                    if displacing and group not in self._fruitless and displaces(queue, kind):
+                        moment.displacing.add(group)
+                    elif kind not in moment.fitting:
+                        continue
+                    moment.live.add(group)
+                    moment.lanes.add((queue, tenant))
 
     def _try_all(self, moment: _Moment) -> None:
-        """Try jobs in order, until none has a chance. Each lane is in the order with its next job to try."""
+        """Try jobs in order, until none has a chance. Each lane is in the order with its next job to try.
+
+        It stays there, since most lanes begin with the same job at the next moment.
+        """
         for queue in self._lines:
             self._put_all(queue, moment)
         while moment.next and moment.live:
@@ -183,8 +190,8 @@ class Queued:
             moment.passed[lane] = job
             moment.tried[lane] += 1
             started = self._starts(job[1], moment)
-            if not started and self._queues[queue].backfill is Backfill.CONSERVATIVE:
-                self._drop_late(moment)
+            if not started:
+                self._drop_infeasible(moment)
             if started:
                 self._leave(lane, job)
                 self._find_live(moment)
@@ -195,15 +202,22 @@ class Queued:
                     self._put_all(each, moment)
             elif started or moment.heads.get(queue) == lane:
                 self._put_all(queue, moment)
-            self._put(lane, moment)
-        for lane in list(moment.next):
-            self._drop(lane, moment)
+            else:
+                self._put(lane, moment)
+            if lane[1] not in self._lines[queue]:
+                self._drop(lane, moment)
 
-    def _drop_late(self, moment: _Moment) -> None:
-        """Drop the groups of which each job would delay a reservation, so that the rest is not planned in vain."""
-        for group in [each for each in moment.live if self._kind_of[each] in moment.fitting]:
+    def _drop_infeasible(self, moment: _Moment) -> None:
+        """Drop the groups that cannot start any more, so that no further job is tried and planned in vain.
+
+        They do not fit, or each of their jobs would delay a reservation, and they displace no other.
+        """
+        for group in list(moment.live):
             kind, lane = self._kind_of[group], self._lane_of[group]
-            if kind in self._refused:
+            if group in moment.displacing and group not in self._fruitless:
+                continue
+            if kind not in moment.fitting or kind in self._refused:
+                moment.live.discard(group)
                 continue
             room_s, passed = moment.room_s(self._needs_of[kind]), moment.passed.get(lane)
             known = moment.in_time.get(group)
@@ -216,10 +230,13 @@ class Queued:
                 moment.live.discard(group)
 
     def _put_all(self, queue: str, moment: _Moment) -> None:
-        """Put all lanes of a queue in the order."""
+        """Put all lanes of a queue in the order that may have a job to try."""
         self._find_head(queue, moment)
+        head, planned = moment.heads.get(queue), self._queues[queue].backfill is Backfill.CONSERVATIVE
         for tenant in self._lines[queue]:
-            self._put((queue, tenant), moment)
+            lane = queue, tenant
+            if planned or lane == head or lane in moment.lanes or lane in moment.next:
+                self._put(lane, moment)
 
     def _put(self, lane: LaneName, moment: _Moment) -> None:
         """Put a lane in the order with its next job to try; drop it if there is none."""
@@ -248,9 +265,20 @@ class Queued:
         if len(firsts) == 1:
             moment.heads[queue] = next(iter(firsts))
         elif firsts:
-            moment.heads[queue] = min(
-                firsts, key=lambda lane: self._order.tenant_key(lane, self._first_job(firsts[lane]))
-            )
+            moment.heads[queue] = min(firsts, key=lambda lane: self._tenant_key(lane, firsts[lane]))
+
+    def _tenant_key(self, lane: LaneName, job: _Waiting) -> SortKey:
+        """Return the position of a tenant in its queue with its next job."""
+        for queue, tenant in self._outdated:
+            if queue:
+                self._keys.pop((queue, tenant), None)
+            else:
+                self._keys.clear()
+        self._outdated.clear()
+        known = self._keys.get(lane)
+        if known is None or known[0] is not job:
+            known = self._keys[lane] = job, self._order.tenant_key(lane, self._first_job(job))
+        return known[1]
 
     def _following(self, lane: LaneName, moment: _Moment) -> _Waiting | None:
         """Return the next job of a lane to try; None without one.
@@ -333,7 +361,7 @@ class Queued:
 
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
         job, key, owner = self._world.queue.jobs[number], self._key(number), self._owner(number)
-        amounts = self._amounts.of(plan, job.demand.request)
+        amounts = plan.amounts(job.demand.request)
         (allocation,) = allocations_of(plan)
         priority = job.priority + self._queues[job.queue].points(now_s - job.arrives_s)
         candidate = Candidate(key, owner, amounts, allocation, allocation.nodes, priority, 0.0)
@@ -421,8 +449,8 @@ class _Moment:
     ----------
     fitting
         Kinds whose amounts are free.
-    live
-        Groups of jobs that have a chance to start.
+    live, lanes, displacing
+        Groups of jobs that have a chance to start, lanes with these, and those groups that may displace others.
     next, passed, tried
         Next job to try, last tried job, and number of tried jobs of each lane.
     displaced
@@ -435,14 +463,16 @@ class _Moment:
         A job of a live group that would delay no reservation so far.
     """
 
-    def __init__(self, world: World, now_s: int) -> None:
+    def __init__(self, world: World, now_s: int, following: dict[LaneName, _Waiting]) -> None:
         self._world = world
         self._free: FreeOverTime | None = None
         self._reserved: set[str] = set()
         self.now_s = now_s
         self.fitting: set[int] = set()
         self.live: set[int] = set()
-        self.next: dict[LaneName, _Waiting] = {}
+        self.lanes: set[LaneName] = set()
+        self.displacing: set[int] = set()
+        self.next = following
         self.passed: dict[LaneName, _Waiting] = {}
         self.tried: Counter[LaneName] = Counter()
         self.displaced: set[int] = set()
