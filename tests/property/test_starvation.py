@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from itertools import cycle, islice
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -44,10 +44,12 @@ def test_a_job_ends_within_a_bound(
     waiting = made.plane.controller.live.waiting
 
     def arrive() -> None:
-        while len(waiting) < WAITING + 1:
-            gpus, priority, lasts_s = next(arriving)
-            fields = {"priority": priority, "expected_duration_s": lasts_s, "time_limit_s": lasts_s + 5}
-            made.plane.submit(spec(queue="x", gpus=gpus, **fields))
+        while (missing := WAITING + 1 - len(waiting)) > 0:
+            some = [
+                spec(queue="x", gpus=gpus, priority=priority, expected_duration_s=lasts_s, time_limit_s=lasts_s + 5)
+                for gpus, priority, lasts_s in islice(arriving, missing)
+            ]
+            made.plane.submit(*some)
             made.plane.settle()
 
     arrive()
