@@ -662,7 +662,7 @@ def notifications_return_as_they_were(opening: Opening) -> None:
     store, other = led(opening), opening()
     webhook = Notification(
         *("team-a", "ops", Channel.WEBHOOK, "https://example.com/hook", (), "sealed"),
-        *((Occasion.FAILED, Occasion.WAITS_TOO_LONG), "fast", True, 7200, "ada", 5),
+        *((Occasion.FAILED, Occasion.WAITS_TOO_LONG), "fast", "train", 7200, "ada", 5),
     )
     mail = Notification("", "all", Channel.EMAIL, addresses=("a@example.com", "b@example.com"), on=(Occasion.STARTED,))
     waits, dead = (

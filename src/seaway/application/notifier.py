@@ -271,7 +271,7 @@ class Notifier:
     def _receivers(self, job: JobRecord) -> Iterator[Notification]:
         """Yield the notifications that cover a job."""
         for row in self._known.values():
-            if row.covers(job.spec.tenant, job.spec.queue):
+            if row.covers(job.spec.tenant, job.spec.queue, (job.id, job.spec.name)):
                 yield row
 
     def _search_waits(self) -> None:

@@ -6,17 +6,20 @@ import re
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from random import Random
+from typing import TYPE_CHECKING
 
-from seaway.application.control.loop import Controller
-from seaway.application.notifications import Notifications
-from seaway.application.notifier import Notifier
-from seaway.application.ports.clock import Clock
-from seaway.application.ports.store import Store
-from seaway.application.records import JobRecord
-from seaway.application.writer import Writer
 from seaway.domain.errors import RejectedError
 from seaway.domain.notifications import require_address
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from seaway.application.control.loop import Controller
+    from seaway.application.notifications import Notifications
+    from seaway.application.ports.clock import Clock
+    from seaway.application.ports.store import Store
+    from seaway.application.records import JobRecord
+    from seaway.application.writer import Writer
 
 KEY_FILE = "notification-key"
 """File in the data folder with the key that encrypts secrets."""
@@ -172,6 +175,8 @@ def make_notifications(  # noqa: PLR0913, PLR0917  # wiring
     from seaway.adapters.notifications.guard import Guard
     from seaway.adapters.notifications.mail import SmtpServer
     from seaway.adapters.notifications.vault import AesVault
+    from seaway.application.notifications import Notifications
+    from seaway.application.notifier import Notifier
 
     networks, hosts = split_hosts(settings.allowed_hosts)
     smtp = SmtpServer(

@@ -74,8 +74,8 @@ class Notification:
         Occasions of messages.
     queue
         Queue of the jobs; empty for all.
-    named_only
-        Whether only jobs count that name it in `notify`.
+    job
+        ID or name of the jobs; empty for all.
     wait_limit_s
         Duration of a wait that is too long, seconds.
     created_by, changed_ns
@@ -90,7 +90,7 @@ class Notification:
     sealed: str = ""
     on: tuple[Occasion, ...] = ()
     queue: str = ""
-    named_only: bool = False
+    job: str = ""
     wait_limit_s: int = WAIT_LIMIT_S
     created_by: str = ""
     changed_ns: int = 0
@@ -126,9 +126,9 @@ class Notification:
         """Description of the receiver without secrets."""
         return ", ".join(self.addresses) or self.url
 
-    def covers(self, tenant: str, queue: str, *, named: bool = False) -> bool:
-        """Report whether a job of a tenant in a queue gets its messages; `named` if the job names it."""
-        return self.tenant in ("", tenant) and self.queue in ("", queue) and (named or not self.named_only)
+    def covers(self, tenant: str, queue: str, job: tuple[str, str]) -> bool:
+        """Report whether it has messages about a job of a tenant in a queue, with this ID and name."""
+        return self.tenant in ("", tenant) and self.queue in ("", queue) and self.job in ("", *job)
 
 
 def require_address(address: str, where: str) -> None:

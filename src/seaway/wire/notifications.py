@@ -54,6 +54,8 @@ class NotificationIn(Incoming):
     """Occasions of messages."""
     queue: NameOrNone = ""
     """Queue of the jobs; empty for all."""
+    job: NameOrNone = ""
+    """Name or ID of the jobs; empty for all."""
     wait_limit: Limit = time_text(WAIT_LIMIT_S)
     """Wait in the queue that is too long."""
 
@@ -73,6 +75,7 @@ class NotificationIn(Incoming):
             tuple(self.addresses),
             on=tuple(each for each in Occasion if each in self.on),
             queue=self.queue,
+            job=self.job,
             wait_limit_s=limit_s(self.wait_limit),
         )
 
@@ -89,6 +92,8 @@ class NotificationOut(Shown):
     addresses: list[str]
     on: list[OccasionName]
     queue: str
+    job: str
+    """Name or ID of the jobs; empty for all."""
     wait_limit: str
     waiting: int
     """Number of messages that are sent now or tried again."""
@@ -170,6 +175,7 @@ def written(row: Notification) -> dict[str, Any]:
             "addresses": list(row.addresses),
             "on": [each.value for each in row.on],
             "queue": row.queue,
+            "job": row.job,
             "wait_limit": time_text(row.wait_limit_s),
             "changed_by": row.created_by,
             "changed_at": moment(row.changed_ns),

@@ -140,9 +140,11 @@ def test_a_message_is_for_some_occasions_jobs_and_queues() -> None:
     world.add("ends", on=(Occasion.FINISHED,))
     world.store.database.rows[Queue]["fast",] = Queue("fast")
     world.add("elsewhere", tenant="", queue="fast")
+    world.add("one", job="ours", on=(Occasion.FAILED,))
     world.go(world.submit(spec=make.spec("ours")), *RUNS, JobState.FAILED)
     world.go(world.submit(spec=make.spec("theirs", tenant="other")), *RUNS, JobState.FAILED)
-    assert world.sent() == [("job.finished", "ours")]
+    world.go(world.submit(spec=make.spec("another", tenant="other")), *RUNS, JobState.FAILED)
+    assert sorted(world.sent()) == [("job.failed", "ours"), ("job.finished", "ours")]
     assert {each.secret[:6] for each in world.channels.sent} == {"whsec_"}
 
 

@@ -265,15 +265,15 @@ def read_reservation(row: Sequence[Any]) -> AdvanceReservation:
 def notification_row(row: Notification) -> Row:
     """Encode a notification."""
     head = (row.tenant, row.name, row.channel.value, row.url, names_text(row.addresses), row.sealed)
-    return (*head, names_text(row.on), row.queue, int(row.named_only), row.wait_limit_s, row.created_by, row.changed_ns)
+    return (*head, names_text(row.on), row.queue, row.job, row.wait_limit_s, row.created_by, row.changed_ns)
 
 
 def read_notification(row: Sequence[Any]) -> Notification:
     """Decode a notification."""
-    tenant, name, channel, url, addresses, sealed, on, queue, named_only, *more = row
+    tenant, name, channel, url, addresses, sealed, on, *more = row
     occasions = tuple(map(Occasion, read_names(on)))
     receiver = Channel(channel), url, read_names(addresses), sealed
-    return Notification(tenant, name, *receiver, occasions, queue, bool(named_only), *more)
+    return Notification(tenant, name, *receiver, occasions, *more)
 
 
 def delivery_row(row: Delivery) -> Row:

@@ -299,7 +299,7 @@ NOTIFICATIONS = _table(
     _text("sealed"),
     _text("on_occasions"),
     _name("queue"),
-    _count("named_only"),
+    _name("job"),
     _count("wait_limit_s"),
     _name("created_by"),
     _number("changed_ns"),

@@ -176,6 +176,7 @@ _NOTIFICATION = {
     "addresses": [],
     "on": ["failed", "waits_too_long"],
     "queue": "batch",
+    "job": "",
     "wait_limit": "2h",
 }
 _NOTIFICATION_OUT = {

@@ -30,7 +30,7 @@ def notifications(context: typer.Context, output: OutputOption = Output.TABLE) -
       [cyan]seaway notification[/cyan]
       [cyan]seaway notification set ops --webhook https://example.com/hook --on failed,waits_too_long[/cyan]
       [cyan]seaway notification set team --slack - --queue vision < slack-url[/cyan]
-      [cyan]seaway notification set mail --email ada@example.com --on finished[/cyan]
+      [cyan]seaway notification set mail --email ada@example.com --on finished --job train-17[/cyan]
       [cyan]seaway notification test ops[/cyan]
       [cyan]seaway notification dead ops[/cyan]
       [cyan]seaway notification resend ops[/cyan]
@@ -51,6 +51,7 @@ def notifications(context: typer.Context, output: OutputOption = Output.TABLE) -
         Column("TO", _target, cut=True),
         Column("ON", lambda each: ", ".join(each["on"]), cut=True),
         Column("QUEUE", lambda each: each["queue"] or NONE, drop=1),
+        Column("JOB", lambda each: each["job"] or NONE, drop=1),
         Column("WAITING", lambda each: str(each["waiting"])),
         Column("DEAD", lambda each: str(each["dead"])),
     )
@@ -79,6 +80,7 @@ def show_notification(
         ("to", _target(body)),
         ("on", ", ".join(body["on"])),
         ("queue", body["queue"]),
+        ("job", body["job"]),
         ("wait limit", body["wait_limit"]),
         ("waiting", str(body["waiting"])),
         ("dead letters", str(body["dead"])),
@@ -105,6 +107,7 @@ def set_notification(
     queue: Annotated[
         str | None, typer.Option(help="Queue of the jobs; '' for all.", autocompletion=arguments.queues)
     ] = None,
+    job: Annotated[str | None, typer.Option(help="Name or ID of the jobs; '' for all.")] = None,
     wait_limit: Annotated[str, typer.Option(metavar="TIME", help="Wait that is too long, like 2h. Default: 1h.")] = "",
     secret: Annotated[
         str,
@@ -129,15 +132,16 @@ def set_notification(
                 ) from None
             before = None
         fields: dict[str, Any] = {
-            each: before[each] for each in ("channel", "url", "addresses", "on", "queue", "wait_limit") if before
+            each: before[each] for each in ("channel", "url", "addresses", "on", "queue", "job", "wait_limit") if before
         }
         if given:
             channel = given[0]
             fields |= {"channel": channel, "url": "", "addresses": email or []}
             if channel != "email":
                 fields["url"] = _read(webhook or slack)
-        changes = {"on": _words(on), "queue": queue, "wait_limit": wait_limit, "secret": _read(secret)}
-        fields |= {each: value for each, value in changes.items() if value or (each == "queue" and value is not None)}
+        changes = {"on": _words(on), "queue": queue, "job": job, "wait_limit": wait_limit, "secret": _read(secret)}
+        fields |= {each: value for each, value in changes.items() if value}
+        fields |= {each: "" for each, value in (("queue", queue), ("job", job)) if value == ""}
         after = client.body(put_notification(name, tenant=tenant, **fields))
     note(f"notification {name}: {after['channel']} to {_target(after)} on {', '.join(after['on'])}")
     if after["secret"]:

@@ -59,6 +59,7 @@ class NotificationFields(TypedDict, total=False):
     secret: str
     on: Sequence[str]
     queue: str
+    job: str
     wait_limit: str
 
 

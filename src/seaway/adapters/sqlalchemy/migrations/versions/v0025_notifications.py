@@ -45,7 +45,7 @@ def upgrade() -> None:
         _text("sealed"),
         _text("on_occasions"),
         _name("queue"),
-        _count("named_only"),
+        _name("job"),
         _count("wait_limit_s"),
         _name("created_by"),
         _number("changed_ns"),
