@@ -341,6 +341,7 @@ def records_return_as_they_were(opening: Opening) -> None:
         ended_ns=2,
         not_before_ns=3,
         awaits=(After(make.draw_id(), When.FAILED), After(make.draw_id())),
+        expires_ns=4,
     )
     full = make.attempt_of(job, 2, why="near", reason="gone", running_ns=5, ended_ns=6, state=AttemptState.RUNNING)
     plain = make.attempt_of(job, 1, state=AttemptState.ENDED, placements=(), spec=make.spec("older"))

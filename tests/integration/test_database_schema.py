@@ -247,6 +247,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "ring": False,
         "replicas": 1,
         "min_replicas": 0,
+        "lease_s": None,
         "max_replicas": 0,
         "array": None,
         "gang": False,

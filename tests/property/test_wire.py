@@ -89,6 +89,7 @@ specs = st.builds(
     run=runs,
     expected_duration_s=st.just(0) | times,
     time_limit_s=times,
+    lease_s=times,
     retries=st.integers(0, 1000),
     labels=st.dictionaries(names, names, max_size=3),
     on_violation=st.sampled_from(OnViolation),

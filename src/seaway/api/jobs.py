@@ -461,6 +461,12 @@ async def failover_job(request: Request, job: JobRef) -> Response:
     return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.failover))
 
 
+@step("renew")
+async def renew_job(request: Request, job: JobRef) -> Response:
+    """Renew the lease of a running job: it counts from now again. The response has the new `expires_at`."""
+    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.renew))
+
+
 @step("retry")
 async def retry_job(request: Request, job: JobRef) -> Response:
     """Run a failed, cancelled or skipped job again, or the failed tasks of an array.

@@ -6,6 +6,7 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
@@ -16,13 +17,14 @@ from seaway.application.control.tenancy import Names
 from seaway.application.pairs import Copy, both_respecified, switched
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import JobFilter, Store
-from seaway.application.records import Attempt, AuditEntry, IdempotencyKey, JobRecord, Pair
+from seaway.application.records import NS_PER_S, Attempt, AuditEntry, IdempotencyKey, JobRecord, Pair
 from seaway.application.transitions import (
     ACCEPTED,
     ELSEWHERE,
     accepted,
     awaits_text,
     moved,
+    renewed,
     respecified,
     respecified_array,
     stepped,
@@ -239,6 +241,37 @@ class Jobs:
 
         return self._take(job_id, version, step)
 
+    def renew(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
+        """Let the lease of a running job count from now again.
+
+        Raises
+        ------
+        ConflictError
+            If the job has no lease, or does not run.
+        """
+
+        def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
+            if not job.spec.lease_s:
+                raise ConflictError("the job has no lease; set lease in its specification")
+            if job.expires_ns is None or not job.state.placed:
+                raise ConflictError(f"the job is {job.state.value}; its lease begins when it runs")
+            return renewed(job, f"{actor}: {reason}" if reason else actor, now_ns)
+
+        return self._take(job_id, version, step)
+
+    def used(self, job_id: str, actor: str) -> None:
+        """Renew the lease of a job that a user uses, such as by a session. Other jobs do not change.
+
+        It is cheap, so that sessions can call it for all their traffic: a lease is renewed at most once a minute.
+        """
+        job, now_ns = self._store.job(job_id), self._clock.now_ns()
+        if job is None or not (job.spec.lease_s and job.expires_ns and job.state.placed):
+            return
+        if job.expires_ns - now_ns > job.spec.lease_s * NS_PER_S - MIN_RENEWAL_NS:
+            return
+        with suppress(ConflictError):  # it changed meanwhile; the next use renews it
+            self._writer.require(renewed(job, actor, now_ns, event=False)[1])
+
     def retry(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""
         job, said = self.find(job_id), reason or f"retried by {actor}"
@@ -365,6 +398,9 @@ class Jobs:
             raise ConflictError(f"the idempotency key {key.key!r} was used for a deleted job; use another")
         return found
 
+
+MIN_RENEWAL_NS = 60 * NS_PER_S
+"""Minimum time between two renewals of a lease by use."""
 
 RETRIED = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.SKIPPED})
 RETRIED_TOGETHER = 500

@@ -124,7 +124,7 @@ class Notifier:
             for record in change.insert:
                 if type(record) is Event:
                     self._noted_id = record.id
-                    if self._known and record.kind == "state" and record.state in _OCCASIONS:
+                    if self._known and _occasions(record):
                         self._note_event(record, change)
             for record in change.put:
                 if type(record) is Notification:
@@ -239,7 +239,7 @@ class Notifier:
             self._behind = False
             self._noted.clear()
             while page := self._store.events(state.event, MAX_ROWS):
-                wanted = [each for each in page if self._known and each.kind == "state" and each.state in _OCCASIONS]
+                wanted = [each for each in page if self._known and _occasions(each)]
                 state = replace(state, event=page[-1].id)
                 self._keep(self._about(_Noted(each, None) for each in wanted), state)
         upto = self._noted_id
@@ -260,12 +260,12 @@ class Notifier:
             job = each.job or self._store.job(event.job_id)
             if job is None or job.array or job.is_standby or (ended_before(event, job)):
                 continue
-            occasions = _OCCASIONS[event.state]
+            occasions, state = _occasions(event), event.state or job.state.value
             for row in self._receivers(job):
                 occasion = next((one for one in occasions if one in row.on), None)
                 if occasion and row.changed_ns <= event.at_ns:
-                    said = _said(job, occasion, event.state, event.reason)
-                    found.append(self._message(row, job, occasion, said, event.at_ns, event.state))
+                    said = _said(job, occasion, state, event.reason)
+                    found.append(self._message(row, job, occasion, said, event.at_ns, state))
         return found
 
     def _receivers(self, job: JobRecord) -> Iterator[Notification]:
@@ -480,6 +480,14 @@ _OCCASIONS: dict[str, tuple[Occasion, ...]] = {
 }
 """Occasions of each state, the most specific first. A notification gets one message about an event."""
 
+
+def _occasions(event: Event) -> tuple[Occasion, ...]:
+    """Return the occasions of an event; none for most."""
+    if event.kind == "state":
+        return _OCCASIONS.get(event.state, ())
+    return (Occasion.LEASE_EXPIRES,) if event.kind == "lease" else ()
+
+
 _ENDS = {
     JobState.COMPLETED.value: "has completed",
     JobState.FAILED.value: "has failed",
@@ -489,9 +497,16 @@ _ENDS = {
 }
 
 
+_DONE = {
+    Occasion.STARTED: "runs",
+    Occasion.PREEMPTED: "was preempted",
+    Occasion.LEASE_EXPIRES: "is stopped soon unless its lease is renewed",
+}
+
+
 def _said(job: JobRecord, occasion: Occasion, state: str, reason: str) -> tuple[str, str]:
     """Return the summary of a message, and the reason."""
-    done = {Occasion.STARTED: "runs", Occasion.PREEMPTED: "was preempted"}.get(occasion) or _ENDS[state]
+    done = _DONE.get(occasion) or _ENDS[state]
     return f"job {job.spec.name} {done}", reason
 
 

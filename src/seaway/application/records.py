@@ -84,6 +84,8 @@ class JobRecord:
         ID of the array of a task; empty for other jobs.
     unstarted
         Indexes of the tasks of an array that are not stored as jobs yet, as text.
+    expires_ns
+        End of its lease; None without one, and before it runs.
     """
 
     id: str
@@ -106,6 +108,7 @@ class JobRecord:
     pair: Pair | None = None
     array: str = ""
     unstarted: str = ""
+    expires_ns: int | None = None
 
     @property
     def other(self) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from seaway.application.changes import Change
-from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
+from seaway.application.records import NS_PER_S, Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.domain.dependencies import After, When
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
@@ -51,6 +52,10 @@ def moved(job: JobRecord, state: JobState, reason: str, now_ns: int, **fields: A
     require_may_follow(job.state, state)
     if state.final and job.ended_ns is None:
         fields["ended_ns"] = now_ns
+    if state is JobState.RUNNING and job.spec.lease_s and job.expires_ns is None:
+        fields["expires_ns"] = now_ns + job.spec.lease_s * NS_PER_S
+    if not (state.placed or state.final):
+        fields["expires_ns"] = None
     return replace(job, state=state, reason=reason, changed_ns=now_ns, version=job.version + 1, **fields)
 
 
@@ -119,6 +124,19 @@ def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) 
         named.append(f"{f'{job.spec.name} ({each.job})' if job else each.job} {_VERBS[each.when]}")
     more = len(awaits) - len(named)
     return f"waits for {', '.join(named)}{f', and for {more} more jobs' if more else ''}"
+
+
+def renewed(job: JobRecord, actor: str, now_ns: int, *, event: bool = True) -> tuple[JobRecord, Change]:
+    """Return the change for a lease that counts from now again."""
+    expires_ns = now_ns + (job.spec.lease_s or 0) * NS_PER_S
+    after = replace(job, expires_ns=expires_ns, changed_ns=now_ns, version=job.version + 1)
+    text = f"the lease is renewed by {actor} until {minute(expires_ns)}"
+    return after, Change(update=[after], insert=[job_event(after, actor, "updated", text)] if event else [])
+
+
+def minute(at_ns: int) -> str:
+    """Format nanoseconds since 1970 to the second."""
+    return datetime.fromtimestamp(at_ns // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def resized(job: JobRecord, before: Attempt, after: Attempt, actor: str, reason: str, now_ns: int) -> Change:

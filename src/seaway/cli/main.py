@@ -40,6 +40,7 @@ COMMANDS = (
     Command("suspend", "", "jobs.actions", group="job"),
     Command("resume", "", "jobs.actions", group="job"),
     Command("failover", "", "jobs.actions", group="job"),
+    Command("renew", "", "jobs.actions", group="job"),
     Command("retry", "", "jobs.actions", group="job"),
     Command("priority", "", "jobs.show", group="job"),
     Command("manifest", "", "jobs.logs", group="job"),

@@ -95,6 +95,7 @@ class Methods:
     suspend = verb(job_calls.suspend)
     resume = verb(job_calls.resume)
     failover = verb(job_calls.failover)
+    renew = verb(job_calls.renew)
     delete = verb(job_calls.delete)
     explain = verb(job_calls.explain)
     events = pages(job_calls.events)

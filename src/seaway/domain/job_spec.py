@@ -163,6 +163,10 @@ RANKED = frozenset({"job", "torchrun"})
 """Templates that give each replica its number, the rank of a ring."""
 
 
+_LEAST = {"replicas": 1, "expected_duration_s": 0, "time_limit_s": 1, "lease_s": 1, "retries": 0}
+"""Minimum of each number."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """A submitted job.
@@ -184,6 +188,8 @@ class JobSpec:
         Simulated clusters run it for exactly this time.
     time_limit_s
         Maximum run time, seconds; None for no limit.
+    lease_s
+        Time for which it holds its devices from its start or its last renewal, seconds; None without a lease.
     retries
         Maximum number of restarts after the program fails. Failures of the infrastructure do not count. Ignored for
         jobs that always restart.
@@ -251,18 +257,21 @@ class JobSpec:
     array: TaskArray | None = None
     min_replicas: int = 0
     max_replicas: int = 0
+    lease_s: int | None = None
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
         require_name("job", self.name)
         if self.elastic:
             self._check_bounds()
-        for figure, least in (("replicas", 1), ("expected_duration_s", 0), ("time_limit_s", 1), ("retries", 0)):
+        for figure, least in _LEAST.items():
             value = getattr(self, figure)
             if value is not None and value < least:
                 raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
         if self.ring:
             self._check_ring()
+        if self.lease_s is not None and self.array:
+            raise RejectedError("is for single jobs; the tasks of an array have a time_limit", where="lease")
 
     def _check_ring(self) -> None:
         if self.template not in RANKED:

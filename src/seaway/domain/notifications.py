@@ -42,6 +42,8 @@ class Occasion(StrEnum):
     """The job was displaced by another, and waits again."""
     WAITS_TOO_LONG = "waits_too_long"
     """The job has waited longer than the limit of the notification."""
+    LEASE_EXPIRES = "lease_expires"
+    """The lease of the job ends soon."""
     FINISHED = "finished"
     """The job completed, failed, was cancelled or was skipped."""
 

@@ -267,6 +267,7 @@ def facts(body: Body) -> Table:
             ("started", day(body["started_at"]) if body["started_at"] else ""),
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
+            ("lease until", day(body["expires_at"]) if body.get("expires_at") else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
             ("standby", _standby(body.get("standby"))),
             ("last switch", _switch(body.get("standby"))),

@@ -365,6 +365,8 @@ class JobIn(Incoming):
     """Expected duration. A job that ends in time may start before a waiting job."""
     time_limit: Limit | None = None
     """Time after which a running job is stopped. Default: no limit."""
+    lease: Limit | None = None
+    """Time for which it holds its devices from its start or its last renewal. Default: no lease."""
     retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
     """Maximum number of restarts after failures of the job itself. A deployment always restarts."""
     labels: Labels = no_pairs()
@@ -439,6 +441,7 @@ class JobIn(Incoming):
             run=_run(self.run),
             expected_duration_s=None if self.expected_duration is None else fields.seconds(self.expected_duration),
             time_limit_s=None if self.time_limit is None else fields.limit_s(self.time_limit),
+            lease_s=None if self.lease is None else fields.limit_s(self.lease),
             retries=self.retries,
             labels=dict(self.labels),
             on_violation=OnViolation(self.network.on_violation),

@@ -173,6 +173,8 @@ class JobOut(Shown):
     started_at: str | None
     ended_at: str | None
     not_before: str | None
+    expires_at: str | None
+    """End of its lease, if it has one; then it is stopped."""
     """Earliest time of the next attempt after a failure."""
     spec: dict[str, Any]
     """Specification, which can be submitted again."""
@@ -362,6 +364,7 @@ def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> 
         "started_at": moment_or_none(job.started_ns),
         "ended_at": moment_or_none(job.ended_ns),
         "not_before": moment_or_none(job.not_before_ns),
+        "expires_at": moment_or_none(job.expires_ns),
         "awaits": [{"job": each.job, "when": each.when.value} for each in job.awaits],
         "array": job.array or None,
         "index": job.index if job.array else None,

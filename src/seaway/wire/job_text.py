@@ -45,6 +45,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "data": _data(spec.data) | _given({"output": spec.output_mib and memory_text(spec.output_mib)}),
         "run": _run(spec.run),
         "time_limit": None if spec.time_limit_s is None else time_text(spec.time_limit_s),
+        "lease": None if spec.lease_s is None else time_text(spec.lease_s),
         "retries": spec.retries,
         "labels": spec.labels,
         "after": [{"job": each.job, **_condition(each)} for each in spec.after],

@@ -23,7 +23,7 @@ from seaway.wire.message import Incoming, Shown, fields_of
 from seaway.wire.tenancy import versioned
 
 ChannelName = Literal["webhook", "slack", "email"]
-OccasionName = Literal["started", "failed", "preempted", "waits_too_long", "finished"]
+OccasionName = Literal["started", "failed", "preempted", "waits_too_long", "lease_expires", "finished"]
 Occasions = Annotated[
     list[OccasionName],
     Field(max_length=len(Occasion)),

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from seaway.adapters.notifications.vault import AesVault
+from seaway.application.changes import Change
 from seaway.application.notifications import Notifications
 from seaway.application.notifier import AT_ONCE, EVERY_S, MAX_WAITING, Notifier
 from seaway.application.ports.channels import Message, Result
 from seaway.application.records import JobRecord
-from seaway.application.transitions import accepted, moved, stepped
+from seaway.application.transitions import accepted, job_event, moved, stepped
 from seaway.application.writer import Writer
 from seaway.domain.arrays import TaskArray
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
@@ -146,6 +147,17 @@ def test_a_message_is_for_some_occasions_jobs_and_queues() -> None:
     world.go(world.submit(spec=make.spec("another", tenant="other")), *RUNS, JobState.FAILED)
     assert sorted(world.sent()) == [("job.failed", "ours"), ("job.finished", "ours")]
     assert {each.secret[:6] for each in world.channels.sent} == {"whsec_"}
+
+
+def test_the_end_of_a_lease_is_announced() -> None:
+    """The warning of the control loop is a message."""
+    world = World()
+    world.add(on=(Occasion.LEASE_EXPIRES,))
+    job = world.go(world.submit(), *RUNS)
+    warning = replace(job_event(job, "seaway", "lease", "its lease ends soon"), at_ns=world.clock.now_ns())
+    world.writer.require(Change(insert=[warning]))
+    assert world.sent() == [("job.lease_expires", job.spec.name)]
+    assert world.channels.sent[0].content["data"]["state"] == "running"
 
 
 def test_tasks_and_standbys_send_nothing() -> None:

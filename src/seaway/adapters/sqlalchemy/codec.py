@@ -124,13 +124,15 @@ def job_row(job: JobRecord) -> Row:
         None if job.pair is None else _PAIR.dump_json(job.pair, exclude_defaults=True).decode(),
         require_number(job.array) if job.array else 0,
         job.unstarted or None,
+        job.expires_ns,
     )
 
 
 def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
-    version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, array, unstarted, spec = more
+    version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, array, unstarted, *last = more
+    expires_ns, spec = last
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -152,6 +154,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         None if pair is None else _PAIR.validate_json(pair),
         ids.encode(array) if array else "",
         unstarted or "",
+        expires_ns,
     )
 
 

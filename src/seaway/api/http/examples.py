@@ -100,6 +100,7 @@ _JOB: dict[str, Any] = {
     "started_at": "2026-11-21T10:00:02.000000Z",
     "ended_at": None,
     "not_before": None,
+    "expires_at": None,
     "spec": {"name": "train", "tenant": "default", "resources": {"gpus": 1, "gpu_memory": "24GB"}},
     "request": {
         "cpu_milli": 0,

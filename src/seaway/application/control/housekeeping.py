@@ -24,6 +24,7 @@ from seaway.application.transitions import (
     ending,
     job_event,
     leaving,
+    minute,
     moved,
     resized,
     sent_back,
@@ -42,6 +43,9 @@ MINUTE_NS = 60 * NS
 MAX_HELD = 10
 """Maximum factor by which progress reports of a cluster extend the time to confirm."""
 
+LEASE_WARNING_S = 600
+"""Time between the warning and the end of a lease, seconds; a quarter of a shorter lease."""
+
 AGAIN_S = 1
 """Delay before a handled deadline is checked again, seconds."""
 
@@ -58,6 +62,7 @@ class Housekeeping:
         self._halted = False
         self._doubted_ns: int | None = None
         self._given_up: set[str] = set()
+        self._warned_ns: dict[str, int] = {}
         self._read_ns = live.clock.monotonic_ns()
         self._starts_ns = 0
 
@@ -256,6 +261,8 @@ class Housekeeping:
                     yield from self._expire(key)
                 case Due.LIMIT:
                     yield from self._limit(key)
+                case Due.LEASE:
+                    yield from self._end_lease(key)
                 case Due.RETRY:
                     self._state.consider(key[0])
                 case Due.COLLECT:
@@ -301,13 +308,38 @@ class Housekeeping:
         if found is None:
             return
         self._reset_deadline(Due.LIMIT, key)
-        (job, attempt), now_ns = found, self._state.clock.now_ns()
-        reason = f"it ran for longer than its limit of {attempt.spec.time_limit_s} s"
-        after = moved(job, JobState.FAILED, reason, now_ns)
+        reason = f"it ran for longer than its limit of {found[1].spec.time_limit_s} s"
+        yield self._stopped(*found, JobState.FAILED, reason)
+
+    def _end_lease(self, key: DueKey) -> Iterator[Change]:
+        """Stop a job whose lease has ended, or warn before the end. A renewal only changes the stored end."""
+        found = self._state.current(key[:2])
+        if found is None or found[0].expires_ns is None or not found[0].spec.lease_s:
+            return
+        job, now_ns = found[0], self._state.clock.now_ns()
+        lease_s, expires_ns = found[0].spec.lease_s, found[0].expires_ns
+        left_s, warned_s = (expires_ns - now_ns) / NS, min(LEASE_WARNING_S, lease_s / 4)
+        if left_s <= 0:
+            self._reset_deadline(Due.LEASE, key)
+            self._warned_ns.pop(job.id, None)
+            yield self._stopped(*found, JobState.CANCELLED, f"its lease ended at {minute(expires_ns)}")
+            return
+        self._state.deadlines.in_seconds(
+            min(left_s - warned_s if left_s > warned_s else left_s, lease_s), Due.LEASE, key
+        )
+        if left_s <= warned_s and self._warned_ns.get(job.id) != expires_ns:
+            self._warned_ns[job.id] = expires_ns
+            text = f"its lease ends at {minute(expires_ns)}, and then it is stopped: seaway renew {job.id}"
+            yield Change(insert=[replace(job_event(job, ACTOR, "lease", text), at_ns=now_ns)])
+
+    def _stopped(self, job: JobRecord, attempt: Attempt, state: JobState, reason: str) -> Change:
+        """Return the change that ends a running job, and the other copy of a service."""
+        now_ns = self._state.clock.now_ns()
+        after = moved(job, state, reason, now_ns)
         change = stepped(after, ACTOR)
         change.add(ending(attempt, reason, now_ns))
         change.add(self._state.end_of_other(after, ACTOR))
-        yield change
+        return change
 
     def _release_unstarted(self) -> Iterator[Change]:
         """Release the devices of jobs that did not start within the time-out of their queue.

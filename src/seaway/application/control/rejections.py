@@ -103,6 +103,8 @@ class Due(Enum):
     """Expiry of an unconfirmed placement."""
     LIMIT = "limit"
     """Time limit of a job."""
+    LEASE = "lease"
+    """End of the lease of a job, or the warning before."""
     RETRY = "retry"
     """End of the back-off of a job."""
     COLLECT = "collect"

@@ -355,9 +355,15 @@ class ControlState:
         if attempt.state is AttemptState.ASSUMED and fresh:
             held_s = self.settings.confirm_s(len(attempt.placements))
             self.deadlines.at_wall(attempt.expires_ns, held_s, Due.EXPIRY, (*key, ""))
-        if attempt.state is AttemptState.RUNNING and attempt.running_ns and attempt.spec.time_limit_s:
-            limit_s = attempt.spec.time_limit_s
+        if attempt.state is AttemptState.RUNNING:
+            self._set_end(key, attempt, begins=fresh or not _runs(before))
+
+    def _set_end(self, key: Key, attempt: Attempt, *, begins: bool) -> None:
+        """Set the deadlines of a running attempt: its time limit, and the check of its lease."""
+        if attempt.running_ns and (limit_s := attempt.spec.time_limit_s):
             self.deadlines.at_wall(attempt.running_ns + int(limit_s * 1e9), limit_s, Due.LIMIT, (*key, ""))
+        if begins and attempt.spec.lease_s:
+            self.deadlines.in_seconds(0, Due.LEASE, (*key, ""))
 
     def _resize(self, key: Key, before: Attempt, attempt: Attempt) -> None:
         """Apply other placements of a live attempt."""
@@ -713,6 +719,10 @@ def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mappin
 def deployment(attempt: Attempt, cluster: str) -> Deployment:
     """Return the part of an attempt in one cluster."""
     return Deployment.of(attempt.job_id, attempt.number, cluster, attempt.spec, attempt.placements)
+
+
+def _runs(attempt: Attempt | None) -> bool:
+    return attempt is not None and attempt.state is AttemptState.RUNNING
 
 
 def _places(attempt: Attempt) -> set[tuple[str, str]]:

@@ -101,7 +101,8 @@ def set_notification(
     on: Annotated[
         str,
         typer.Option(
-            help="Occasions: started, failed, preempted, waits_too_long, finished. Default: failed,preempted,finished."
+            help="Occasions: started, failed, preempted, waits_too_long, lease_expires, finished. "
+            "Default: failed,preempted,finished."
         ),
     ] = "",
     queue: Annotated[

@@ -1,4 +1,4 @@
-"""`seaway cancel`, `suspend`, `resume`, `failover`, `reprioritize`, `scale`, `delete`: actions on jobs."""
+"""`seaway cancel`, `suspend`, `resume`, `failover`, `renew`, `reprioritize`, `scale`, `delete`: actions on jobs."""
 
 from __future__ import annotations
 
@@ -64,6 +64,22 @@ def failover(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
 
     def said(after: Body) -> str:
         return f"is active in {', '.join(after['clusters'])}" if after["standby"]["other"] else "moves elsewhere"
+
+    _step(context, jobs, lambda job: call(job, reason), said)
+
+
+def renew(context: typer.Context, jobs: Jobs, reason: Reason = "") -> None:
+    """Renew the leases of running jobs. Each counts from now again.
+
+    [bold]Example[/bold]
+
+      [cyan]seaway renew notebook[/cyan]
+    """
+    from seaway.client.calls.jobs import renew as call
+    from seaway.terminal.words import day
+
+    def said(after: Body) -> str:
+        return f"holds its devices until {day(after['expires_at'])}"
 
     _step(context, jobs, lambda job: call(job, reason), said)
 

@@ -197,6 +197,9 @@ def submit(
         str | None, typer.Option(help="Expected duration, like 10m or 2h.", rich_help_panel=RUNS)
     ] = None,
     time_limit: Annotated[str | None, typer.Option(help="Time limit, like 1d.", rich_help_panel=RUNS)] = None,
+    lease: Annotated[
+        str | None, typer.Option(help="Time until the job is stopped unless it is renewed.", rich_help_panel=RUNS)
+    ] = None,
     retries: Annotated[
         int | None, typer.Option(help="Maximum number of restarts after failures.", rich_help_panel=RUNS)
     ] = None,
@@ -350,6 +353,7 @@ def submit(
         "template": template,
         "expected_duration": expected_duration,
         "time_limit": time_limit,
+        "lease": lease,
         "retries": retries,
         "preemptible": preemptible,
         "queue": queue,

@@ -25,6 +25,7 @@ KEEPS_RUNNING = (
     "queue",
     "expected_duration",
     "time_limit",
+    "lease",
     "retries",
     "data",
     "network.on_violation",

@@ -64,6 +64,7 @@ class JobFields(TypedDict, total=False):
     run: Mapping[str, Any]
     expected_duration: str
     time_limit: str
+    lease: str
     retries: int
     labels: Mapping[str, str]
     preemptible: bool | None
@@ -212,6 +213,11 @@ def resume(job: str, reason: str = "") -> Call[JobOut]:
 def failover(job: str, reason: str = "") -> Call[JobOut]:
     """Make the standby of a service active; the answer is its job."""
     return _step(job, "failover", reason, repeatable=False)
+
+
+def renew(job: str, reason: str = "") -> Call[JobOut]:
+    """Renew the lease of a running job; the answer has the new `expires_at`."""
+    return _step(job, "renew", reason)
 
 
 def retry(job: str, reason: str = "") -> Call[JobOut]:

@@ -14,6 +14,7 @@ from seaway.application.ports.backend import Answer
 from seaway.application.records import Event
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
+from seaway.domain.errors import ConflictError
 from seaway.domain.job_spec import Run
 from seaway.domain.job_state import AttemptState
 from seaway.domain.queues import Queue
@@ -182,6 +183,69 @@ def test_a_limit_outlives_a_change_in_between() -> None:
     made.plane.settle()
     made.plane.run(3)
     assert made.state(job_id) == "failed"
+
+
+def test_a_lease_ends_on_time_after_a_warning() -> None:
+    """The end is stored with the start. A quarter before it there is one warning, then the devices are given back."""
+    made = scene()
+    job_id = made.submit(lease_s=60)
+    made.plane.run(5)
+    expires_ns = made.job(job_id).expires_ns
+    assert expires_ns is not None
+    started_ns = made.job(job_id).started_ns
+    assert expires_ns == (started_ns or 0) + 60 * 10**9
+
+    def warnings() -> list[str]:
+        return [each.reason for each in made.plane.store.events(0, 1000, job_id=job_id) if each.kind == "lease"]
+
+    made.plane.run(35)
+    assert warnings() == []
+    made.plane.run(15)
+    assert (made.state(job_id), len(warnings())) == ("running", 1)
+    made.plane.run(10)
+    assert (made.state(job_id), made.job(job_id).reason[:15]) == ("cancelled", "its lease ended")
+    assert made.phase("alpha", job_id) is None
+    assert len(warnings()) == 1
+
+
+def test_a_lease_is_renewed_by_hand_and_by_use() -> None:
+    """Each renewal counts from now, use at most once a minute, and a restart of Seaway changes no end."""
+    made = scene()
+    job_id, other = made.submit(lease_s=200), made.submit()
+    with pytest.raises(ConflictError, match="has no lease"):
+        made.plane.jobs.renew(other, "ada")
+    made.plane.run(150)
+    made.plane.jobs.renew(job_id, "ada")
+    made.plane.run(10)
+    before = made.job(job_id).expires_ns or 0
+    for each in (job_id, other, "6hhgq2g019edv"):
+        made.plane.jobs.used(each, "ada")
+    assert made.job(job_id).expires_ns == before
+    made.plane.run(140)
+    made.plane.jobs.used(job_id, "ada")
+    assert (made.job(job_id).expires_ns or 0) > before + 140 * 10**9
+    made.plane.restart()
+    made.plane.run(190)
+    assert made.state(job_id) == "running"
+    made.plane.run(20)
+    assert (made.state(job_id), made.state(other)) == ("cancelled", "running")
+    with pytest.raises(ConflictError, match="begins when it runs"):
+        made.plane.jobs.renew(job_id, "ada")
+
+
+def test_a_job_that_runs_again_has_a_new_lease() -> None:
+    """While it waits, it has none."""
+    made = scene()
+    job_id = made.submit(lease_s=60)
+    made.plane.run(30)
+    made.plane.jobs.suspend(job_id, "ada")
+    assert made.job(job_id).expires_ns is None
+    made.plane.run(60)
+    made.plane.jobs.resume(job_id, "ada")
+    made.plane.run(50)
+    assert made.state(job_id) == "running"
+    made.plane.run(20)
+    assert made.state(job_id) == "cancelled"
 
 
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])

@@ -306,6 +306,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("data.size", words("Data size"), AMOUNT, hint=like("200GB")),
             Field("expected_duration", words("Expected duration"), hint=like("10m, 2h")),
             Field("time_limit", words("Time limit"), hint=like("1d")),
+            Field("lease", words("Lease"), hint=like("2h")),
             Field("retries", words("Retries"), AMOUNT, hint="0"),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
