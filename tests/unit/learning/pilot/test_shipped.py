@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seaway.learning.evaluation.contestants import heuristic
+from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.wide import drawn
 from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, VERSION
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import command_of, run_of
+from seaway.learning.runs.instances import digest_of
 from seaway.learning.training.listener import Evaluated
 
 
@@ -44,6 +47,26 @@ def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
     assert run.algo == manifest.algo
     assert manifest.made_by == command_of(run, Path("runs/pilot"))
     assert set(manifest.figures) == {f"kept_apart_{each.name}" for each in fields(Evaluated)}
+
+
+def test_shipped_eade_ddpg_decides_for_the_published_shape() -> None:
+    """It is small, names the command of its run, and on an unknown instance loses hardly a job to an illegal choice.
+
+    It places more than random clusters.
+    """
+    pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
+    file = ShippedLibrary().load("eade-ddpg")
+    manifest, run = file.manifest, run_of(file.manifest.config)
+    assert (manifest.name, manifest.algo, manifest.clusters) == ("eade-ddpg", "eade-ddpg", 16)
+    assert manifest.made_by == command_of(run, Path("runs/eade-ddpg"))
+    assert file.size_bytes < 200_000
+    (instance,) = drawn("placement", 1, seed=77)
+    shipped = from_file(file)
+    assert shipped.trained_on
+    assert not shipped.trained_on.has(instance, digest_of(instance))
+    found, lots = (each.player.play(instance, 0).outcome.counts for each in (shipped, heuristic("random", "cluster")))
+    assert found.placed > lots.placed
+    assert found.failed < 5
 
 
 def test_trials_of_shipped_pilot_are_what_it_is_really_shown() -> None:
