@@ -26,7 +26,7 @@ FLAGS = frozenset({
 
 _LOGS = "Seaway stores the output: seaway logs JOB"
 _PINNING = "the kubelet assigns CPUs"
-_MAIL = "Seaway sends no mail for it: seaway wait JOB && ..."
+_MAIL = "notifications are set apart: seaway notification set NAME --email ADDRESS --on finished"
 _SUBMIT = "is about the command sbatch"
 _PRIORITY = "scales differ: give --priority"
 
