@@ -27,6 +27,7 @@ from seaway.adapters.kubernetes.templates.safety import KINDS
 from seaway.adapters.kubernetes.usage.measured import Exporters
 from seaway.adapters.kubernetes.usage.scraping import Scraping
 from seaway.application.ports.backend import Removal
+from seaway.application.ports.sessions import SessionKind, SessionRequest
 from seaway.domain.errors import SeawayError, UnavailableError
 from tests.conformance.test_kubernetes_backends import furnish, wait
 from tests.conformance.test_own_templates import WITH
@@ -43,6 +44,9 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 
 FOR_EVERYBODY = ("/livez", "/version", "/api", "/apis")
 """Paths that Kubernetes' own roles ``system:public-info-viewer`` and ``system:discovery`` allow for all clients."""
+
+CONNECTIONS = {f"pods/{each.value}" for each in SessionKind}
+"""Subresources that connect to containers."""
 
 KNOWN_ROLES = {("ClusterRole", "seaway-deploy")}
 """Roles that another manifest binds: `namespaces.yaml` in all namespaces, or `tenant.yaml` in one."""
@@ -120,6 +124,8 @@ def needed(request: Request) -> Iterator[Right]:
     if verb == "get" and not name:
         verb = "watch" if request.watches else "list"
     yield Right(namespace, verb, f"{qualified}/{part}" if part else qualified, name)
+    if f"{qualified}/{part}" in CONNECTIONS:
+        yield Right(namespace, "create", f"{qualified}/{part}", name)  # since Kubernetes 1.35, for web sockets
     if verb == "patch" and b"apply" in request.headers.get(b"content-type", b""):
         yield Right(namespace, "create", qualified)  # a missing object is created
 
@@ -178,7 +184,7 @@ def prove(asked: set[Right], *files: str) -> None:
 
 
 def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str] = BUILT_IN) -> None:
-    """Run a job of every template in a cluster, read a log, and remove them all."""
+    """Run a job of every template in a cluster, read a log, connect to a container, and remove them all."""
     wait(lambda: _is_observed(cluster), "the first list")
     made = []
     for number, template in enumerate(sorted(templates)):  # the first, a deployment, has pods
@@ -188,6 +194,9 @@ def drive(cluster: KubernetesCluster, member: ApiServer, templates: Iterable[str
     assert [each.reason for each in answers if not each.done] == []
     wait(lambda: bool(member.list(PODS, "seaway-default")), "pods")
     wait(lambda: _reads_a_log(cluster, made[0].job_id), "a log")
+    for kind in SessionKind:
+        wanted = SessionRequest(kind, command=("true",), port=9)
+        cluster.open_session(f"sw-{made[0].job_id}-1", 0, wanted).result(WAIT_S).close()
     removals = [Removal(each.job_id, each.attempt, "alpha") for each in made]
     wait(lambda: all(each.result(WAIT_S).done for each in cluster.send(removals)), "the end of it all")
 
@@ -209,7 +218,10 @@ def _reads_a_log(cluster: KubernetesCluster, job: str) -> bool:
 
 def written(asked: Iterable[Right]) -> set[str]:
     """Return the namespaces that are written to, and the cluster-scoped resources."""
-    return {each.namespace or each.resource for each in asked if each.verb in VERBS.values() and each.verb != "get"}
+    writes = {*VERBS.values()} - {"get"}
+    return {
+        each.namespace or each.resource for each in asked if each.verb in writes and each.resource not in CONNECTIONS
+    }
 
 
 @contextmanager
@@ -264,7 +276,7 @@ def test_templates_may_write_what_has_rights() -> None:
 
 
 def test_karmada_and_a_member_behind_its_proxy() -> None:
-    """In Karmada Seaway may write, and in members only read."""
+    """In Karmada Seaway may write, and in members only read and connect to containers."""
     control, behind = Asked(set()), Asked(set())
     world = KarmadaWorld(["alpha"])
     with _folder() as folder:

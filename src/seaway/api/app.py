@@ -27,6 +27,7 @@ from seaway.api import (
     operators,
     policies,
     queues,
+    sessions,
     tokens,
     whatif,
 )
@@ -89,6 +90,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     app.state.descriptions = {}
     app.state.describing = asyncio.Lock()
     app.state.connections = Connections()  # a server replaces it by its own
+    app.state.sessions = sessions.SessionTable()
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
     for kind in (HTTPException, RequestValidationError, SeawayError):
         app.add_exception_handler(kind, answer_http)
@@ -96,6 +98,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
         jobs.routes,
         job_views.routes,
         log_stream.routes,
+        sessions.routes,
         events.routes,
         fleet.routes,
         links.routes,

@@ -25,6 +25,10 @@ COMMANDS = (
     Command("logs", JOBS, "jobs.logs", summary="Print or follow the logs of a job.", group="job"),
     Command("events", JOBS, "jobs.events", summary="Print or follow the changes of a job.", group="job"),
     Command("wait", JOBS, "jobs.events", summary="Wait until jobs end or run.", group="job"),
+    Command("exec", JOBS, "jobs.access", "exec_", "Run a command in a container of a job.", "job"),
+    Command("attach", "", "jobs.access", group="job"),
+    Command("port-forward", "", "jobs.access", "port_forward", group="job"),
+    Command("cp", "", "jobs.copy", "copy", group="job"),
     Command("cancel", JOBS, "jobs.actions", summary="Cancel jobs.", group="job"),
     Command(
         "delete",

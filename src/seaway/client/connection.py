@@ -170,7 +170,7 @@ def settings(target: Target, timeout_s: float) -> dict[str, Any]:
         "headers": headers_of(target),
         "timeout": httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
         "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_S),
-        "verify": _trusted(target),
+        "verify": trusted(target),
         "trust_env": not target.loopback,  # no proxy for this machine itself
     }
 
@@ -233,7 +233,8 @@ def warn_if_exposed(target: Target) -> None:
         )
 
 
-def _trusted(target: Target) -> ssl.SSLContext | bool:
+def trusted(target: Target) -> ssl.SSLContext | bool:
+    """Return the certificates to trust, as httpx takes them; raise as `settings`."""
     if not target.server.startswith("https:"):
         return False  # nothing to check; saves reading the system's certificates
     if not target.ca_file:

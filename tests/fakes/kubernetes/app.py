@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from tests.fakes.kubernetes.containers import Containers
 from tests.fakes.kubernetes.declared import drop_unknown
 from tests.fakes.kubernetes.exchange import JSON_TYPE, Answer, Request
 from tests.fakes.kubernetes.failures import (
@@ -21,7 +22,7 @@ from tests.fakes.kubernetes.failures import (
     unsupported_media_type,
 )
 from tests.fakes.kubernetes.faults import DropError, FaultList
-from tests.fakes.kubernetes.kinds import Json, Kind, Kinds
+from tests.fakes.kubernetes.kinds import PODS, Json, Kind, Kinds
 from tests.fakes.kubernetes.listing import Lister, Selection
 from tests.fakes.kubernetes.options import APPLY_PATCH, PATCHES, DeleteOptions
 from tests.fakes.kubernetes.parts import Parts
@@ -78,6 +79,10 @@ class Application:
         Handlers of other paths, tried first; a handler that returns None leaves the request to the next one.
     requests
         Number of requests by method.
+    containers
+        Processes in containers.
+    members
+        Functions that return another server behind a path, and the path there, for web sockets.
     """
 
     def __init__(
@@ -93,12 +98,17 @@ class Application:
         self._watches = watches
         self._faults = faults
         self._parts = parts
+        self.containers: Containers | None = None
+        self.members: list[Callable[[str], tuple[Application, str] | None]] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        path: str = scope["path"]
+        if scope["type"] == "websocket":
+            await self._open(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
-        path: str = scope["path"]
         method: str = scope["method"]
         self.requests[method] = self.requests.get(method, 0) + 1
         try:
@@ -118,6 +128,41 @@ class Application:
             await _send(send, answer.body, answer.code, answer.type, answer.headers)
         else:
             await _stream(scope, receive, send, answer)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the handshake of a web socket: a session with a container, or the Status of an error."""
+        path: str = scope["path"]
+        try:
+            headers = dict(scope["headers"])
+            self._let_in(path, headers)
+            for other in self.members:
+                if found := other(path):
+                    member, inner = found
+                    await member.serve(inner, scope, receive, send)
+                    return
+            await self.serve(path, scope, receive, send)
+        except FailureError as failure:
+            body, kind = orjson.dumps(failure.status()), [(b"content-type", JSON_TYPE)]
+            await send({"type": "websocket.http.response.start", "status": failure.code, "headers": kind})
+            await send({"type": "websocket.http.response.body", "body": body})
+
+    async def serve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve an authorized session with a container.
+
+        Raises
+        ------
+        FailureError
+            If the server refuses it.
+        """
+        request = Request("GET", path, {}, dict(scope["headers"]), b"", lambda: _gone(receive))
+        await self._faults.meet("GET", path, request.gone)
+        for other in self.before:
+            await other(request)
+        target = self._target(path)
+        if target.kind is not PODS or self.containers is None:
+            raise no_such_path()
+        pod = self._store.get(PODS, target.namespace, target.name).read()
+        await self.containers.run(pod, target.part, scope, receive, send)
 
     async def respond(self, request: Request) -> Answer:
         """Answer an authorized request.

@@ -63,7 +63,7 @@ class Listener:
         config = uvicorn.Config(
             self._app,
             http=_Protocol,
-            ws="none",
+            ws="websockets-sansio",
             lifespan="off",
             interface="asgi3",
             log_config=None,

@@ -139,6 +139,8 @@ class ApiServer:
         Answers to clients that ask for their rights.
     proxied
         Watches of other servers that go through this one.
+    containers
+        Processes in containers.
     store, verbs, lister, watches
         Its internals, for code on the thread of its loop (see `call`).
 
@@ -193,6 +195,7 @@ class ApiServer:
         self._nodes = NodeLife(self.staff, self._kubelets)
         self.logs = self._kubelets.logs
         self.parts.logs = self.logs
+        self.containers = self.app.containers = self._kubelets.containers
         self._hire(controllers)
 
     # Life ------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Nam
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
 from seaway.adapters.kubernetes.rights import DIRECT, RIGHTS_S, Right, missing_rights
+from seaway.adapters.kubernetes.sessions import PodSession, open_session
 from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
 from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
@@ -29,6 +30,7 @@ from seaway.adapters.kubernetes.usage.measured import UsageReadings
 from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
 from seaway.application.ports.logs import Give
+from seaway.application.ports.sessions import SessionRequest
 from seaway.application.ports.usage import NodeUsage
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
@@ -39,6 +41,9 @@ from seaway.domain.tenancy import DEFAULT
 LOGS_S = 20.0
 MAX_FOLLOWED = 24
 """Maximum number of logs of one cluster that users can follow at the same time. Each log uses a connection."""
+
+MAX_SESSIONS = 64
+"""Maximum number of open sessions with containers of one cluster. Each uses a connection of its own."""
 
 CLOSE_S = 5.0
 RETRY_AFTER_S = 5
@@ -80,6 +85,7 @@ class KubernetesCluster:
         self._deployer = deployer
         self._measured = UsageReadings(view.name, scraping.stale_after_s) if scraping.interval_s else None
         self._followed = 0
+        self._sessions = 0
         self._running = [reactor.run_forever(view.name, follow(api, view, health, random, deployer.kinds))]
         if self._measured:
             scraper = Scraper(api.proxied(view.name, ""), scraping, self._measured, random)
@@ -162,6 +168,24 @@ class KubernetesCluster:
             await read_on(self._api, source, tail, after, give)
         finally:
             self._followed -= 1
+
+    def open_session(self, workload: str, replica: int, wanted: SessionRequest) -> Future[PodSession]:
+        """Open a session with a container of a replica; see `Accessible`."""
+        source = Source.of(self._pod(workload, replica), wanted.container)
+        return self._reactor.submit(self._open_session(source, wanted))
+
+    async def _open_session(self, source: Source, wanted: SessionRequest) -> PodSession:
+        if self._sessions >= MAX_SESSIONS:
+            raise UnavailableError(f"{self.cluster} has {MAX_SESSIONS} open sessions", retry_after_s=RETRY_AFTER_S)
+        self._sessions += 1
+        try:
+            return await open_session(self._api, self._reactor, source, wanted, self._end_session)
+        except BaseException:
+            self._sessions -= 1
+            raise
+
+    def _end_session(self) -> None:
+        self._sessions -= 1
 
     def _pod(self, workload: str, replica: int) -> PodSummary:
         """Return the pod of a replica; raise `RejectedError` if there is none."""

@@ -63,9 +63,11 @@ _POLICIES = ("propagationpolicies.policy.karmada.io", "overridepolicies.policy.k
 _BINDINGS = "resourcebindings.work.karmada.io"
 _CONTENT = dict.fromkeys(("networkpolicies.networking.k8s.io", "resourcequotas", "limitranges"), ("create", "patch"))
 
+_SESSIONS = dict.fromkeys(("pods/exec", "pods/attach", "pods/portforward"), ("get", "create"))
+
 DIRECT = Rights(
     {**_LOOK, "namespaces": ("get", "create")},
-    {**dict.fromkeys(WORKLOADS, WRITE), "pods/log": ("get",), **_CONTENT},
+    {**dict.fromkeys(WORKLOADS, WRITE), "pods/log": ("get",), **_SESSIONS, **_CONTENT},
 )
 """Rights in a cluster that Seaway uses directly: `member.yaml` and `namespaces.yaml`."""
 

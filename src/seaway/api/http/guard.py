@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seaway.api.http.meter import Meter
 from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
 from seaway.api.http.replies import BadRequestError, answer
+from seaway.api.http.routes import PREFIX
+from seaway.api.http.sockets import SOCKET, SWITCHED, as_request
 from seaway.application.access import is_loopback
 from seaway.application.records import Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
@@ -86,6 +88,8 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, then pass it on or return an error."""
+        if scope["type"] == "websocket" and scope["path"].startswith(f"{PREFIX}/"):
+            scope, receive, send = as_request(scope, receive, send)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -107,6 +111,8 @@ class Guard:
                 log.error("the response to %s was interrupted", scope["path"], exc_info=error)
                 raise
             await answer(error, scope["path"])(scope, receive, sending)
+        if SOCKET in scope and scope[SOCKET].accepted:
+            status = SWITCHED
         seconds = perf_counter() - began
         if scope.get("app") is not api:  # a mounted application answered: the web interface
             path = getattr(scope.get("route"), "path", OTHER)
@@ -154,7 +160,7 @@ class Guard:
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
             raise BadRequestError(413, f"the body may have {limit} bytes at most")
         if self._anonymous_access:
-            _require_own(scope["method"], headers)
+            _require_own(headers, changing=scope["method"] in CHANGING or SOCKET in scope)
 
     def _limit_of(self, scope: Scope) -> int:
         """Return the maximum body size of a request, bytes."""
@@ -199,14 +205,14 @@ def _is_local(scope: Scope) -> bool:
     return is_loopback(_name(f"//{scope.get(HEADERS, {}).get(b'host', b'').decode('latin-1')}"))
 
 
-def _require_own(method: str, headers: dict[bytes, bytes]) -> None:
+def _require_own(headers: dict[bytes, bytes], *, changing: bool) -> None:
     """Reject requests from pages of other sites. Without authentication, their scripts could use this server."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
         raise ForbiddenError("without tokens, Seaway responds only to localhost and 127.0.0.1")
     origin = headers.get(b"origin", b"").decode("latin-1")
     foreign = bool(origin) and urlsplit(origin).netloc != host
-    if method in CHANGING and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
+    if changing and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
         raise ForbiddenError("the request comes from a page of another site")
 
 

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from seaway import __version__
 from seaway.api.http.connections import REASONS, Connections
+from seaway.api.http.sockets import SWITCHED
 from seaway.api.metric_families import NetworkMetrics, QueueMetrics, counter_by, gauge_by, gauge_by_cluster, timed_by
 from seaway.application.audit import AuditLog
 from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
@@ -211,7 +212,7 @@ def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 STREAMS = frozenset({"follow_events", "follow_log"})
-"""Streaming operations, which have no duration histogram."""
+"""Streaming operations, which have no duration histogram, as web sockets."""
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # start time of each series: doubles the size, unused
@@ -251,7 +252,7 @@ class Tally:
             pair = self._requests.labels(of, str(status)), self._seconds.labels(of)
             self._known[of, status] = pair
         pair[0].inc()
-        if of not in STREAMS:
+        if of not in STREAMS and status != SWITCHED:
             pair[1].observe(seconds)
 
 

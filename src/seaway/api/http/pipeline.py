@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -12,6 +13,7 @@ from anyio import CapacityLimiter, Semaphore, to_thread
 from fastapi import Request, Response
 
 from seaway.api.http.replies import answer
+from seaway.api.http.sockets import SOCKET
 from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
 from seaway.application.changes import Change
@@ -241,6 +243,9 @@ DRY_RUN = "seaway.dry_run"
 MADE = "seaway.made"
 """Key in a request's scope: ID of the created object, unless the path names it."""
 
+TARGET = "seaway.target"
+"""Key in a request's scope: text for the audit log instead of the path, for a session with a container."""
+
 NOTED = "seaway.noted"
 """Key in a request's scope: True if the audit log already has an entry."""
 
@@ -289,9 +294,16 @@ class RequestPipeline:
         except Exception as error:  # noqa: BLE001  # internal errors: details are in the log only
             reply = answer(error, request.scope["path"])
         REQUEST_ENTRY.set(None)
-        if request.scope["method"] in CHANGING:
+        if request.scope["method"] in CHANGING or SOCKET in request.scope:
             await self._note(request, who, reply.status_code, entry)
         return reply
+
+    async def note_end(self, request: Request, outcome: str) -> None:
+        """Add an entry for the end of a session, whose begin has one like other requests."""
+        entry = self._entry(request, caller_of(request), 200, "")
+        verb, target = f"END {request.scope[OPERATION]}", f"{outcome}: {entry.target}"
+        self.audit.note(replace(entry, verb=verb, target=target[:LONGEST_TARGET]))
+        await self.audit.store()
 
     async def _who(self, request: Request) -> Caller:
         """Authenticate the caller. Only uncached tokens need a database query."""
@@ -390,7 +402,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def _target(request: Request, made: str) -> str:
-    path = _printable(request.scope["path"])
+    path = _printable(request.scope.get(TARGET) or request.scope["path"])
     return f"{path}/{made}" if made else path
 
 

@@ -48,6 +48,7 @@ TITLES = {
     414: "URI too long",
     415: "Unsupported media type",
     422: "Unprocessable content",
+    426: "Upgrade required",
     428: "Precondition required",
     429: "Too many requests",
     431: "Request header fields too large",

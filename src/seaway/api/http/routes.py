@@ -51,6 +51,7 @@ STATUS_DESCRIPTIONS = {
     414: "The path and the query are longer than 8 KiB.",
     415: "The media type of the body is not supported.",
     422: "The request is invalid; `errors` has the reason for each field.",
+    426: "The operation requires a web socket.",
     428: "If-Match is required.",
     429: "Too many requests without a valid token from your address, or too many reports of a gateway.",
     431: "The headers are larger than 64 KiB, or more than 100.",

@@ -139,7 +139,7 @@ def make_server(app: FastAPI, settings: ServerSettings, on_start: Callable[[], N
         port=settings.port,
         loop="uvloop",
         http="httptools",
-        ws="websockets-sansio" if settings.web else "none",
+        ws="websockets-sansio",
         ws_max_size=LONGEST_MESSAGE,
         lifespan="on",
         access_log=False,

@@ -11,10 +11,13 @@ import socket
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 STALLED_S = 30.0
 """Time after which a client that reads nothing, or too slowly, is disconnected, seconds."""
@@ -131,6 +134,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Hand a complete message to the application."""
         super().send_receive_event_to_app()
         self._end_message()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message. A refusal completes the handshake, which the base class would log as an error."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
 
     def pause_writing(self) -> None:
         """Give the client time to read."""

@@ -267,6 +267,47 @@ def logs(job: str, *, replica: int = 0, container: str = "", tail: int = 100) ->
     return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail, "container": container or None})
 
 
+def exec_session(  # as options of the command line
+    job: str,
+    command: Sequence[str] = (),
+    *,
+    replica: int = 0,
+    container: str = "",
+    stdin: bool = False,
+    tty: bool = False,
+) -> Call[None]:
+    """Describe a session that runs a command in a container of a job, by default a shell.
+
+    Parameters
+    ----------
+    container
+        Name of a container; empty for the first.
+    stdin, tty
+        Whether there are input and a terminal.
+    """
+    return _session(job, "exec", list(command), replica, container, stdin=stdin, tty=tty)
+
+
+def attach_session(
+    job: str, *, replica: int = 0, container: str = "", stdin: bool = False, tty: bool = False
+) -> Call[None]:
+    """Describe a session with the main process of a container of a job; the arguments are as in `exec_session`."""
+    return _session(job, "attach", (), replica, container, stdin=stdin, tty=tty)
+
+
+def port_session(job: str, port: int, *, replica: int = 0) -> Call[None]:
+    """Describe a session with a port of a replica of a job."""
+    return get(f"/jobs/{part(job)}/port-forward", Nothing(), {"port": port, "replica": replica or None})
+
+
+def _session(
+    job: str, kind: str, command: Sequence[str], replica: int, container: str, *, stdin: bool, tty: bool
+) -> Call[None]:
+    query = {"command": command, "replica": replica or None, "container": container or None}
+    flags = {"stdin": stdin or None, "tty": tty or None}
+    return get(f"/jobs/{part(job)}/{kind}", Nothing(), {**query, **flags})
+
+
 def normalised(job: str) -> Call[dict[str, Any]]:
     """Return the normalised job, which the scheduler uses."""
     return get(f"/jobs/{part(job)}/normalised", Data())

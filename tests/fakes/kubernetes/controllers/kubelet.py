@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tests.fakes.kubernetes.containers import Containers
 from tests.fakes.kubernetes.controllers import hami
 from tests.fakes.kubernetes.controllers.staff import Controller, Staff, set_condition
 from tests.fakes.kubernetes.failures import bad_request
@@ -180,6 +181,7 @@ class Kubelets(Controller[Step]):
         super().__init__(staff)
         self.pace = Pace()
         self.logs = LogLedger()
+        self.containers = Containers()
         self.failed: set[str] = set()
         self._number = 0
         self._taken_in: defaultdict[str, set[str]] | None = None
@@ -234,6 +236,7 @@ class Kubelets(Controller[Step]):
     def _over(self, pod: Stored) -> None:
         """Record that a pod has ended, or is gone."""
         self.logs.end(pod.uid)
+        self.containers.end(pod.uid)
         if self._taken_in is not None:
             self._taken_in[pod.fields[0]].discard(pod.uid)
 

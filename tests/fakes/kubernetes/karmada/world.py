@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.fakes.kubernetes.app import Application
 from tests.fakes.kubernetes.exchange import Answer, Request
 from tests.fakes.kubernetes.failures import FailureError, not_found
 from tests.fakes.kubernetes.hall import HALL, with_template_traits
@@ -78,6 +79,7 @@ class KarmadaWorld:
         for controller in (*own, namespaces, self._execution, self._clusters):
             staff.hire(controller)
         self.control.app.before.append(self._proxy)
+        self.control.app.members.append(self._behind)
 
     def open(self) -> Self:
         """Start all servers and join the members."""
@@ -144,9 +146,9 @@ class KarmadaWorld:
         self._execution.follow(member)
         self._clusters.follow(member)
 
-    async def _proxy(self, request: Request) -> Answer | None:
-        """Forward a request for a cluster's proxy to the member, and stream its answer."""
-        parts = request.path.strip("/").split("/", 6)
+    def _behind(self, path: str) -> tuple[Application, str] | None:
+        """Return the member behind a path of a cluster's proxy, and the path there; None for other paths."""
+        parts = path.strip("/").split("/", 6)
         if parts[:4] != PROXY or len(parts) < 6 or parts[5] != "proxy":
             return None
         name = parts[4]
@@ -156,11 +158,17 @@ class KarmadaWorld:
         if not member.server.running:
             port = member.server.url.rpartition("//")[2]
             raise FailureError(500, "", f"dial tcp {port}: connect: connection refused")
-        inner = Request(
-            request.method, f"/{parts[6] if len(parts) > 6 else ''}", request.query, request.headers, request.body,
-            request.gone,
-        )  # fmt: skip
-        answer = await member.server.app.respond(inner)
+        return member.server.app, f"/{parts[6] if len(parts) > 6 else ''}"
+
+    async def _proxy(self, request: Request) -> Answer | None:
+        """Forward a request for a cluster's proxy to the member, and stream its answer."""
+        found = self._behind(request.path)
+        if found is None:
+            return None
+        app, path = found
+        answer = await app.respond(
+            Request(request.method, path, request.query, request.headers, request.body, request.gone)
+        )
         if answer.watcher is not None:
             answer.watcher.paths.append(request.path)
             self.control.proxied.add(answer.watcher)

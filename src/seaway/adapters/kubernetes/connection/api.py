@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import InvalidHandshake, InvalidStatus
 
 from seaway.adapters.kubernetes.connection.credentials import Credentials, RenewalLimit
 from seaway.adapters.kubernetes.connection.event_loop import in_thread
@@ -181,7 +183,7 @@ class Api:
                 refused = line
         if _is_success(answer):
             return said
-        raise self._error(answer, said)
+        raise self._error_of(answer, said)
 
     @asynccontextmanager
     async def stream(
@@ -239,8 +241,28 @@ class Api:
                         said = await read_body(answer)
                     if answer.status == HTTPStatus.UNAUTHORIZED:
                         await self._get_session(line)  # so that a retry uses renewed credentials
-                    raise self._error(answer, said)
+                    raise self._error_of(answer, said)
                 yield answer
+
+    async def socket(
+        self, path: str, params: Sequence[tuple[str, str]], subprotocols: Sequence[str]
+    ) -> ClientConnection:
+        """Open a web socket; raise the errors of `call`."""
+        async with self._request_errors("GET", path):
+            refused: Session | None = None
+            while (line := await self._get_session(refused)) is not refused:
+                who = await self._auth_headers()
+                try:
+                    async with asyncio.timeout(self.request_timeout_s):
+                        return await line.socket(self._prefix + path, params, who, subprotocols)
+                except InvalidStatus as error:
+                    answer = error.response
+                    if refused is not None or answer.status_code != HTTPStatus.UNAUTHORIZED:
+                        break
+                    refused = line
+                except InvalidHandshake as error:
+                    raise aiohttp.ClientConnectionError(f"no web socket: {error}") from None
+        raise self._error(answer.status_code, answer.headers.get("retry-after", ""), bytes(answer.body or b""))
 
     async def page(self, path: str, max_bytes: int) -> bytes:
         """Read a page behind the server's proxy, with limits on time and size; raise the errors of `call`.
@@ -265,13 +287,15 @@ class Api:
                 await self._get_session(line)  # so that a retry uses renewed credentials
         if _is_success(answer):
             return said
-        raise self._error(answer, said)
+        raise self._error_of(answer, said)
 
-    def _error(self, answer: aiohttp.ClientResponse, body: bytes) -> Exception:
-        error = error_of(answer.status, body)
+    def _error_of(self, answer: aiohttp.ClientResponse, body: bytes) -> Exception:
+        return self._error(answer.status, answer.headers.get("retry-after", ""), body)
+
+    def _error(self, status: int, retry_after: str, body: bytes) -> Exception:
+        error = error_of(status, body)
         if error.status in TRANSIENT_STATUSES:
-            wait = answer.headers.get("retry-after", "")
-            return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(wait))
+            return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(retry_after))
         return error
 
     @asynccontextmanager

@@ -1,0 +1,266 @@
+"""Sessions with containers of jobs: commands, attached processes, and connections to ports.
+
+A session is a web socket whose messages are frames of `seaway.application.ports.sessions`. Seaway checks the caller,
+records the session in the audit log, and passes on frames in both directions, each only after the previous one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections import Counter
+from contextlib import suppress
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from seaway.api.http.pipeline import TARGET, caller_of, pipeline_of
+from seaway.api.http.queries import find
+from seaway.api.http.routes import operation, router
+from seaway.api.http.sockets import SWITCHED, Socket, socket_of
+from seaway.api.hub import Hub, Listener, Subscription
+from seaway.api.job_views import MAX_REPLICA, ContainerName
+from seaway.api.jobs import JobRef
+from seaway.application.ports.sessions import (
+    MAX_FRAME_BYTES,
+    SUBPROTOCOL,
+    Accessible,
+    Channel,
+    Outcome,
+    Session,
+    SessionKind,
+    SessionRequest,
+    status_frame,
+)
+from seaway.application.records import JobRecord, Role
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
+
+MAX_SESSIONS, MAX_PER_CALLER = 512, 32
+"""Maximum numbers of open sessions."""
+
+IDLE_S = 3600.0
+"""Time without a frame in either direction after which a session ends, seconds."""
+
+MAX_ARGUMENTS = 256
+
+FROM_CLIENT = frozenset({Channel.STDIN, Channel.RESIZE, Channel.CLOSE})
+"""Channels of frames that clients send."""
+
+SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
+"""Default command."""
+
+SESSION: dict[int, Any] = {
+    SWITCHED: {
+        "description": f"A web socket with the subprotocol `{SUBPROTOCOL}`. The first byte of each binary message is "
+        "its channel: 0 input, 1 output, 2 errors, 3 the outcome as a `Status` of Kubernetes, which is last, 4 the "
+        "size of the terminal, 255 the end of a channel.",
+    }
+}
+
+Replica = Annotated[int, Query(ge=0, le=MAX_REPLICA)]
+Stdin = Annotated[bool, Query(description="Whether you send input.")]
+Tty = Annotated[bool, Query(description="Whether there is a terminal.")]
+
+routes = router("jobs")
+
+
+@operation(routes, "GET", "/jobs/{job}/exec", Role.USER, SESSION, errors=(404, 409, 426))
+async def exec_job(
+    request: Request,
+    job: JobRef,
+    command: Annotated[
+        list[str], Query(max_length=MAX_ARGUMENTS, description="Command and arguments; default: a shell.")
+    ] = [],  # noqa: B006  # a default value of the framework, which copies it
+    replica: Replica = 0,
+    container: ContainerName = "",
+    stdin: Stdin = False,
+    tty: Tty = False,
+) -> Response:
+    """Run a command in a container of a running job, over a web socket."""
+    wanted = SessionRequest(SessionKind.EXEC, container, tuple(command) or SHELL, stdin, tty)
+    return await _open(request, job, replica, wanted)
+
+
+@operation(routes, "GET", "/jobs/{job}/attach", Role.USER, SESSION, errors=(404, 409, 426))
+async def attach_job(
+    request: Request,
+    job: JobRef,
+    replica: Replica = 0,
+    container: ContainerName = "",
+    stdin: Stdin = False,
+    tty: Tty = False,
+) -> Response:
+    """Attach to the main process of a container of a running job, over a web socket."""
+    return await _open(request, job, replica, SessionRequest(SessionKind.ATTACH, container, (), stdin, tty))
+
+
+@operation(routes, "GET", "/jobs/{job}/port-forward", Role.USER, SESSION, errors=(404, 409, 426))
+async def forward_port(
+    request: Request, job: JobRef, port: Annotated[int, Query(ge=1, le=65_535)], replica: Replica = 0
+) -> Response:
+    """Connect to a port of a replica of a running job, over a web socket for each connection."""
+    return await _open(request, job, replica, SessionRequest(SessionKind.PORT_FORWARD, port=port, stdin=True))
+
+
+async def _open(request: Request, job: str, replica: int, wanted: SessionRequest) -> Response:
+    """Open a session; raise the errors of `Accessible.open_session`, which are responses before the handshake."""
+    who, pipeline = caller_of(request), pipeline_of(request)
+    found = await find(request, job)
+    request.scope[TARGET] = _target(found, replica, wanted)
+    socket = socket_of(request, SUBPROTOCOL)
+    if isinstance(socket, Response):
+        return socket
+    table: SessionTable = request.app.state.sessions
+    if not found.state.placed:
+        raise ConflictError(f"the job is {found.state.value}; only a running job has containers to connect to")
+    place = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, wanted.container)
+    if not isinstance(place.backend, Accessible):
+        raise ConflictError(f"cluster {place.backend.cluster!r} is simulated, so the job has no containers")
+    hub: Hub = request.app.state.hub
+    listener = Listener(who, Subscription("", found.id, confined=True))
+    table.enter(who.key)
+    try:
+        await hub.join(listener)
+        ask = pipeline.threads.ask_cluster
+        opening = await ask(place.backend.cluster, place.backend.open_session, place.copy, replica, wanted)
+        session = await asyncio.wrap_future(opening)
+    except BaseException:
+        hub.leave(listener)
+        table.leave(who.key)
+        raise
+    return SessionReply(request, socket, session, listener, found.id)
+
+
+def _target(job: JobRecord, replica: int, wanted: SessionRequest) -> str:
+    """Describe a session for the audit log."""
+    container = f" --container {wanted.container}" if wanted.container else ""
+    what = {
+        SessionKind.EXEC: f" -- {shlex.join(wanted.command)}",
+        SessionKind.ATTACH: "",
+        SessionKind.PORT_FORWARD: f" --port {wanted.port}",
+    }
+    return f"/api/v1/jobs/{job.id} --replica {replica}{container}{what[wanted.kind]}"
+
+
+class SessionTable:
+    """Numbers of open sessions, in total and by caller."""
+
+    def __init__(self) -> None:
+        self._callers: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._callers.total()
+
+    def enter(self, caller: str) -> None:
+        """Add a session.
+
+        Raises
+        ------
+        UnavailableError
+            If a limit is reached.
+        """
+        if self._callers[caller] >= MAX_PER_CALLER:
+            raise UnavailableError(f"your token has {MAX_PER_CALLER} open sessions; close some first")
+        if len(self) >= MAX_SESSIONS:
+            raise UnavailableError("too many sessions; try again later")
+        self._callers[caller] += 1
+
+    def leave(self, caller: str) -> None:
+        """Remove a session."""
+        self._callers[caller] -= 1
+        self._callers += Counter()  # removes callers without sessions
+
+
+class SessionReply(Response):
+    """Response that passes frames on until the session ends, or its client leaves.
+
+    The session also ends if it is idle, the token is revoked, or the server stops.
+    """
+
+    def __init__(self, request: Request, socket: Socket, session: Session, listener: Listener, job_id: str) -> None:
+        super().__init__(status_code=SWITCHED)
+        self._request, self._socket, self._session = request, socket, session
+        self._listener, self._job_id = listener, job_id
+        loop = asyncio.get_running_loop()
+        self._began_s = self._used_s = loop.time()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the session."""
+        del scope, receive, send  # the web socket has its own
+        outcome = Outcome(None, "the client left")
+        try:
+            await self._socket.accept(SUBPROTOCOL)
+            outcome = await self._pass_on()
+            await self._socket.close()
+        except OSError:
+            pass  # the client left
+        finally:
+            self._session.close()
+            self._request.app.state.hub.leave(self._listener)
+            self._request.app.state.sessions.leave(self._listener.who.key)
+            await pipeline_of(self._request).note_end(self._request, self._describe(outcome))
+
+    def _describe(self, outcome: Outcome) -> str:
+        ended = f"exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.message
+        return f"{ended} after {asyncio.get_running_loop().time() - self._began_s:.0f} s"
+
+    async def _pass_on(self) -> Outcome:
+        """Pass frames on in both directions until the first end, and return the outcome."""
+        down = asyncio.create_task(self._send_down())
+        others = [asyncio.create_task(self._send_up()), asyncio.create_task(self._watch())]
+        try:
+            done, _ = await asyncio.wait([down, *others], return_when=asyncio.FIRST_COMPLETED)
+            return (down if down in done else done.pop()).result()
+        except SeawayError as error:
+            return await self._end(str(error))
+        finally:
+            for each in (down, *others):
+                each.cancel()
+            await asyncio.gather(down, *others, return_exceptions=True)
+
+    async def _send_down(self) -> Outcome:
+        """Pass on frames of the container."""
+        while frame := await asyncio.wrap_future(self._session.receive()):
+            self._used_s = asyncio.get_running_loop().time()
+            await self._socket.send(frame)
+            if frame[0] == Channel.STATUS:
+                return Outcome.of(frame)
+        return await self._end(f"the connection to the container broke{await self._state()}")
+
+    async def _send_up(self) -> Outcome:
+        """Pass on frames of the client."""
+        while (frame := await self._socket.receive()) is not None:
+            if not frame or frame[0] not in FROM_CLIENT or len(frame) > MAX_FRAME_BYTES:
+                raise RejectedError("a frame has an unknown channel, or is too large")
+            self._used_s = asyncio.get_running_loop().time()
+            try:
+                await asyncio.wrap_future(self._session.send(frame))
+            except UnavailableError:  # the container does not read any more, but its last frames may be on the way
+                await asyncio.Event().wait()
+        return Outcome(None, "the client left")
+
+    async def _watch(self) -> Outcome:
+        """Wait until the session must end. The hub wakes all listeners several times a minute."""
+        while not self._listener.closed:
+            await self._listener.wake.wait()
+            if self._listener.lagging:
+                self._listener.catch_up(0)
+            self._listener.take()
+            if asyncio.get_running_loop().time() - self._used_s > IDLE_S:
+                return await self._end(f"the session was idle for {IDLE_S / 60:.0f} minutes")
+        return await self._end("the server stops, or the token is no longer valid")
+
+    async def _end(self, why: str) -> Outcome:
+        """Send the reason of an end to the client, which the container did not send."""
+        with suppress(OSError):
+            await self._socket.send(status_frame(why))
+        return Outcome(None, why)
+
+    async def _state(self) -> str:
+        """Describe the job after a connection broke."""
+        pipeline = pipeline_of(self._request)
+        with suppress(SeawayError):
+            if job := await pipeline.threads.read(pipeline.plane.store.job, self._job_id):
+                return f"; the job is {job.state.value}"
+        return ""
