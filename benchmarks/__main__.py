@@ -26,6 +26,7 @@ from benchmarks.network import network
 from benchmarks.probe.cases import agents, probe
 from benchmarks.queues.cases import queues
 from benchmarks.queues.classes import queue_classes
+from benchmarks.queues.elastic import elastic
 from benchmarks.queues.estimates import queue_estimates
 from benchmarks.queues.rounds import queue_rounds
 from benchmarks.queues.victims import queue_victims
@@ -65,7 +66,10 @@ CASES: dict[str, Callable[[int], Result]] = {
     "web": web,
 }
 
-DRAWN: dict[str, Callable[[int, Path | None], Result]] = {"queue-classes": queue_classes}
+DRAWN: dict[str, Callable[[int, Path | None], Result]] = {
+    "queue-classes": queue_classes,
+    "elastic": elastic,
+}
 """Cases that can draw a picture."""
 
 TIMED: dict[str, tuple[Callable[[int, RunOptions], Result], float]] = {"siege": (siege, 2), "soak": (soak, 5)}
@@ -129,7 +133,7 @@ def _options() -> argparse.Namespace:
         action="append",
         help="only this attack; repeatable",
     )
-    parser.add_argument("--plot", type=Path, help="file for a picture of queue-classes or soak, without .png")
+    parser.add_argument("--plot", type=Path, help="file for a picture of queue-classes, elastic or soak, without .png")
     return parser.parse_args()
 
 

@@ -14,7 +14,7 @@ KILLS = 1000
 
 
 def kill(seed: int) -> Result:
-    """Kill the control plane 1,000 times while jobs displace others; nothing may be lost or duplicated."""
+    """Kill the control plane 1,000 times while jobs are displaced and resized; none may be lost or duplicated."""
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Kills", total=KILLS)
         after = kill_over_and_over(
@@ -25,6 +25,7 @@ def kill(seed: int) -> Result:
         "accepted": after.accepted,
         "displaced": after.displaced,
         "displaced_again": after.again,
+        "resized": after.resized,
         "kills_while_reserved": after.reserved,
         "lost": len(after.lost),
         "doubled": len(after.duplicated),

@@ -15,7 +15,7 @@ from typing import Any
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.backend import Answers, Backend, Backends, Changes, Command, Removal
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, JobRecord
+from seaway.application.records import Attempt, Event, JobRecord
 from seaway.domain.deployment import Deployment
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Gateway, Link
@@ -175,9 +175,10 @@ class DeadlyBackends:
 
 
 def _kind(changes: Sequence[Change], winners: Collection[str]) -> str:
-    """Return the kind of a commit: the new states of jobs and attempts."""
+    """Return the kind of a commit: the new states of jobs and attempts, and resizes."""
     found = set()
     for change in changes:
+        found |= {"resize" for each in change.insert if isinstance(each, Event) and each.kind == "resized"}
         for record in (*change.insert, *change.update, *change.put):
             if isinstance(record, JobRecord):
                 found.add(_kind_of_job(record, winners))

@@ -76,6 +76,8 @@ class Aftermath:
         displaced in vain.
     displaced, again
         Number of displaced jobs, and of jobs that displaced others again because another one had taken the room.
+    resized
+        Number of resizes of running jobs.
     reserved
         Number of kills while the place of a job was reserved until its victims had ended.
     steps
@@ -91,6 +93,7 @@ class Aftermath:
     broken: list[str]
     displaced: int
     again: int
+    resized: int
     reserved: int
     steps: dict[str, int]
     states: dict[str, int]
@@ -248,6 +251,7 @@ def _look(folder: Path, database: str, memory: Memory, kills: int, broken: list[
         broken + in_vain + memory.refused,
         displaced,
         again,
+        sum(each.kind == "resized" for each in events),
         kills_while_reserved(events, [at_ns for at_ns, _ in last]),
         dict(Counter(kind for _, kind in last).most_common()),
         dict(states),

@@ -18,12 +18,19 @@ PAUSE_S = 0.01
 TIMEOUT_S = 10
 GONE = (404, 409, 412)
 
-_SHARED = Queue("shared", limit={"gpus": 3000}, order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+_SHARED = Queue(
+    "shared",
+    limit={"gpus": 3000},
+    order=Order.PRIORITY,
+    preemption=Preemption.PREEMPT_LOWER_PRIORITY,
+    grow_cooldown_s=0,
+)
 _CHILD = replace(_SHARED, parent="shared", limit={})
 QUEUES = (
     _SHARED,
     replace(_CHILD, name="owner", guarantee={"gpus": 1500}, reclaim=Reclaim.GUARANTEE),
     replace(_CHILD, name="borrower", reclaim=Reclaim.FAIR_SHARE),
+    Queue(DEFAULT, grow_cooldown_s=0),
 )
 """Queues of the jobs. Their limit is so low that jobs displace others, by priority and to reclaim a guarantee."""
 
@@ -41,6 +48,9 @@ DURATIONS_S = {LOW: (2, 3, 4), HIGH: (0, 1, 1)}
 
 COMES_AFTER, IS_ARRAY = 0.2, 0.1
 """Shares of jobs that come after the user's previous one, and of arrays, in the default queue."""
+
+ELASTIC = ({"min": 1, "max": 2}, {"min": 1, "max": 4}, {"min": 2, "max": 3})
+"""Bounds of elastic jobs, half of all."""
 
 CONDITIONS = ("succeeded", "finished", "started", "failed")
 ARRAY = "0-5%2"
@@ -88,6 +98,7 @@ class User(threading.Thread):
         self._pause_s = pause_s
         self._stopping = threading.Event()
         self._own: list[str] = []
+        self._bounds: dict[str, dict[str, int]] = {}  # of elastic jobs
         self._shared = {LOW: deque[str](), HIGH: deque[str]()}
 
     def run(self) -> None:
@@ -114,7 +125,7 @@ class User(threading.Thread):
         body = {
             "name": "kill",
             "expected_duration": f"{self._random.choice(DURATIONS_S[priority])}s",
-            "replicas": self._random.choice([1, 1, 1, 2, 3]),
+            "replicas": self._random.choice([1, 1, 1, 2, 3, *ELASTIC]),
             "priority": priority,
             "queue": queue,
             "resources": {
@@ -132,15 +143,23 @@ class User(threading.Thread):
         if answer.status_code in {200, 201}:
             self._memory.accepted.add(answer.json()["id"])
             self._own.append(answer.json()["id"])
+            if isinstance(body["replicas"], dict):
+                self._bounds[self._own[-1]] = body["replicas"]
             if queue != DEFAULT:
                 shared.append(self._own[-1])
         else:
             self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
 
     def _meddle(self, client: httpx.Client, job: str) -> None:
-        verb = self._random.choice(["cancel", "suspend", "change"])
+        verb = self._random.choice(["cancel", "suspend", "change", "scale"])
         if verb == "change":
             answer = self._insist(client, "PATCH", f"/{job}", json={"resources": {"gpus": 1, "gpu_memory": "3GB"}})
+        elif verb == "scale":
+            bounds = self._bounds.get(job)
+            number = self._random.randint(*bounds.values()) if bounds else self._random.randint(1, 3)
+            answer = self._insist(
+                client, "PATCH", f"/{job}", json={"replicas": {"wanted": number} if bounds else number}
+            )
         else:
             answer = self._insist(client, "POST", f"/{job}/{verb}", json={})
         if verb == "cancel" and answer.is_success:

@@ -53,12 +53,12 @@ def queue_classes(seed: int, plot: Path | None = None) -> Result:
     trace = openb()
     jobs = [each for each in trace.jobs if each.demand.request.gpus]
     jobs = [replace(each, tenant=LATENCY_SENSITIVE if each.priority else BEST_EFFORT) for each in jobs]
-    window = _window(jobs)
-    requested = sum(map(partial(_gpu_seconds, window=window), jobs)) / (window[1] - window[0])
-    fleet = _cut(trace.fleet, requested / LOAD)
-    gpus = _gpus(fleet.clusters[0].nodes)
+    window = window_of(jobs)
+    requested = sum(map(partial(gpu_seconds, window=window), jobs)) / (window[1] - window[0])
+    fleet = cut(trace.fleet, requested / LOAD)
+    gpus = gpus_of(fleet.clusters[0].nodes)
     make = partial(policy_of, "bestfit", PolicyOptions(seed=seed))
-    jobs = _fitting(jobs, fleet)
+    jobs = fitting(jobs, fleet)
     rows, waits = [], {}
     replay_with_departures(fleet, jobs[:100], make, discipline=Discipline(queues=(BY_PRIORITY,)))  # compiles
     for name, queue in QUEUES.items():
@@ -91,37 +91,39 @@ def queue_classes(seed: int, plot: Path | None = None) -> Result:
     return Result("queue-classes", rows, [load + ", ".join(f"{n:,} {of}" for of, n in counted.items()), *NOTES])
 
 
-def _window(jobs: Sequence[Job]) -> Window:
+def window_of(jobs: Sequence[Job]) -> Window:
     """Return the time in which the last 99 % of the jobs arrive."""
     arrivals_s = sorted(each.arrives_s for each in jobs)
     return arrivals_s[len(jobs) // 100], arrivals_s[-1]
 
 
-def _gpu_seconds(job: Job, window: Window) -> float:
+def gpu_seconds(job: Job, window: Window) -> float:
     """Return the GPUs times seconds in a window that a job uses if it starts when it arrives."""
     ends_s = job.arrives_s + (job.expected_duration_s or 0)
     lasts_s = max(0, min(window[1], ends_s) - max(window[0], job.arrives_s))
     return lasts_s * job.demand.request.gpus * job.demand.request.gpu_milli / 1000
 
 
-def _cut(fleet: Fleet, gpus: float) -> Fleet:
+def cut(fleet: Fleet, gpus: float) -> Fleet:
     """Return about the given number of GPUs of a fleet, in every n-th of its nodes by size and model."""
     (cluster,) = fleet.clusters
     nodes = sorted(cluster.nodes, key=lambda node: (len(node.devices), node.devices[0].model, node.name))
-    step = int(_gpus(nodes) // gpus)
+    step = int(gpus_of(nodes) // gpus)
     parts = (nodes[first::step] for first in range(step))
-    part = min(parts, key=lambda part: abs(_gpus(part) - gpus))
+    part = min(parts, key=lambda part: abs(gpus_of(part) - gpus))
     return replace(fleet, clusters=(replace(cluster, nodes=tuple(part)),))
 
 
-def _fitting(jobs: Sequence[Job], fleet: Fleet) -> list[Job]:
-    """Return the jobs that fit the empty fleet."""
+def fitting(jobs: Sequence[Job], fleet: Fleet, replicas: int = 1) -> list[Job]:
+    """Return the jobs that fit the empty fleet, with a number of replicas at once."""
     empty, policy = Snapshot(fleet), make_policy("bestfit")
-    fits = {each: could_place(empty, JobQueue(empty, [Job("one", each)]), policy) for each in {j.demand for j in jobs}}
+    gangs = {each: Job("one", each, replicas, gang=replicas > 1) for each in {job.demand for job in jobs}}
+    fits = {each: could_place(empty, JobQueue(empty, [gang]), policy) for each, gang in gangs.items()}
     return [each for each in jobs if fits[each.demand]]
 
 
-def _gpus(nodes: Sequence[Any]) -> int:
+def gpus_of(nodes: Sequence[Any]) -> int:
+    """Return the number of GPUs of nodes."""
     return sum(len(node.devices) for node in nodes)
 
 

@@ -23,6 +23,8 @@ WANTED = (
     "after sending .*removal of a victim",
     "before storing .*winner scheduled",
     "after storing .*winner scheduled",
+    "before storing .*resize",
+    "after storing .*resize",
 )
 
 
@@ -46,6 +48,7 @@ def prove(after: Aftermath, kills: int) -> None:
     assert after.kills >= kills
     assert after.accepted > after.kills // 2, "too little was under way to prove anything"
     assert after.displaced, "no job was displaced"
+    assert after.resized, "no job was resized"
     assert after.lost == []
     assert after.duplicated == []
     assert after.broken == []

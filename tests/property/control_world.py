@@ -432,6 +432,8 @@ class World:
                 assert len(each.remaining) <= max(jobs[each.job_id].spec.max_replicas, each.spec.replicas)
                 if each.spec.demand.network.max_latency_ns:
                     assert {one.cluster for one in each.placements} <= NEAR
+                if each.spec.between_replicas.any:  # no link between two clusters is measured
+                    assert len(each.clusters) == 1
 
     def check_queues(self, attempts: Sequence[Attempt]) -> None:
         """Check that each queue holds what its attempts hold, and never more than its limit.
@@ -482,6 +484,7 @@ class World:
             allocate(fresh, attempt.spec.job(attempt.job_id), placements)
         for table in ("nodes", "devices", "blocks", "clusters", "bandwidth", "gateways"):
             np.testing.assert_array_equal(getattr(seen.arrays, table), getattr(fresh.arrays, table), err_msg=table)
+        assert (fresh.arrays.bandwidth >= 0).all(), "more bandwidth is reserved than a link has"
 
     def check_workloads(self) -> None:
         """Check that no two attempts of a job are alive in the clusters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
+from seaway.application.changes import Change
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Standby, StandbyMode
-from tests.property.control_world import CrashError, World
+from seaway.domain.network import NO_NEED, NetworkNeed
+from tests.property.control_world import BOUNDS, CrashError, World
 
 VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover", "scale")
 STANDBYS = (None, None, None, Standby(), Standby(StandbyMode.COLD))
@@ -113,6 +116,34 @@ def test_nothing_is_lost_or_doubled_when_clusters_are_unreachable(steps: list[tu
     for step in steps:
         live_through(world, step)
     world.end_well()
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_no_resize_breaks_a_quota_a_minimum_or_a_network_bound(seed: int) -> None:
+    """Elastic jobs grow, shrink and are scaled within all limits, while other jobs come and displace them.
+
+    `World.check` compares every attempt with its minimum, its bounds, and the limits of queues, tenants and users after
+    each step.
+    """
+    random = Random(seed)
+    world = World(make_faults(seed, outages=False) if seed % 3 else NO_FAULTS, reserve=bool(seed % 2))
+    queues = [replace(each, grow_cooldown_s=0) for each in world.store.queues()]
+    world.plane.writer.commit([Change(put=[*queues])])
+    world.submit(3, 8, expected_duration_s=200)
+    world.advance(30)
+    world.ask("scale", 0, 0)
+    for _ in range(60):
+        step = draw(random, outages=False)
+        if step[0] == "submit" and random.random() < 0.7:
+            near = random.choice([NO_NEED, NetworkNeed(max_latency_ns=1_000_000)])
+            fields = {**step[3], "standby": None, "between_replicas": near}  # type: ignore[dict-item]  # drawn there
+            step = ("submit", 1, random.choice([*BOUNDS]), fields)
+        if step[0] == "advance" and random.random() < 0.3:
+            step = ("ask", "scale", random.randrange(100), random.randrange(10))
+        live_through(world, step)
+    world.end_well()
+    reasons = [each.reason for each in world.store.events(0, 10_000) if each.kind == "resized"]
+    assert all(any(what in each for each in reasons) for what in ("grows from", "shrinks from")), reasons
 
 
 @pytest.mark.slow

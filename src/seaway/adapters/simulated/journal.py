@@ -57,6 +57,8 @@ class Created:
         How clients outside its cluster reach them.
     service
         ID in the names for clients; empty for that of the job.
+    elastic
+        Whether its replicas share one amount of work, so that it ends earlier with more of them.
     """
 
     at_ns: int
@@ -75,6 +77,7 @@ class Created:
     ports: tuple[int, ...] = ()
     expose: Expose = NOT_EXPOSED
     service: str = ""
+    elastic: bool = False
     kind: Literal["created"] = "created"
 
 

@@ -155,6 +155,7 @@ class ClusterState:
         self.journal.add(entry)
         self.log.add(record.key)
         self.later(entry.ready_ns, self._report, record.key)
+        self.later(record.due_ns, self._step, record)
         return DONE
 
     def _report(self, key: Key, _: int) -> None:
@@ -422,6 +423,7 @@ def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
         tuple(dict.fromkeys(spec.run.ports)),
         spec.expose,
         spec.copy_of,
+        spec.elastic,
     )
 
 

@@ -77,11 +77,14 @@ class Record:
         return None
 
     def resize(self, entry: Resized) -> None:
-        """Set its replicas."""
-        before = {each.replica for each in self.made.placements}
+        """Set its replicas. Those of an elastic job share the rest of its work."""
+        before, ends_ns = {each.replica for each in self.made.placements}, self.made.ends_ns
         new = {each.replica for each in entry.placements} - before
         self.late_ns |= dict.fromkeys(new, entry.ready_ns)
-        self.made = replace(self.made, placements=entry.placements)
+        if self.made.elastic and ends_ns is not None:
+            begins_ns = max(entry.at_ns, self.made.starts_ns)
+            ends_ns = begins_ns + (ends_ns - begins_ns) * len(before) // len(entry.placements)
+        self.made = replace(self.made, placements=entry.placements, ends_ns=ends_ns)
 
     def end(self, entry: Ended) -> None:
         """Record its end."""
