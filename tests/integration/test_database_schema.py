@@ -249,6 +249,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "min_replicas": 0,
         "lease_s": None,
         "max_replicas": 0,
+        "scale": [],
         "array": None,
         "gang": False,
         "between_replicas": need,

@@ -1,18 +1,20 @@
-"""Traffic meter that queries a Prometheus server, which scrapes the gateways' node-exporters."""
+"""Readers of a Prometheus server: the traffic of gateways, from their node-exporters, and metrics of jobs."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Pages, Reading
+from seaway.application.ports.usage import Question
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
+from seaway.domain.scaling import Metric
 from seaway.probing.rounds import BITS, PER_MBIT, Rates, speed_mbps
 
 FIGURE = "seaway_figure"
@@ -173,3 +175,123 @@ def _error_text(body: bytes) -> str:
     except msgspec.DecodeError:
         return ""
     return f": {error}" if error else ""
+
+
+JOB_PLACES = ("pods", "job", "name", "tenant", "queue")
+"""Placeholders in queries of jobs: a regular expression for the names of its pods, its ID, its name and so on."""
+
+
+class _Figures(msgspec.Struct, rename={"kind": "resultType"}):
+    kind: str
+    result: msgspec.Raw
+
+
+class _JobAnswer(msgspec.Struct):
+    data: _Figures
+
+
+def job_query(text: str, question: Question) -> str:
+    """Return a query for a job: a text with its placeholders replaced.
+
+    Raises
+    ------
+    RejectedError
+        When a placeholder is unknown.
+    """
+    values = (f"sw-{question.job_id}-.+", question.job_id, question.name, question.tenant, question.queue)
+    known = dict(zip(JOB_PLACES, values, strict=True))
+    if unknown := [name for name in _IN_BRACES.findall(text) if name not in known]:
+        raise RejectedError(f"{unknown[0]!r} is not a placeholder; available: {', '.join(JOB_PLACES)}")
+    return _IN_BRACES.sub(lambda found: _escaped(known[found[1]]), text)
+
+
+def read_figure(body: bytes) -> float | None:
+    """Parse the answer to a query of one figure; None if there is none, for example because nothing was measured.
+
+    Raises
+    ------
+    ValueError
+        When the answer is invalid, or has several series.
+    """
+    try:
+        data = msgspec.json.decode(body, type=_JobAnswer).data
+        if data.kind == "scalar":
+            values = [msgspec.json.decode(data.result, type=tuple[float, str])]
+        elif data.kind == "vector":
+            values = [each.value for each in msgspec.json.decode(data.result, type=list[_Series])]
+        else:
+            raise ValueError(f"the query has a {data.kind} as its result; a vector or scalar is needed")
+    except msgspec.DecodeError as error:
+        raise ValueError(f"the answer is not the result of a query: {error}") from error
+    if len(values) > 1:
+        raise ValueError(f"the query has {len(values)} series as its result; combine them, for example with sum()")
+    figure = float(values[0][1]) if values else math.nan
+    return figure if math.isfinite(figure) else None
+
+
+class PrometheusMetrics:
+    """Metrics of jobs. It implements `seaway.application.ports.usage.Metrics`.
+
+    Parameters
+    ----------
+    url
+        URL of the server, including a prefix.
+    queries
+        Query of each metric; empty for one that this server does not have.
+    user_queries
+        Whether jobs may have queries of their own.
+
+    Raises
+    ------
+    RejectedError
+        When a query has an unknown placeholder.
+    """
+
+    def __init__(self, pages: Pages, url: str, queries: Mapping[Metric, str], *, user_queries: bool) -> None:
+        for metric, text in queries.items():
+            try:
+                job_query(text, Question(metric, "", "", "", ""))
+            except RejectedError as error:
+                raise RejectedError(str(error), where=f"[scaling] {metric.value}") from None
+        self._pages = pages
+        self._url = url.rstrip("/")
+        self._queries = queries
+        self._user_queries = user_queries
+
+    def obstacle(self, metric: Metric) -> str:
+        """See `Metrics`."""
+        if metric is Metric.QUERY:
+            return "" if self._user_queries else "has a query, which the operator has to allow: [scaling] user_queries"
+        return "" if self._queries.get(metric) else f"has the metric {metric.value}, which [scaling] has no query for"
+
+    def read(self, questions: Sequence[Question]) -> list[float | str]:
+        """See `Metrics`."""
+        found: dict[int, float | str] = {}
+        asked: dict[int, str] = {}
+        for at, each in enumerate(questions):
+            if obstacle := self.obstacle(each.metric):
+                found[at] = f"it {obstacle}"
+                continue
+            try:
+                query = job_query(each.query or self._queries[each.metric], each)
+            except RejectedError as error:
+                found[at] = str(error)
+            else:
+                asked[at] = f"{self._url}/api/v1/query?" + urlencode({"query": query})
+        pages = self._pages.read([*asked.values()])
+        found |= {at: self._value(questions[at].metric, page) for at, page in zip(asked, pages, strict=True)}
+        return [found[at] for at in range(len(questions))]
+
+    def _value(self, metric: Metric, page: Page | NoPage) -> float | str:
+        where = f"Prometheus at {self._url}"
+        if isinstance(page, NoPage):
+            return f"{where}: {page.why}"
+        if page.status != HTTPStatus.OK:
+            return f"{where} answers {page.status}{_error_text(page.body)}"
+        try:
+            figure = read_figure(page.body)
+        except ValueError as error:
+            return f"{where}: {error}"
+        if figure is None:
+            return f"{where} has no value of the metric {metric.value}"
+        return max(figure, 0.0)

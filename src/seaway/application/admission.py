@@ -194,6 +194,7 @@ class Admission:
             problems.append(_unknown("template", spec.template, templates))
         problems += self._templates.problems(spec)
         problems += _standby_problems(spec, names)
+        problems += _rejected(self._controller.scaler.obstacle(spec), "scale")
         gateway = spec.demand.gateway
         if gateway and self._empty is not None and gateway not in self._gateways:
             problems.append(_unknown("gateway", gateway, self._gateways))
@@ -344,8 +345,8 @@ def _together(spec: JobSpec) -> tuple[Hashable, ...]:
     return spec.demand, spec.replicas, spec.standby is None, *together
 
 
-def _rejected(verdict: str) -> list[RejectedError]:
-    return [RejectedError(verdict, where="resources")] if verdict else []
+def _rejected(verdict: str, where: str = "resources") -> list[RejectedError]:
+    return [RejectedError(verdict, where=where)] if verdict else []
 
 
 def _require_none(problems: list[RejectedError]) -> None:

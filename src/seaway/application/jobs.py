@@ -23,6 +23,7 @@ from seaway.application.transitions import (
     ELSEWHERE,
     accepted,
     awaits_text,
+    job_event,
     moved,
     renewed,
     respecified,
@@ -205,6 +206,8 @@ class Jobs:
             if job.state is not JobState.SUSPENDED:
                 raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
             why = reason or f"resumed by {actor}"
+            if job.spec.scaled_to_zero:
+                job = replace(job, spec=replace(job.spec, replicas=1))
             after = moved(job, JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
             change = stepped(after, actor)
             other = self._other(job)
@@ -306,8 +309,12 @@ class Jobs:
 
     def _stop(self, job_id: str, state: JobState, actor: str, reason: str, version: int | None) -> JobRecord:
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
-            if job.state is state:
+            if job.state is state and not job.spec.scaled_to_zero:
                 return job, Change()
+            if job.state is state:  # its triggers do not start it again
+                spec = replace(job.spec, replicas=job.spec.least_replicas)
+                after = replace(job, spec=spec, reason=reason, changed_ns=now_ns, version=job.version + 1)
+                return after, Change(update=[after], insert=[job_event(after, actor, "updated")])
             after, change = stopped(job, attempt, state, reason, actor, now_ns)
             other = self._other(job)
             if other and state in FOLLOWS[other[0].state]:

@@ -116,19 +116,24 @@ def network_setting_errors(settings: NetworkSettings) -> list[RejectedError]:
         except ValueError:
             text = f"{each!r} is not a network, like 10.8.0.0/16 or fd00:51d::/32"
             problems.append(RejectedError(text, where="[network] bandwidth.exporter_networks"))
-    if not prometheus.url:
-        return problems
+    problems += url_errors(prometheus.url, prometheus.token_file, "[network] prometheus.url")
+    if prometheus.url and not prometheus.window_s:
+        problems.append(RejectedError("must be more than 0", where="[network] prometheus.window_s"))
+    return problems
+
+
+def url_errors(url: str, token_file: str, where: str) -> list[RejectedError]:
+    """Return the errors of the URL of a Prometheus server; an empty one is valid."""
+    if not url:
+        return []
     from seaway.application.access import is_loopback
 
     try:
-        parts = urlsplit(prometheus.url)
+        parts = urlsplit(url)
     except ValueError:
         parts = urlsplit("")
-    where = "[network] prometheus.url"
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        problems.append(RejectedError(f"{prometheus.url!r} must be http://... or https://...", where=where))
-    elif prometheus.token_file and parts.scheme == "http" and not is_loopback(parts.hostname):
-        problems.append(RejectedError("a token is sent over https only", where=where))
-    if not prometheus.window_s:
-        problems.append(RejectedError("must be more than 0", where="[network] prometheus.window_s"))
-    return problems
+        return [RejectedError(f"{url!r} must be http://... or https://...", where=where)]
+    if token_file and parts.scheme == "http" and not is_loopback(parts.hostname):
+        return [RejectedError("a token is sent over https only", where=where)]
+    return []

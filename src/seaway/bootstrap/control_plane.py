@@ -39,6 +39,7 @@ from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
 from seaway.bootstrap.notifications import encryption_key, make_notifications
 from seaway.bootstrap.policies import POLICIES, compile_apart, read_outlines, warm
+from seaway.bootstrap.scaling import make_metrics
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
 from seaway.domain.errors import RejectedError
@@ -187,6 +188,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         settings.network.links, settings.control.sample_interval_s, bandwidths
     )
     link_table.on_change = controller.push_network
+    controller.scaler.metrics = make_metrics(settings.scaling)
 
     def make_ready(name: str) -> None:
         compile_apart([name])

@@ -29,6 +29,7 @@ from seaway.application.agent.settings import AgentSettings
 from seaway.application.control.settings import ControlSettings, Drift
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.bootstrap.notifications import NotificationSettings, notification_errors
+from seaway.bootstrap.scaling import ScalingSettings, scaling_setting_errors
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import Expose, ServiceType
@@ -363,6 +364,7 @@ class Settings:
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
+    scaling: ScalingSettings = field(default_factory=ScalingSettings)
     policies: PolicySettings = field(default_factory=PolicySettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
@@ -567,6 +569,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
             "stale_after_s",
             "sample_interval_s",
             "slo_violation_s",
+            "scale_interval_s",
         )
         if not getattr(control, name)
     ]
@@ -596,6 +599,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         *_cluster_errors(settings.clusters),
         *network_setting_errors(settings.network),
         *notification_errors(settings.notifications),
+        *scaling_setting_errors(settings.scaling),
         *_leader_errors(settings),
     ]
 

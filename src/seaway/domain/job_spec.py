@@ -13,6 +13,7 @@ from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
+from seaway.domain.scaling import Trigger, require_triggers
 from seaway.domain.tenancy import DEFAULT, require_name
 
 NO_CLUSTER = frozenset({""})
@@ -225,6 +226,9 @@ class JobSpec:
         Tasks, each of which is a job like this; None for a single job.
     min_replicas, max_replicas
         Bounds of the number of replicas of an elastic job, which starts with the minimum; 0 for other jobs.
+    scale
+        Triggers that set the number of replicas of an elastic job. With them, the minimum can be 0: while the number
+        is 0, the job is suspended.
     """
 
     name: str
@@ -258,13 +262,16 @@ class JobSpec:
     min_replicas: int = 0
     max_replicas: int = 0
     lease_s: int | None = None
+    scale: tuple[Trigger, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
         require_name("job", self.name)
         if self.elastic:
             self._check_bounds()
-        for figure, least in _LEAST.items():
+        elif self.scale:
+            raise RejectedError("needs bounds of the number: set replicas to a range, like 1-8", where="scale")
+        for figure, least in {**_LEAST, "replicas": 0 if self.scale else 1}.items():
             value = getattr(self, figure)
             if value is not None and value < least:
                 raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
@@ -284,9 +291,10 @@ class JobSpec:
 
     def _check_bounds(self) -> None:
         """Check the number of replicas of an elastic job."""
-        if not 1 <= self.min_replicas <= self.max_replicas:
+        fewest = 0 if self.scale else 1
+        if not fewest <= self.min_replicas <= self.max_replicas:
             said = f"min is {self.min_replicas} and max is {self.max_replicas}; use 1 <= min <= max"
-            raise RejectedError(said, where="replicas")
+            raise RejectedError(f"{said}, or min: 0 with scale", where="replicas")
         if not self.min_replicas <= self.replicas <= self.max_replicas:
             said = f"is {self.replicas}, but the job has between {self.min_replicas} and {self.max_replicas} replicas"
             raise RejectedError(said, where="replicas")
@@ -296,6 +304,10 @@ class JobSpec:
         if self.template not in RESIZABLE:
             said = f"a {self.template} cannot be resized while it runs; elastic are {', '.join(sorted(RESIZABLE))}"
             raise RejectedError(said, where="replicas")
+        if self.scale:
+            if self.array:
+                raise RejectedError("is not for the tasks of an array; its tasks are its scale", where="scale")
+            require_triggers(self.scale, self.min_replicas, self.max_replicas)
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
         """Return the job with the traits of its template; the same object if it has them.
@@ -371,7 +383,12 @@ class JobSpec:
     @property
     def least_replicas(self) -> int:
         """Number of replicas that start together, except for a job that starts in part."""
-        return self.min_replicas if self.elastic else self.replicas
+        return max(self.min_replicas, 1) if self.elastic else self.replicas
+
+    @property
+    def scaled_to_zero(self) -> bool:
+        """True if its triggers want no replica. The job is then suspended until they want one."""
+        return not self.replicas
 
     @property
     def resizable(self) -> bool:

@@ -262,6 +262,7 @@ def facts(body: Body) -> Table:
             ("tenant", body["tenant"]),
             ("queue", f"{body['queue']}, priority {body['priority']}"),
             ("replicas", _replicas(body)),
+            ("scaled by", ", ".join(map(_trigger, body["spec"].get("scale", [])))),
             ("each needs", need(body)),
             ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
             ("started", day(body["started_at"]) if body["started_at"] else ""),
@@ -317,8 +318,18 @@ def _ran(body: Body) -> bool:
     return bool(body["started_at"] and (body["ended_at"] or body["state"] not in NOWHERE))
 
 
+def _trigger(trigger: Body) -> str:
+    """Return a text on a trigger of an elastic job."""
+    if "metric" in trigger:
+        return f"{trigger['metric']} {trigger['target']}"
+    window = f"{trigger['start']} to {trigger['end']} {trigger.get('timezone', 'UTC')}"
+    return f"{trigger['replicas']} replicas from {window}"
+
+
 def _replicas(body: Body) -> str:
-    done = body.get("completed_replicas", 0)
+    done, bounds = body.get("completed_replicas", 0), body["spec"].get("replicas")
+    if isinstance(bounds, dict):
+        return f"{body['replicas']}, elastic from {bounds['min']} to {bounds['max']}"
     return f"{body['replicas']}, of which {done} have completed" if done else str(body["replicas"])
 
 

@@ -17,6 +17,7 @@ from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopol
 from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.scaling import MAX_TRIGGERS
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
 from seaway.wire.facts import Price, microprice
@@ -48,6 +49,7 @@ from seaway.wire.fields import (
 )
 from seaway.wire.job_text import ANY_DEVICE, ANY_NODE, NOTHING, job_text
 from seaway.wire.message import Incoming
+from seaway.wire.scaling import ScaleIn
 
 MAX_GPUS = 1024
 """Maximum number of devices of one replica; no node has more."""
@@ -199,12 +201,14 @@ Number = Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
 class ReplicasIn(Incoming):
     """Number of replicas of an elastic job, which changes while it runs."""
 
-    min: Number
-    """Number with which it starts, and which it always has while it runs."""
+    min: Annotated[int, Field(ge=0, le=MAX_REPLICAS)]
+    """Number with which it starts, and which it always has while it runs. With `scale`, 0 suspends the job while
+    its triggers want no replica; it starts with 1.
+    """
     max: Number
     """Largest number."""
-    wanted: Number | None = None
-    """Number that it has if there is room. Default: `max`."""
+    wanted: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = None
+    """Number that it has if there is room. Default: `max`, and with `scale` the number with which it starts."""
 
 
 @lru_cache(maxsize=256)
@@ -318,6 +322,15 @@ Matrix = Annotated[
 ]
 
 
+Triggers = Annotated[
+    list[ScaleIn],
+    Field(max_length=MAX_TRIGGERS, examples=[[{"metric": "requests", "target": 20}]]),
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, dict) else value, json_schema_input_type=ScaleIn | list[ScaleIn]
+    ),
+]
+
+
 class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
@@ -336,6 +349,10 @@ class JobIn(Incoming):
     replicas: Replicas = Field(_fixed(1), json_schema_extra={"default": 1})
     """Number of replicas that run in parallel. With `min` and `max`, or a range like `2-16`, the job is elastic. It
     starts with the minimum, grows when there is room, and shrinks to the minimum before jobs are preempted.
+    """
+    scale: Triggers = no_entries()
+    """Triggers that set the number of replicas of an elastic job: metrics with targets, and time windows. It gets the
+    largest number that one of them asks for, within `replicas`. One trigger need not be in a list.
     """
     gang: bool | None = None
     """True if either all replicas start together or none. False if they start one by one: the job starts with those
@@ -427,7 +444,8 @@ class JobIn(Incoming):
         return JobSpec(
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
-            replicas=self.replicas.wanted or self.replicas.max,
+            replicas=_wanted(self),
+            scale=tuple(each.trigger() for each in self.scale),
             min_replicas=self.replicas.min if elastic else 0,
             max_replicas=self.replicas.max if elastic else 0,
             gang=bool(self.gang),
@@ -469,6 +487,14 @@ class JobPatch(BaseModel):
     """Fields of a job to change; null resets a field to its default."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"priority": 10}, {"labels": None}]})
+
+
+def _wanted(given: JobIn) -> int:
+    """Return the number of replicas that a job has if there is room. With triggers, it starts with the fewest."""
+    bounds = given.replicas
+    if bounds.wanted is not None:
+        return bounds.wanted
+    return max(bounds.min, 1) if given.scale else bounds.max
 
 
 def _array(given: JobIn) -> TaskArray | None:

@@ -20,6 +20,7 @@ from seaway.domain.units import (
     time_text,
 )
 from seaway.wire.facts import price_or_none
+from seaway.wire.scaling import trigger_text
 
 ANY_DEVICE, ANY_NODE, NOTHING = DeviceRules(), NodeRules(), Run()
 
@@ -34,6 +35,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "priority": spec.priority,
         "gateway": demand.gateway,
         "replicas": _replicas(spec),
+        "scale": [trigger_text(each) for each in spec.scale],
         "gang": spec.gang,
         "spread": "clusters" if spec.ring else None,
         "template": spec.template if spec.template != "job" else None,
@@ -70,7 +72,8 @@ def _replicas(spec: JobSpec) -> int | dict[str, int] | None:
     if not spec.elastic:
         return spec.replicas if spec.replicas != 1 else None
     bounds = {"min": spec.min_replicas, "max": spec.max_replicas}
-    return bounds if spec.replicas == spec.max_replicas else {**bounds, "wanted": spec.replicas}
+    usual = spec.least_replicas if spec.scale else spec.max_replicas
+    return bounds if spec.replicas == usual else {**bounds, "wanted": spec.replicas}
 
 
 SECRET = "run.env."

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seaway.adapters.prometheus import PrometheusMeter, fill_in, query, read_answer
+from seaway.adapters.prometheus import PrometheusMeter, PrometheusMetrics, fill_in, query, read_answer
 from seaway.application.ports.traffic import Missed, NoPage, Outcome, Page, Reading
+from seaway.application.ports.usage import Question
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig
+from seaway.domain.scaling import Metric
 from seaway.probing.rounds import Rates
 
 GATEWAY = GatewayConfig("gw-1", ip_address("fd00::1"), interface="wan", exporter="http://[fd00::1]:9100/metrics")
@@ -141,3 +143,56 @@ def test_whatever_answers_is_read_or_refused(body: bytes) -> None:
     except ValueError:
         return
     assert found == {}
+
+
+def figures(kind: str, result: object) -> Page:
+    """Return Prometheus' answer to a query of one figure."""
+    return Page(200, json.dumps({"status": "success", "data": {"resultType": kind, "result": result}}).encode(), 0)
+
+
+ONE = [{"metric": {}, "value": [1.5, "42.5"]}]
+CHAT = Question(Metric.REQUESTS, "6hhgq2g019edv", "chat", "vision", "default")
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        (figures("vector", ONE), 42.5),
+        (figures("scalar", [1.5, "7"]), 7.0),
+        (figures("vector", [{"metric": {}, "value": [1.5, "-1"]}]), 0.0),
+        (figures("vector", []), "Prometheus at http://p:9090 has no value of the metric requests"),
+        (figures("vector", [{"metric": {}, "value": [1.5, "NaN"]}]), "has no value of the metric requests"),
+        (figures("vector", ONE * 2), "has 2 series as its result; combine them, for example with sum()"),
+        (figures("matrix", []), "has a matrix as its result"),
+        (Page(200, b"<html>", 0), "not the result of a query"),
+        (Page(400, b'{"status":"error","error":"parse error at 3"}', 0), "answers 400: parse error at 3"),
+        (NoPage("no answer within 5 s"), "no answer within 5 s"),
+    ],
+)
+def test_a_metric_of_a_job_is_one_figure(page: Page | NoPage, found: float | str) -> None:
+    """A vector of one series and a scalar are figures; anything else says why there is none."""
+    (value,) = PrometheusMetrics(Reported(page), "http://p:9090/", {Metric.REQUESTS: "up"}, user_queries=False).read(
+        [CHAT]
+    )
+    assert value == found or (isinstance(found, str) and found in str(value))
+
+
+def test_queries_of_jobs_name_their_pods() -> None:
+    """Placeholders are replaced; queries of users need the permission of the operator."""
+    pages, own = (
+        Reported(figures("vector", ONE)),
+        Question(Metric.QUERY, "6hh", "chat", "vision", "default", "x{a='{job}'}"),
+    )
+    queries = {Metric.REQUESTS: 'sum(rate(http_requests_total{pod=~"{pods}"}[1m]))', Metric.UTILIZATION: ""}
+    metrics = PrometheusMetrics(pages, "http://p:9090", queries, user_queries=False)
+    assert metrics.read([own, CHAT]) == [
+        "it has a query, which the operator has to allow: [scaling] user_queries",
+        42.5,
+    ]
+    asked = parse_qs(urlsplit(pages.asked[0]).query)["query"]
+    assert asked == ['sum(rate(http_requests_total{pod=~"sw-6hhgq2g019edv-.+"}[1m]))']
+    assert "has no query for" in metrics.obstacle(Metric.UTILIZATION)
+    PrometheusMetrics(pages, "http://p:9090", queries, user_queries=True).read([own])
+    assert parse_qs(urlsplit(pages.asked[-1]).query)["query"] == ["x{a='6hh'}"]
+    with pytest.raises(RejectedError, match="'pod' is not a placeholder; available: pods, job"):
+        PrometheusMetrics(pages, "http://p:9090", {Metric.LATENCY: "up{pod}"}, user_queries=False)

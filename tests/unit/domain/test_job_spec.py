@@ -11,6 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
 from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
+from seaway.domain.scaling import Metric, Trigger
 from tests.fakes.records import full_spec, spec
 
 
@@ -95,6 +96,8 @@ IN_PLACE = {
     "copy_of",
     "array",
     "replicas",
+    "lease_s",
+    "scale",
 }
 """Anything that changes without starting a job again."""
 
@@ -129,6 +132,8 @@ OTHERS: dict[str, Any] = {
     "array": TaskArray("0-9"),
     "min_replicas": 1,
     "max_replicas": 4,
+    "lease_s": 7200,
+    "scale": (Trigger(Metric.UTILIZATION, 700),),
 }
 
 
@@ -136,6 +141,7 @@ OTHERS: dict[str, Any] = {
 def test_what_copies_hang_on_starts_a_job_again(field: str) -> None:
     """Every field either changes in place or starts the job again; none is forgotten."""
     before = replace(spec(), replicas=2) if field == "ring" else spec()
+    before = replace(spec(), min_replicas=1, max_replicas=4) if field == "scale" else before
     values = {field: OTHERS[field]} if not field.endswith("_replicas") else {"min_replicas": 1, "max_replicas": 4}
     assert before.requires_restart(replace(before, **values)) == (field not in IN_PLACE)
 

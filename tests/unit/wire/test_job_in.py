@@ -322,3 +322,50 @@ def test_mig_profiles_are_read_in_the_forms_of_nvidia(name: str) -> None:
     assert (spec.demand.request.gpus, spec.demand.request.mig) == (2, "1g.10gb+me")
     assert JobIn.of(spec).resources.mig == "1g.10gb+me"
     assert JobIn.of(spec).spec() == spec
+
+
+CHAT = {"name": "chat", "template": "deployment", "replicas": {"min": 0, "max": 8}, "run": {"ports": [80]}}
+WINDOW = {"start": "0 8 * * 1-5", "end": "0 18 * * 1-5", "timezone": "Europe/Berlin", "replicas": 6}
+
+
+def test_triggers_have_targets_in_the_units_of_their_metrics() -> None:
+    """They are written as they are read, and the job starts with its minimum, at least 1."""
+    triggers = [
+        {"metric": "requests", "target": 2.5},
+        {"metric": "latency", "target": "200ms"},
+        {"metric": "utilization", "target": "70%", "shrink_after": "1m"},
+        {"metric": "queue_depth", "target": 5},
+        {"metric": "query", "target": 4, "query": "sum(x)"},
+        WINDOW,
+    ]
+    spec = read_value(JobIn, {**CHAT, "scale": triggers}).spec()
+    assert [each.target_milli for each in spec.scale] == [2500, 200, 700, 5000, 4000, 0]
+    assert (spec.replicas, spec.least_replicas, spec.scale[2].shrink_after_s) == (1, 1, 60)
+    written = job_text(spec)
+    assert (written["scale"], written["replicas"]) == (triggers, {"min": 0, "max": 8})
+    assert JobIn.of(spec).spec() == spec
+    assert read_value(JobIn, {**CHAT, "scale": triggers[0]}).spec().scale == spec.scale[:1]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "where", "said"),
+    [
+        ({"metric": "latency", "target": "70%"}, "scale.target", "70%"),
+        ({"metric": "utilization", "target": "20ms"}, "scale.target", "20ms"),
+        ({"metric": "requests", "target": "many"}, "scale.target", "a number like 20 or 0.5"),
+        ({"metric": "requests"}, "scale.target", "more than 0"),
+        ({"metric": "query", "target": 1}, "scale.query", "with the metric query"),
+        ({**WINDOW, "metric": "requests", "target": 1}, "scale", "use two triggers"),
+        ({"start": "0 8 * * *", "replicas": 2}, "scale", "needs metric and target, or start, end and replicas"),
+        ({**WINDOW, "start": "every day"}, "scale.start", "not a cron expression"),
+        ({**WINDOW, "start": "0 0 31 2 *"}, "scale.start", "not a cron expression that is ever due"),
+        ({**WINDOW, "end": "* 0 0 1 1 *"}, "scale.end", "use minute, hour"),
+        ({**WINDOW, "timezone": "Europe/Atlantis"}, "scale.timezone", "like Europe/Berlin"),
+        ({**WINDOW, "replicas": 9}, "scale.replicas", "at most 8"),
+    ],
+)
+def test_a_trigger_that_makes_no_sense_is_rejected(trigger: dict[str, object], where: str, said: str) -> None:
+    """The error has the place and what to write instead."""
+    with pytest.raises(RejectedError, match=said) as error:
+        read_value(JobIn, {**CHAT, "scale": trigger}).spec()
+    assert error.value.where == where

@@ -15,6 +15,7 @@ from seaway.application.control.observe import Observer
 from seaway.application.control.overload import DatabaseHealth, Overload
 from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
+from seaway.application.control.scaling import Scaler
 from seaway.application.control.scheduler.forecast import Forecast
 from seaway.application.control.scheduler.scheduler import ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
@@ -120,6 +121,7 @@ class Controller:
         self.live = ControlState(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
         self.scheduler = Scheduler(self.live, make)
+        self.scaler = Scaler(self.live, self.lock, lambda: self.backends)
         self.housekeeping = Housekeeping(self.live, self.observer)
         self.steering = Steering(self.live, self.scheduler.ready)
         self.standbys = Standbys(self.live, self.scheduler.ready)
@@ -190,6 +192,8 @@ class Controller:
             raise UnavailableError(self._writer.superseded)
         if not self._topology.runs:
             self._topology.refresh()
+        if not self.scaler.runs:
+            self.scaler.read_if_due()
         try:
             if not self.loaded:
                 self._load()
@@ -296,6 +300,7 @@ class Controller:
                 *self.housekeeping.changes(),
                 *self.standbys.changes(),
                 *self.slo_violations.changes(),
+                *self.scaler.changes(),
                 *self.live.dependencies.changes(predecessors, now_ns),
                 *self.live.arrays.changes(counts, self.live.latest, now_ns),
             ]
@@ -376,6 +381,7 @@ class Controller:
         """Start the loop, the refresh of the topology, and the health check, each in a thread."""
         self._topology.start()
         self.database_health.start()
+        self.scaler.start()
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
         self._thread.start()
 
@@ -384,6 +390,7 @@ class Controller:
         self._stopping.set()
         self._topology.stop()
         self.database_health.stop()
+        self.scaler.stop()
         self._wake.set()
         if self._thread:
             self._thread.join()
@@ -413,6 +420,7 @@ class Controller:
         self._stopping.set()
         self._topology.stop()
         self.database_health.stop()
+        self.scaler.stop()
         self._dispatcher.stop()
         self._wake.set()
 

@@ -79,6 +79,8 @@ class ControlSettings:
     """Weight of GPU models in shares, such as `H100=3, L4=0.5`; 1 for others. With weights, memory and cores of GPUs do
     not count.
     """
+    scale_interval_s: float = 15
+    """Seconds between two evaluations of the triggers of elastic jobs."""
     max_user_priority: int = 1000
     """Maximum priority of jobs that users submit or change. Operators and admins may exceed it."""
     reservations: bool = True

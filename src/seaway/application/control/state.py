@@ -108,6 +108,10 @@ class ControlState:
         Live attempts with more or fewer replicas than their jobs should have, by job.
     resize_after_ns
         Monotonic time before which a job gets no more replicas.
+    scaled
+        Unfinished jobs with triggers.
+    scale_reasons
+        Number of replicas that the triggers of a job want, with the reason, by job.
     bookings
         Allocations of attempts, or of their new replicas, that are about to be stored.
     networked
@@ -201,6 +205,8 @@ class ControlState:
         self.unstarted_ns: dict[Key, int] = {}
         self.resizing: dict[str, Key] = {}
         self.resize_after_ns: dict[str, int] = {}
+        self.scaled: dict[str, None] = {}
+        self.scale_reasons: dict[str, tuple[int, str]] = {}
         self.bookings: dict[Key, Allocation] = {}
         self.networked: set[Key] = set()
         self.seen_version = -1
@@ -292,6 +298,7 @@ class ControlState:
             job = self.arrays.spec_of(job)
             self.arrays.note(job)
         self.jobs[job.id] = job
+        self._note_triggers(job)
         for number in self.by_job.get(job.id, ()) if before is None else ():
             if (job.id, number) not in self.done:
                 self.count(self.attempts[job.id, number])
@@ -385,6 +392,12 @@ class ControlState:
         job = self.jobs.get(attempt.job_id)
         if job and len(attempt.placements) < len(before.placements):
             self.tree.note_fall(Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by))
+
+    def _note_triggers(self, job: JobRecord) -> None:
+        if job.spec.scale and not job.state.final:
+            self.scaled[job.id] = None
+        else:
+            self.scaled.pop(job.id, None)
 
     def _note_size(self, job_id: str) -> None:
         """Record whether the live attempt of a job has more or fewer replicas than it should have."""
@@ -524,6 +537,8 @@ class ControlState:
             self.refusals.pop(job_id, None)
             self.setbacks.pop(job_id, None)
             self.resize_after_ns.pop(job_id, None)
+            self.scaled.pop(job_id, None)
+            self.scale_reasons.pop(job_id, None)
             self.pauses.pop(job_id, None)
 
     def reconsider(self, cluster: str) -> None:
@@ -683,6 +698,11 @@ class ControlState:
         """Let a job that was resized have no more replicas for the time that its queue sets."""
         queue = self.queues.get(job.spec.queue) or Queue(job.spec.queue)
         self.resize_after_ns[job.id] = self.clock.monotonic_ns() + queue.grow_cooldown_s * NS_PER_S
+
+    def scale_reason(self, job: JobRecord) -> str:
+        """Return the reason why triggers want the present number of replicas, one clause; empty without one."""
+        number, why = self.scale_reasons.get(job.id, (0, ""))
+        return why if number == job.spec.replicas else ""
 
     def command_ns(self, attempt: Attempt) -> int:
         """Return a time for new commands of an attempt, later than that of each pending one."""

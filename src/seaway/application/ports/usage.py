@@ -1,10 +1,12 @@
-"""Measured use of devices, for backends that support it. Allocations are separate."""
+"""Measured use of devices, for backends that support it, and metrics of jobs. Allocations are separate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
+
+from seaway.domain.scaling import Metric
 
 
 class Used(NamedTuple):
@@ -93,3 +95,33 @@ def usage_of(cluster: str, backends: Iterable[object]) -> Mapping[str, NodeUsage
         if isinstance(each, Measuring) and each.cluster == cluster:
             return each.usage()
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Metric of one job.
+
+    Attributes
+    ----------
+    job_id, name, tenant, queue
+        The job.
+    query
+        Query of the job for the metric `Metric.QUERY`.
+    """
+
+    metric: Metric
+    job_id: str
+    name: str
+    tenant: str
+    queue: str
+    query: str = ""
+
+
+class Metrics(Protocol):
+    """Source of metrics of jobs."""
+
+    def obstacle(self, metric: Metric) -> str:
+        """Return the reason why jobs cannot use a metric; empty if they can."""
+
+    def read(self, questions: Sequence[Question]) -> Sequence[float | str]:
+        """Return the value for each question, or the reason why there is none. Ends in bounded time."""

@@ -144,6 +144,14 @@ def submit(
             rich_help_panel=NEEDS,
         ),
     ] = None,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Trigger of an elastic job: requests=20, latency=200ms, utilization=70% or queue_depth=5. Repeatable.",
+            metavar="METRIC=TARGET",
+            rich_help_panel=NEEDS,
+        ),
+    ] = None,
     gang: Annotated[
         bool | None,
         typer.Option(
@@ -340,6 +348,8 @@ def submit(
         "resources.cpu": cpu,
         "resources.memory": memory,
         "replicas": int(replicas) if replicas and replicas.isdecimal() else replicas,
+        "scale": [{"metric": metric, "target": target} for metric, target in (pairs(scale, "--scale") or {}).items()]
+        or None,
         "gang": gang,
         "spread": spread,
         "between_replicas.min_bandwidth": ring_bandwidth,

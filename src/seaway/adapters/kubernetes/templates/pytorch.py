@@ -57,7 +57,7 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
         "pytorchReplicaSpecs": roles,
     }
     if elastic:
-        bounds = {"minReplicas": context.spec.min_replicas, "maxReplicas": context.spec.max_replicas}
+        bounds = {"minReplicas": context.spec.least_replicas, "maxReplicas": context.spec.max_replicas}
         spec["elasticPolicy"] = {"rdzvBackend": "c10d", **bounds}
     pins = tuple(pin for template in templates for pin in template.pins)
     claims = [claim for template in templates for claim in template.claims]

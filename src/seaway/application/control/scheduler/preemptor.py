@@ -560,7 +560,7 @@ class Preemptor:
 
     def _beyond(self, attempt: Attempt, booking: Allocation) -> frozenset[int]:
         """Return the replicas beyond the minimum of an elastic job, unless some are leaving already."""
-        number = len(attempt.placements) - attempt.spec.min_replicas
+        number = len(attempt.placements) - attempt.spec.least_replicas
         if not attempt.spec.elastic or number <= 0 or attempt.remaining is not attempt.placements:
             return frozenset()
         known = booking.decisions[:, PLAN_NODE] >= 0  # its nodes may be gone

@@ -248,7 +248,8 @@ class Resizer:
         self._state.bookings[key] = booking
         nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in added))
         where = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else "")
-        reason = f"{sizes_text(attempt, after)}: there is room on {where}"
+        why = self._state.scale_reason(job)
+        reason = f"{sizes_text(attempt, after)}: {f'{why}, and ' if why else ''}there is room on {where}"
         change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
         return Resize(change, attempt, owner, added, wanted, profile, booking)
 
@@ -266,7 +267,8 @@ class Resizer:
         if not chosen:
             return None
         after = leaving(attempt, chosen)
-        reason = f"{sizes_text(attempt, after)}, as its number of replicas was set"
+        why = self._state.scale_reason(job)
+        reason = f"{sizes_text(attempt, after)}{f': {why}' if why else ', as its number of replicas was set'}"
         change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
         return Resize(change, attempt, Owner(job.spec.queue, job.spec.tenant, job.submitted_by))
 

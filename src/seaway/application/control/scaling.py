@@ -1,0 +1,298 @@
+"""Triggers of jobs: metrics and time windows that set the number of replicas."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from seaway.application.changes import Change
+from seaway.application.control.state import ControlState
+from seaway.application.ports.usage import Metrics, NodeUsage, Question, usage_of
+from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import job_event, moved, stepped, stopped
+from seaway.domain.deployment import ReplicaStatus
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
+from seaway.domain.placement import Placement
+from seaway.domain.scaling import UNIT, Metric, Trigger, wanted_number
+
+log = logging.getLogger(__name__)
+
+ACTOR = "scaler"
+NS_PER_S = 1_000_000_000
+
+_Key = tuple[str, int]
+"""ID of a job, and position of a trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Number of replicas of a trigger, and its reason, one clause."""
+
+    trigger: Trigger
+    number: int
+    why: str
+
+
+class Scaler:
+    """Numbers of replicas by triggers.
+
+    A thread reads the metrics without the lock of the control loop, and the loop applies them.
+
+    Parameters
+    ----------
+    lock
+        Lock of the control loop.
+    backends
+        Returns the present clusters, which may measure the use of devices.
+
+    Attributes
+    ----------
+    metrics
+        Source of metrics; None without one.
+    """
+
+    def __init__(
+        self, live: ControlState, lock: AbstractContextManager[None], backends: Callable[[], Iterable[object]]
+    ) -> None:
+        self._state = live
+        self._lock = lock
+        self._backends = backends
+        self.metrics: Metrics | None = None
+        self._readings: Mapping[_Key, float | str] = {}
+        self._past: dict[_Key, deque[tuple[int, int]]] = {}
+        self._numbers: dict[str, int] = {}
+        self._problems: dict[str, str] = {}
+        self._due_ns = 0
+        self._read_ns = 0
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def obstacle(self, spec: JobSpec) -> str:
+        """Return the reason why a trigger of a job has no value here; empty if all can have one."""
+        for each in spec.scale:
+            if each.metric in (Metric.REQUESTS, Metric.LATENCY, Metric.QUERY):
+                if self.metrics is None:
+                    return f"has the metric {each.metric.value}, which needs a Prometheus server: set [scaling] url"
+                if why := self.metrics.obstacle(each.metric):
+                    return why
+        return ""
+
+    # Metrics.
+
+    @property
+    def runs(self) -> bool:
+        """True if a thread reads the metrics periodically."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start a thread that reads the metrics until `stop`."""
+        if self.metrics is not None:
+            self._thread = threading.Thread(target=self._run, name="scaler", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread without waiting for a running query."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._state.settings.scale_interval_s):
+            try:
+                self.read()
+            except Exception:
+                log.exception("the metrics of triggers cannot be read; trying again")
+
+    def read(self) -> None:
+        """Read the metrics of all triggers, if that is due. The caller does not hold the lock."""
+        with self._lock:
+            asked = dict(self._questions())
+        if self.metrics is None or not asked:
+            self._readings = {}
+            return
+        self._readings = dict(zip(asked, self.metrics.read([*asked.values()]), strict=True))
+
+    def read_if_due(self) -> None:
+        """Read the metrics if the last time is long enough ago, in a control plane without threads."""
+        now_ns = self._state.clock.monotonic_ns()
+        if now_ns >= self._read_ns and self._state.scaled:
+            self._read_ns = now_ns + round(self._state.settings.scale_interval_s * NS_PER_S)
+            self.read()
+
+    def _questions(self) -> Iterator[tuple[_Key, Question]]:
+        for job in self._scaled():
+            for at, each in enumerate(job.spec.scale):
+                if each.metric and not each.limits and not self._from_exporters(each.metric):
+                    spec = job.spec
+                    yield (job.id, at), Question(each.metric, job.id, spec.name, spec.tenant, spec.queue, each.query)
+
+    def _from_exporters(self, metric: Metric) -> bool:
+        """Report whether a metric is read from the exporters of the clusters."""
+        return metric is Metric.UTILIZATION and (self.metrics is None or bool(self.metrics.obstacle(metric)))
+
+    def _scaled(self) -> Iterator[JobRecord]:
+        """Yield the jobs whose triggers apply: they run, or their triggers wanted no replica."""
+        for job_id in self._state.scaled:
+            job = self._state.jobs[job_id]
+            if job.state is JobState.RUNNING or (job.state is JobState.SUSPENDED and job.spec.scaled_to_zero):
+                yield job
+
+    # Decisions.
+
+    def changes(self) -> list[Change]:
+        """Return the changes of numbers of replicas that are due. The caller holds the lock."""
+        now_ns = self._state.clock.monotonic_ns()
+        if now_ns < self._due_ns or not self._state.scaled:
+            return []
+        self._due_ns = now_ns + round(self._state.settings.scale_interval_s * NS_PER_S)
+        jobs = list(self._scaled())
+        ids, depth = {each.id for each in jobs}, self._queue_depths(jobs)
+        self._past = {key: past for key, past in self._past.items() if key[0] in ids}
+        self._problems = {job_id: why for job_id, why in self._problems.items() if job_id in ids}
+        changed = {each.id for each in jobs if self._numbers.get(each.id) != each.spec.replicas}  # by a user, or new
+        self._past = {key: past for key, past in self._past.items() if key[0] not in changed}
+        self._numbers = {each.id: each.spec.replicas for each in jobs}
+        return [change for job in jobs for change in self._changes_of(job, depth)]
+
+    def _queue_depths(self, jobs: Iterable[JobRecord]) -> Counter[str]:
+        if not any(each.limits for job in jobs for each in job.spec.scale):
+            return Counter()
+        return Counter(each.queue for each in self._state.waiting.entries())
+
+    def _changes_of(self, job: JobRecord, depth: Mapping[str, int]) -> Iterator[Change]:
+        found = self._state.current((job.id, job.attempt))
+        attempt = found[1] if found else None
+        if job.state is JobState.RUNNING and attempt is None:
+            return
+        said, problems = list[_Said](), list[str]()
+        for at, each in enumerate(job.spec.scale):
+            number, why = self._number(job, attempt, at, each, depth)
+            if number is None:
+                problems.append(why)
+                number = job.spec.max_replicas if each.limits else job.spec.replicas
+            said.append(_Said(each, self._settled((job.id, at), each, number, job.spec.replicas), why))
+        if (problem := "; ".join(problems)) != self._problems.get(job.id, ""):
+            self._problems[job.id] = problem
+            if problem:
+                reason = f"the number of replicas cannot be reduced: {problem}"
+                yield Change(
+                    insert=[replace(job_event(job, ACTOR, "blocked", reason), at_ns=self._state.clock.now_ns())]
+                )
+        spec = job.spec
+        asked, limits = ([each for each in said if each.trigger.limits is limit] for limit in (False, True))
+        numbers = [each.number for each in asked], [each.number for each in limits]
+        number = wanted_number(*numbers, spec.min_replicas, spec.max_replicas)
+        if number != spec.replicas:
+            most = max(asked, key=lambda each: each.number, default=None)
+            least = min(limits, key=lambda each: each.number, default=None)
+            decides = least if least and (most is None or least.number < most.number) else most
+            self._numbers[job.id] = number
+            yield self._scaled_to(job, attempt, number, decides.why if decides else "")
+
+    def _scaled_to(self, job: JobRecord, attempt: Attempt | None, number: int, why: str) -> Change:
+        """Return the change for another number of replicas. A job with none is suspended."""
+        now_ns, was = self._state.clock.now_ns(), job.spec.replicas
+        after = replace(job, spec=replace(job.spec, replicas=number))
+        if not number:
+            return stopped(after, attempt, JobState.SUSPENDED, f"scaled to zero: {why}", ACTOR, now_ns)[1]
+        if not was:
+            return stepped(moved(after, JobState.QUEUED, f"scaled from zero: {why}", now_ns), ACTOR)
+        self._state.scale_reasons[job.id] = number, why
+        after = replace(after, changed_ns=now_ns, version=job.version + 1)
+        reason = f"wants {number} replica{'s' * (number != 1)} instead of {was}: {why}"
+        return Change(update=[after], insert=[job_event(after, ACTOR, "updated", reason)])
+
+    def _settled(self, key: _Key, trigger: Trigger, number: int, present: int) -> int:
+        """Return the largest number of a trigger in the time for which fewer replicas must suffice.
+
+        Before the first value, it was the present number.
+        """
+        now_ns = self._state.clock.monotonic_ns()
+        past = self._past.setdefault(key, deque([(now_ns, present)]))
+        while past and past[-1][1] <= number:
+            past.pop()
+        past.append((now_ns, number))
+        while len(past) > 1 and past[0][0] <= now_ns - trigger.shrink_after_s * NS_PER_S:
+            past.popleft()
+        return past[0][1]
+
+    def _number(
+        self, job: JobRecord, attempt: Attempt | None, at: int, trigger: Trigger, depth: Mapping[str, int]
+    ) -> tuple[int | None, str]:
+        """Return the number of replicas of a trigger with its reason; None and the problem if it has no value."""
+        replicas, spec = len(attempt.remaining) if attempt else 0, job.spec
+        if trigger.metric is None:
+            if is_open(trigger, self._state.clock.now_ns()):
+                return trigger.replicas, f"its time window begins at {trigger.start} ({trigger.timezone})"
+            return spec.min_replicas, f"its time window ended at {trigger.end} ({trigger.timezone})"
+        if not replicas and not trigger.wakes:
+            return (spec.max_replicas if trigger.limits else 0), ""
+        if trigger.limits:
+            value: float | str = depth.get(spec.queue, 0)
+        elif self._from_exporters(trigger.metric):
+            value = self._utilization(attempt) if attempt else "it has no replica"
+        else:
+            value = self._readings.get((job.id, at), "")
+        if isinstance(value, str):
+            return None, value or f"{trigger.metric.value} was not read yet"
+        number = trigger.number_for(round(value * UNIT), replicas)
+        return (spec.max_replicas if number is None else number), value_text(trigger, value)
+
+    def _utilization(self, attempt: Attempt) -> float | str:
+        """Return the used share of the GPU cores that an attempt has reserved, as exporters report it."""
+        used = reserved = 0
+        for cluster in attempt.clusters:
+            measured = usage_of(cluster, self._backends())
+            copy = self._state.seen[attempt.job_id, attempt.number].get(cluster)
+            seen = {each.replica: each for each in copy.replicas} if copy else {}
+            for each in attempt.remaining:
+                usage = measured.get(each.node) if each.cluster == cluster else None
+                for cores, most in _uses(each, seen.get(each.replica), usage) if usage else ():
+                    used, reserved = used + cores, reserved + most
+        return used / reserved if reserved else "no exporter reports the use of its GPUs"
+
+
+def _uses(placement: Placement, replica: ReplicaStatus | None, usage: NodeUsage) -> Iterator[tuple[int, int]]:
+    """Yield the used and reserved cores of each measured device of a replica, thousandths of a device.
+
+    Without a measurement of the container, it has the same part in the use of the device as others.
+    """
+    namespace, _, pod = replica.pod.partition("/") if replica else ("", "", "")
+    for taken in placement.slices:
+        reserved = taken.core_milli or UNIT
+        own, whole = usage.container(taken.uuid, namespace, pod, ""), usage.device(taken.uuid)
+        if own and own.core_milli is not None:
+            yield own.core_milli, reserved
+        elif whole and whole.core_milli is not None:
+            yield whole.core_milli * reserved // UNIT, reserved
+
+
+def is_open(trigger: Trigger, now_ns: int) -> bool:
+    """Report whether a time window is open: its next end is before its next start."""
+    now = datetime.fromtimestamp(now_ns / NS_PER_S, ZoneInfo(trigger.timezone))
+    ends, starts = (next(CronSim(each, now), None) for each in (trigger.end, trigger.start))
+    if ends is None or starts is None:
+        return False
+    return ends.astimezone(UTC) < starts.astimezone(UTC)
+
+
+def value_text(trigger: Trigger, value: float) -> str:
+    """Return a clause with the value of a metric and its target."""
+    target = trigger.target_milli / UNIT
+    match trigger.metric:
+        case Metric.UTILIZATION:
+            return f"{value:.0%} of its GPU cores are used, the target is {target:.0%}"
+        case Metric.LATENCY:
+            return f"requests take {value:.3g} s, the target is {target:g} s"
+        case Metric.REQUESTS:
+            return f"there are {value:.4g} requests a second, the target is {target:g} for each replica"
+        case Metric.QUEUE_DEPTH:
+            return f"{value:.0f} jobs wait in its queue, the target is {target:g}"
+    return f"its query has the value {value:.4g}, the target is {target:g} for each replica"
