@@ -295,6 +295,7 @@ class Waiting:
         self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by key of what has the limit
         self._refused: set[Kind] = set()
         self._exhausted: defaultdict[tuple[LaneName, Kind], set[str]] = defaultdict(set)
+        self._needing: dict[tuple[LaneName, Kind], None] = {}  # kinds that need some models, also of jobs that are gone
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
         self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
@@ -378,6 +379,22 @@ class Waiting:
                 if self._waits(each) and each.kind not in lane.limited:
                     yield each
 
+    def open_kinds(self) -> Iterator[tuple[str, Kind]]:
+        """Yield the queue and kind of waiting jobs, without those at a limit."""
+        for lane in self._all_lanes():
+            for kind in list(lane.kinds) if not lane.closed else ():
+                if kind not in lane.limited and self._first(lane, kind):
+                    yield lane.name[0], kind
+
+    def needing_models(self) -> Iterator[tuple[str, Kind]]:
+        """Yield the queue and kind of waiting jobs that need some GPU models."""
+        for name, kind in list(self._needing):
+            lane = self._lane(name)
+            if lane is None or self._first(lane, kind) is None:
+                del self._needing[name, kind]
+            else:
+                yield name[0], kind
+
     def limit_of(self, entry: Entry) -> LimitHit | None:
         """Return the limit that leaves no room for a waiting job; None if all have room."""
         if hit := self.hit(entry):
@@ -416,6 +433,8 @@ class Waiting:
         lane.jobs.push(ranked, self._waits)
         line = lane.line(entry.kind)
         line.push(ranked, self._waits)
+        if entry.kind.models:
+            self._needing[entry.lane, entry.kind] = None
         self._touched.add(entry.lane)
         if line.heap[0] is not ranked:
             return

@@ -595,9 +595,18 @@ class ControlState:
         pool = self.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 
-    def allowed(self, entry: Entry) -> Job:
-        """Return a waiting job without what it may not use: GPU models beyond limits, and what others reserved."""
-        job = without_models(entry.job, self.waiting.model_hits(entry), self.fleet.snapshot)
+    def allowed(self, entry: Entry, left: Collection[str] = ()) -> Job:
+        """Return a waiting job without what it may not use: GPU models beyond limits, and what others reserved.
+
+        Parameters
+        ----------
+        left
+            GPU models that it leaves to others, if it may use another one.
+        """
+        hits = self.waiting.model_hits(entry)
+        job = without_models(entry.job, {*hits, *left}, self.fleet.snapshot)
+        if left and job.demand.devices.models == {NO_MODEL}:
+            job = without_models(entry.job, hits, self.fleet.snapshot)
         return self.advance.narrow(job, entry.record.spec)
 
     def backfill_of(self, queue: str) -> Backfill:

@@ -220,9 +220,22 @@ class QueueNode(Holder):
         Amounts of the clusters of its pool.
     past
         Mean amounts that jobs of the queue and its descendants held in the past.
+    guaranteed_share
+        Dominant share of the guarantee.
     """
 
-    __slots__ = ("_gpu_weights", "_shares", "capacity", "guarantee", "parent", "past", "path", "queue", "tenants")
+    __slots__ = (
+        "_gpu_weights",
+        "_shares",
+        "capacity",
+        "guarantee",
+        "guaranteed_share",
+        "parent",
+        "past",
+        "path",
+        "queue",
+        "tenants",
+    )
 
     def __init__(
         self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: GpuWeights
@@ -242,6 +255,7 @@ class QueueNode(Holder):
             of_models = self._weighed({**models, GPUS: sum(models.values())})[GPUS] / weighed[GPUS]
             named[GPUS] = max(named.get(GPUS, 0.0), of_models)
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
+        self.guaranteed_share: float = implied
         counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
         self._shares = [(name, weighed.get(name, 0) or 1, named.get(name, implied)) for name in counted]
 

@@ -12,9 +12,9 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.control.scheduler.preemptor import DEFAULT_GRACE_S
-from seaway.domain.amounts import GPUS
+from seaway.domain.amounts import GPUS, model_resource
 from seaway.domain.cluster import Fleet
-from seaway.domain.queues import Queue, children_of
+from seaway.domain.queues import Backfill, Queue, children_of
 from seaway.scheduling.queueing.tree import QueueTree
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
@@ -221,10 +221,62 @@ def test_queues_get_their_shares_of_mixed_gpus() -> None:
     check(mixed(GPUS_IN_ALL), 2, 2)
 
 
-@pytest.mark.slow
-def test_queues_that_need_one_model_get_their_shares() -> None:
-    """Of siblings, some need one model: they get its GPUs as far as their shares go, and others get the rest."""
-    check(mixed(GPUS_IN_ALL), 1, 1, restrict=True)
+@pytest.mark.parametrize(
+    ("levels", "seed"),
+    [(3, 2), *(pytest.param(levels, seed, marks=pytest.mark.slow) for levels in (1, 2, 3) for seed in range(10, 18))],
+)
+def test_queues_that_need_one_model_get_their_shares(levels: int, seed: int) -> None:
+    """Some queues need one model: they get its GPUs as far as their shares go, on all levels, and others the rest."""
+    check(mixed(GPUS_IN_ALL), seed, levels, restrict=True)
+
+
+def some_need_a_model(jobs: int, any_model: Queue, gang: int = 0) -> Callable[[str], Counter[str]]:
+    """Let jobs of any model and some that need an A100 wait; return the number of GPUs of each model by queue.
+
+    Parameters
+    ----------
+    jobs
+        Number of jobs that need an A100, each of one GPU.
+    gang
+        Number of GPUs that a job before them needs.
+    """
+    made = scene(mixed(32), gpu_weights="A100=2, L4=1")
+    made.plane.writer.commit([Change(put=[any_model, Queue("one", weight=2, backfill=Backfill.NONE)])])
+    first = [spec(queue="one", models={"A100"}, replicas=gang, gang=True)] if gang else []
+    later = [spec(queue="one", models={"A100"}) for _ in range(jobs)]
+    made.plane.submit(*(spec(queue=any_model.name) for _ in range(40)), *first, *later)
+    made.plane.settle()
+    held = made.plane.controller.live.tree
+    return lambda queue: Counter(
+        {model: held.use(queue).held.get(model_resource(model), 0) // 1000 for model in ("A100", "L4")}
+    )
+
+
+def test_jobs_of_any_model_leave_models_to_those_that_need_them() -> None:
+    """A queue that could use all GPUs takes none that another one needs for its share."""
+    held = some_need_a_model(40, Queue("any"))
+    assert held("one") == {"A100": 16, "L4": 0}
+    assert held("any") == {"A100": 0, "L4": 16}
+
+
+def test_no_gpu_stays_free_for_a_share_that_is_not_used() -> None:
+    """Other queues use the part of a share that a queue does not need, whatever the model."""
+    held = some_need_a_model(5, Queue("any"))
+    assert held("one") == {"A100": 5, "L4": 0}
+    assert held("any") == {"A100": 11, "L4": 16}
+
+
+def test_priorities_go_before_the_division_of_models() -> None:
+    """A queue of a higher priority takes all models, also those that others need."""
+    held = some_need_a_model(40, Queue("any", priority=1))
+    assert held("any") == {"A100": 16, "L4": 16}
+
+
+def test_the_division_of_models_lets_no_job_pass_an_earlier_one() -> None:
+    """In a queue without backfill, jobs wait behind one that does not fit, and the models are for the others."""
+    held = some_need_a_model(40, Queue("any"), gang=17)
+    assert held("one") == {"A100": 0, "L4": 0}
+    assert held("any") == {"A100": 16, "L4": 16}
 
 
 @pytest.mark.slow

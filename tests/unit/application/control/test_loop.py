@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from random import Random
@@ -206,7 +206,7 @@ def test_a_round_that_takes_long_continues_in_the_next(monkeypatch: pytest.Monke
     scheduler = made.plane.controller.scheduler
     decide = scheduler._decide  # noqa: SLF001  # the work that takes time
 
-    def slowly(batch: Sequence[Entry]) -> list[Decision]:
+    def slowly(batch: Mapping[Entry, frozenset[str]]) -> list[Decision]:
         made.clock.advance(LONGEST_NS // 3)
         return decide(batch)
 

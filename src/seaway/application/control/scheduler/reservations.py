@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry, Kind
+from seaway.application.control.scheduler.model_shares import ModelShares
 from seaway.application.control.state import ControlState
 from seaway.domain.amounts import held_amounts
 from seaway.domain.job import Job
@@ -73,8 +74,9 @@ class Reservations:
     The key of the former is the name of the queue, that of the latter has a slash.
     """
 
-    def __init__(self, live: ControlState, profile: Callable[[str], Profile]) -> None:
+    def __init__(self, live: ControlState, profile: Callable[[str], Profile], model_shares: ModelShares) -> None:
         self._state = live
+        self._model_shares = model_shares
         self._profile = profile
         self._made: dict[str, Reservation] = {}
         self._snapshot: Snapshot | None = None
@@ -175,12 +177,13 @@ class Reservations:
         return first is not None and first.order < retained.order and self._may_reserve(first)
 
     def _may_reserve(self, entry: Entry) -> bool:
-        """Report whether a reservation makes sense: the last search found a place, and no pause is due.
+        """Report whether a reservation makes sense: the last search found a place, no pause is due, and it is owed.
 
         The limits of a tenant matter for a search. Pauses are for all tenants, since an equal job of another tenant
         would reserve the same place.
         """
-        return (entry.lane, entry.kind) not in self._infeasible and entry.kind not in self._paused
+        searched = (entry.lane, entry.kind) not in self._infeasible and entry.kind not in self._paused
+        return searched and self._model_shares.owes(entry)
 
     def own(self, entry: Entry) -> str:
         """Return the key of the reservation that belongs to a job; empty if none does."""
@@ -320,7 +323,8 @@ class Reservations:
         """End running jobs on a copy until the job fits."""
         found = ((ends_ns, self._state.fleet.booking(key)) for ends_ns, key in self.ends())
         ends = [(ends_ns, booking.copy()) for ends_ns, booking in found if booking]
-        return earliest_place(copy, self._state.allowed(entry), self._profile(entry.queue), ends)
+        job = self._state.allowed(entry, self._model_shares.others_need(entry))
+        return earliest_place(copy, job, self._profile(entry.queue), ends)
 
     def ends(self) -> list[tuple[int, Key]]:
         """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.

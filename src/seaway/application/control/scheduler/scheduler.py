@@ -14,6 +14,7 @@ from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.forecast import PlannedStart
+from seaway.application.control.scheduler.model_shares import ModelShares
 from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.resizer import Resizer
@@ -159,7 +160,8 @@ class Scheduler:
         self._renewed = 0
         self._refused = Refused(live)
         self._score_recorder = ScoreRecorder(live.clock)
-        self.reservations = Reservations(live, self.profile)
+        self._model_shares = ModelShares(live)
+        self.reservations = Reservations(live, self.profile, self._model_shares)
         self.preemptor = Preemptor(live, self.reservations, self.profile)
         self.resizer = Resizer(live, self.ready)
         self.shadows = Shadows(live)
@@ -289,18 +291,23 @@ class Scheduler:
         if self._state.seen_version != self._state.fleet.version and waiting.idle:
             self._state.seen_version = self._state.fleet.version
             waiting.try_all()
+            self._model_shares.begin()
         if self.deferral.due(waiting.entries()):
             waiting.try_all()
+        self._model_shares.renew()
         while tried < settings.max_tried_per_cycle and len(decisions) < settings.batch_size:
             most = settings.batch_size - len(decisions)
+            self._model_shares.divide()
             batch = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
             tried += len(batch)
-            known = self._known(batch)
-            decisions += self._decide(known) if known else []
+            left = self._left_to_others(self._known(batch))
+            decisions += self._decide(left) if left else []
             if not batch or self._state.clock.monotonic_ns() >= until_ns:
                 break
         self.preemptor.ask(filter(self._may_displace, waiting.blocked.values()))
         waiting.blocked.clear()
+        if waiting.idle:
+            self._model_shares.end()
         if tried:
             self._state.stages.took(Stage.DECIDE, began_ns)
         return decisions
@@ -435,21 +442,23 @@ class Scheduler:
                 self._state.waiting.refuse(entry.kind)
         return known
 
-    def _decide(self, batch: Sequence[Entry]) -> list[Decision]:
-        snapshot = self._state.fleet.snapshot
+    def _decide(self, left: Mapping[Entry, frozenset[str]]) -> list[Decision]:
+        """Decide about a batch, of which each job leaves some GPU models to others."""
+        snapshot, batch = self._state.fleet.snapshot, [*left]
         for entry in batch:
             self._state.tree.withdraw(entry.next_attempt)
-        jobs = [self._state.allowed(entry) for entry in batch]
+        jobs = [self._state.allowed(entry, left[entry]) for entry in batch]
         queue = JobQueue(snapshot, jobs)
         profile = self.profile(batch[0].queue)
         with self.reservations.seen_by(batch[0]):
             before = self.shadows.before(batch) if self.readiness.has(self.shadows.challenger(batch[0])) else None
-            winners = [at for at, entry in enumerate(batch) if self.reservations.of_claim(entry.record.id)]
-            overdue = self.deferral.overdue(batch).union(winners)  # others have ended for them
+            winners = [at for at, entry in enumerate(batch) if self._wins(entry)]
+            overdue = self.deferral.overdue(batch).union(winners)
             plan = decide(snapshot, queue, profile, overdue=overdue)
             if before is not None:
                 self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
             self.deferral.note(batch, plan.deferred)
+            spared = {*plan.deferred, *(j for j, entry in enumerate(batch) if left[entry])}  # need nothing reserved
             number = plan.decision_order.tolist()  # of each job in the plan; below, in the order of decision
             batch, allocated, placed_jobs = (
                 [batch[j] for j in number],
@@ -466,7 +475,7 @@ class Scheduler:
         ]
         sure = _certain_rejections(fits, allocated)
         head = self.reservations.head_of(
-            batch[:sure], [fit or j in plan.deferred for j, fit in zip(number, fits, strict=True)]
+            batch[:sure], [fit or j in spared for j, fit in zip(number, fits, strict=True)]
         )
         end = self._end_of_strict_order(batch[: len(batch) if head is None else head + 1], fits)
         places = [
@@ -495,10 +504,34 @@ class Scheduler:
             self._state.waiting.limit(batch[end], hit)
         narrowed = {at for at in unplaced if jobs[number[at]] is not batch[at].job}
         self._refuse([batch[at] for at in unplaced if at < sure], [batch[at] for at in narrowed])
-        self.preemptor.ask(batch[at] for at in unplaced if at < sure and number[at] not in plan.deferred)
+        self._model_shares.defer(batch[at] for at in unplaced if left[batch[at]])
+        self.preemptor.ask(batch[at] for at in unplaced if at < sure and number[at] not in spared)
         if head is not None and head < end:
             self.reservations.make(batch[head])
         return decisions
+
+    def _left_to_others(self, batch: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
+        """Return the models that each job of a batch leaves to others; put back those that have to wait for them."""
+        if not self._model_shares.divides:
+            return dict.fromkeys(batch, frozenset())
+        left: dict[Entry, frozenset[str]] = {}
+        behind = set[str]()  # queues with such a job, which others do not pass
+        for entry in batch:
+            models = None if entry.queue in behind else self._model_shares.take(entry)
+            if self._wins(entry):
+                models = models or frozenset()
+            if models is not None:
+                left[entry] = models
+                continue
+            self._state.waiting.put_back([entry])
+            if entry.queue not in behind:
+                self._state.waiting.refuse(entry.kind, entry.lane)
+                behind.add(entry.queue)
+        return left
+
+    def _wins(self, entry: Entry) -> bool:
+        """Report whether others have ended for a job."""
+        return self.reservations.of_claim(entry.record.id) is not None
 
     def _refuse(self, rejected: Sequence[Entry], narrowed: Collection[Entry]) -> None:
         """Record jobs that certainly do not fit.
@@ -559,6 +592,8 @@ class Scheduler:
         """
         if self.unready(entry.queue) or self.delays_others(entry):
             return True
+        if self._model_shares.divides and not self._wins(entry) and self._model_shares.defers(entry):
+            return True
         sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
         return (
             self._refused.covers(entry, by_all=sees_more)
@@ -567,7 +602,12 @@ class Scheduler:
         )
 
     def _ends_in_time(self, entry: Entry) -> bool:
-        """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time."""
+        """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time.
+
+        It does not matter whether jobs do that wait for the second pass of `ModelShares`.
+        """
+        if self._model_shares.waits(entry):
+            return True
         return not self.reservations.own(entry) and self.reservations.may_pass(entry)
 
     def _skips_in_any_order(self, entry: Entry) -> bool:
@@ -576,7 +616,7 @@ class Scheduler:
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""
-        if self.unready(entry.queue):
+        if self.unready(entry.queue) or self._model_shares.waits(entry):
             return False
         return not self.delays_others(entry) or self._state.waiting.limit_of(entry) is not None
 
