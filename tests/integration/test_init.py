@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from tests.fakes.kubernetes import ApiServer
 
 pytestmark = pytest.mark.slow  # each test starts servers
 
-TIMEOUT_S = 300
+ROOT = Path(__file__).resolve().parent.parent.parent
+TIMEOUT_S = 600
 
 
 def free_port() -> str:
@@ -77,6 +79,47 @@ def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
         finally:
             process.terminate()
             process.communicate()
+
+
+def test_every_command_of_the_walk_for_operators_works(tmp_path: Path) -> None:
+    """The commands of docs/walk-operator.md work in their order, in an empty folder."""
+    page = (ROOT / "docs" / "walk-operator.md").read_text(encoding="utf-8")
+    lines = [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    serve = lines.index("seaway up --config seaway.toml")
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "SEAWAY_DATA": str(tmp_path / "data"),
+        "SEAWAY_SERVER_PORT": free_port(),
+    }
+
+    def run(commands: list[str]) -> str:
+        script = "\n".join(["set -e", *commands])
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "0 errors" in run(lines[:serve])
+    server = subprocess.Popen(
+        ["bash", "-c", f"exec {lines[serve]}"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout
+        assert "listens on" in server.stdout.readline()
+        said = run(lines[serve + 1 :])
+    finally:
+        server.terminate()
+        server.communicate()
+    assert "refused, as it should be" in said
+    assert "0 errors" in said
+    assert (tmp_path / "before-upgrade.backup").exists()
 
 
 REFUSED = (

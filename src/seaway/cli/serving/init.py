@@ -24,7 +24,7 @@ from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 if TYPE_CHECKING:
     from seaway.client.sync import Client
 
-START_S = 300.0
+START_S = 900.0
 """Maximum time that the server needs to start. A new installation compiles the engine first."""
 
 POLL_S = 0.1
@@ -288,7 +288,9 @@ def _server(config: Path, folder: Path) -> Iterator[Client]:
         command = [sys.executable, "-m", "seaway", "up", "--config", str(config), "--data", str(folder)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        with console(err=True).status("starting the server once ..."):
+        with console(err=True).status(
+            "starting the server once; a new installation compiles the engine first, about a minute ..."
+        ):
             _wait(process, folder)
         found = Target.find()
         with Client(found.server, found.token) as client:
