@@ -17,7 +17,8 @@ from seaway.bootstrap.clusters import Clusters, make_clusters
 from seaway.bootstrap.settings import ClusterSettings, HamiSettings, KarmadaSettings
 from seaway.domain.deployment import Deployment
 from seaway.domain.device import Device
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.runtime import Run
 from seaway.testing.backends import deploy
 from tests.conformance.test_kubernetes_backends import Under, gpu_node, wait
 from tests.fakes.kubernetes import KarmadaWorld

@@ -35,11 +35,12 @@ from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.facts import Facts, Location
 from seaway.domain.job import DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobIds, JobSpec, Run
+from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import Toleration
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.runtime import Run
 from seaway.domain.tenancy import DEFAULT
 
 NOW_NS = 1_800_000_000_000_000_000

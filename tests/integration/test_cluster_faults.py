@@ -34,8 +34,9 @@ from seaway.application.views import ClusterState
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobIds, JobSpec, Run
+from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
+from seaway.domain.runtime import Run
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld
 from tests.fakes.kubernetes.controllers import hami

@@ -21,8 +21,9 @@ from seaway.application.transitions import accepted
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobIds, JobSpec, Run
+from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
+from seaway.domain.runtime import Run
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import PODS

@@ -38,7 +38,8 @@ from seaway.domain.deployment import Deployment
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.runtime import Run
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, DEVICE_SLOTS_FREE, NODE_PODS_FREE
 from seaway.scheduling.engine import decide

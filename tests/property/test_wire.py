@@ -12,10 +12,11 @@ from seaway.application.records import JobRecord
 from seaway.domain import units as amounts
 from seaway.domain.device import DeviceMode
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.runtime import Run
 from seaway.wire import fields
 from seaway.wire.fields import at_ns, moment
 from seaway.wire.job_in import JobIn

@@ -28,6 +28,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.queues import path_of
+from seaway.domain.runtime import secrets_of
 from seaway.domain.units import LARGEST
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import (
@@ -193,6 +194,7 @@ class Admission:
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))
         problems += self._templates.problems(spec)
+        problems += _forbidden_secrets(spec, names)
         problems += _standby_problems(spec, names)
         problems += _rejected(self._controller.scaler.obstacle(spec), "scale")
         gateway = spec.demand.gateway
@@ -298,6 +300,15 @@ class Admission:
             links = "; ".join(violating_links(empty, job)[:MAX_LINKS_NAMED])
             said += ", or without between_replicas" + (f" ({links})" if links else "")
         return said
+
+
+def _forbidden_secrets(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
+    """Yield an error for each Secret that the tenant of a job may not use."""
+    tenant = names.tenants.get(spec.tenant)
+    for where, secret in secrets_of(spec.run, spec.runtime):
+        if tenant and not tenant.may_use(secret):
+            said = f"tenant {tenant.name!r} may not use the Secret {secret!r}; ask an admin to allow it for the tenant"
+            yield RejectedError(said, where=where)
 
 
 def _standby_problems(spec: JobSpec, names: Names) -> Iterator[RejectedError]:

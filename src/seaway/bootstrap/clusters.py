@@ -128,7 +128,8 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         NamespaceOptions,
         read_tenants,
     )
-    from seaway.adapters.kubernetes.templates.namespaces import Namespaces
+    from seaway.adapters.kubernetes.templates.namespaces import PLACEHOLDER, Namespaces
+    from seaway.adapters.kubernetes.templates.runtime import Mounting
     from seaway.adapters.kubernetes.templates.safety import Rules
     from seaway.adapters.kubernetes.usage.measured import WHERE as EXPORTERS
     from seaway.adapters.kubernetes.usage.measured import read_exporters
@@ -147,12 +148,14 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         given.ingress_class,
         given.gateway,
     )
+    mounting = Mounting(names_in(settings.csi_drivers), PLACEHOLDER not in settings.namespace)
     offer = TemplateCatalog(
         own,
         rules,
         through_karmada=bool(settings.karmada.kubeconfig),
         default_image=settings.default_image,
         exposure=exposure,
+        mounting=mounting,
     )
     hami = settings.hami
     exporters = read_exporters(settings.usage.exporters)
@@ -191,6 +194,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         scraping=Scraping(settings.usage.interval_s, exporters),
         namespace_options=namespace_options,
         exposure=exposure,
+        mounting=mounting,
     )
     made: KarmadaBackends | KubernetesBackends
     if settings.karmada.kubeconfig:

@@ -247,6 +247,10 @@ class ClusterSettings:
 
     Each tenant's namespace must have them.
     """
+    csi_drivers: str = ""
+    """CSI drivers for inline volumes that jobs may mount, read-only, separated by commas. Allow only drivers whose
+    attributes give no access to data of others. Empty for none.
+    """
     local_queue: str = ""
     """Kueue LocalQueue of jobs with the template `kueue`. Empty for the name of the job's queue."""
     volcano_queue: str = ""
@@ -686,7 +690,7 @@ def _cluster_errors(clusters: ClusterSettings) -> list[RejectedError]:
             ip_network(each)
         except ValueError as error:
             problems.append(RejectedError(str(error), where="[clusters] egress"))
-    named = {"pull_secrets": names_in(clusters.pull_secrets)}
+    named = {each: names_in(getattr(clusters, each)) for each in ("pull_secrets", "csi_drivers")}
     named |= {each: (name,) for each in ("local_queue", "volcano_queue") if (name := getattr(clusters, each))}
     problems += [
         RejectedError(f"{name!r} is not a name of an object", where=f"[clusters] {each}")

@@ -13,38 +13,13 @@ from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
+from seaway.domain.runtime import NO_PROGRAM, NO_RUNTIME, SIGNALS, RestartPolicy, Run, Runtime
 from seaway.domain.scaling import Trigger, require_triggers
 from seaway.domain.tenancy import DEFAULT, require_name
 
 NO_CLUSTER = frozenset({""})
 """Value of `NodeRules.clusters` that matches no cluster."""
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Program of each replica.
-
-    Attributes
-    ----------
-    image
-        Container image.
-    command, args
-        As in Kubernetes; empty for those of the image.
-    env
-        Environment variables, by name.
-    ports
-        TCP ports that the container listens on.
-    """
-
-    image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    ports: tuple[int, ...] = ()
-
-
-SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-"""Signals that ask a program for a checkpoint."""
 
 MAX_GRACE_S = 3600
 
@@ -229,6 +204,8 @@ class JobSpec:
     scale
         Triggers that set the number of replicas of an elastic job. With them, the minimum can be 0: while the number
         is 0, the job is suspended.
+    runtime
+        Environment of each replica, such as its volumes.
     """
 
     name: str
@@ -240,7 +217,7 @@ class JobSpec:
     tenant: str = DEFAULT
     queue: str = DEFAULT
     template: str = "job"
-    run: Run = Run()
+    run: Run = NO_PROGRAM
     expected_duration_s: int | None = None
     time_limit_s: int | None = None
     retries: int = 0
@@ -263,6 +240,7 @@ class JobSpec:
     max_replicas: int = 0
     lease_s: int | None = None
     scale: tuple[Trigger, ...] = ()
+    runtime: Runtime = NO_RUNTIME
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -279,6 +257,33 @@ class JobSpec:
             self._check_ring()
         if self.lease_s is not None and self.array:
             raise RejectedError("is for single jobs; the tasks of an array have a time_limit", where="lease")
+        if self.runtime != NO_RUNTIME:
+            self._check_runtime()
+
+    def _check_runtime(self) -> None:
+        """Check that the environment of replicas agrees with their program, resources and time limit."""
+        runtime = self.runtime
+        for name, given in (("setup", runtime.setup), ("time_limit_warning", runtime.warning)):
+            if given and not self.run.command and self.template != "raycluster":
+                raise RejectedError(f"is needed with {name}: a shell starts the command", where="run.command")
+        if runtime.warning and (self.time_limit_s is None or runtime.warning.before_s >= self.time_limit_s):
+            raise RejectedError("must be less than time_limit, which is needed", where="time_limit_warning.before")
+        request = self.demand.request
+        self._check_parts("cpu", request.cpu_milli, "cpu_milli")
+        self._check_parts("memory", request.memory_mib, "memory_mib")
+
+    def _check_parts(self, name: str, whole: int, figure: str) -> None:
+        """Check that the containers beside the program leave it some CPU and memory."""
+        left = whole
+        for kind in ("init_containers", "containers"):
+            for at, each in enumerate(getattr(self.runtime, kind)):
+                where, part = f"{kind}[{at}].{name}", getattr(each, figure)
+                beside = each.sidecar or kind == "containers"
+                if beside and whole and not part:
+                    raise RejectedError(f"is needed, as a part of resources.{name}", where=where)
+                left -= part if beside else 0
+                if part > whole or left < bool(whole):
+                    raise RejectedError(f"is too much: the program needs a part of resources.{name} too", where=where)
 
     def _check_ring(self) -> None:
         if self.template not in RANKED:
@@ -315,10 +320,15 @@ class JobSpec:
         Raises
         ------
         RejectedError
-            If it is an array of services.
+            If it is an array of services, or its restarts do not agree with its template.
         """
         if self.array and restarts:
             raise RejectedError("is for jobs that end, but its template is a service", where="array")
+        never = self.runtime.restart_policy is RestartPolicy.NEVER
+        if restarts and not never:
+            raise RejectedError("is for jobs that end; a service always restarts", where="restart_policy")
+        if not restarts and never and self.runtime.max_restarts is not None:
+            raise RejectedError("needs restart_policy OnFailure, or a service", where="max_restarts")
         if (single_cluster, restarts) == (self.single_cluster, self.restarts):
             return self
         return replace(self, single_cluster=single_cluster, restarts=restarts)
@@ -452,6 +462,8 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
         spec.checkpoint,
         spec.expose,
         spec.ring,
+        spec.runtime,
+        spec.runtime.warning and spec.time_limit_s,
     )
 
 

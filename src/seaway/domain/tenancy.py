@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds, require_models
 from seaway.domain.errors import RejectedError
@@ -30,6 +31,9 @@ def require_name(kind: str, name: str) -> None:
             f"{kind} {name!r}: use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last", where="name"
         )
 
+
+OBJECT_PATTERN = re.compile(r"[a-z0-9*][-a-z0-9.*]{0,252}")
+"""Pattern of the name of an object in Kubernetes, or of a pattern of such names."""
 
 MAX_WEIGHT = 1_000_000
 """Maximum weight of a tenant or a queue."""
@@ -83,20 +87,31 @@ class Tenant:
         Its share of a fair queue, beyond the guarantees of tenants; 0 for nothing beyond its guarantee.
     quotas
         Quota by pool; none for pools without a quota.
+    secrets
+        Secrets of its namespace that its jobs may use; ``*`` stands for any text.
     """
 
     name: str
     description: str = ""
     weight: int = 1
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the name and the numbers."""
+        """Check the name, the numbers and the Secrets."""
         require_name("tenant", self.name)
+        for each in self.secrets:
+            if not OBJECT_PATTERN.fullmatch(each):
+                said = f"has {each!r}; use names of Secrets, in which * stands for any text"
+                raise RejectedError(said, where="secrets")
         if not 0 <= self.weight <= MAX_WEIGHT:
             raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
         for pool, quota in self.quotas.items():
             quota.require(f"quotas.{pool}.")
+
+    def may_use(self, secret: str) -> bool:
+        """Report whether its jobs may use a Secret."""
+        return any(fnmatchcase(secret, each) for each in self.secrets)
 
     def require_models(self) -> None:
         """Check the guarantees of models and GPUs together. Tenants that were stored by earlier versions stay readable.

@@ -193,7 +193,8 @@ def tenant_detail(tenant: Body, totals: Sequence[Body]) -> Iterator[RenderableTy
         Sums of the tenant, by pool.
     """
     weight = str(tenant.get("weight", 1))
-    yield details((("tenant", tenant["name"]), ("description", tenant["description"]), ("weight", weight)))
+    secrets = ("secrets", ", ".join(tenant.get("secrets", ())))
+    yield details((("tenant", tenant["name"]), ("description", tenant["description"]), ("weight", weight), secrets))
     for each in totals:
         quota = tenant.get("quotas", {}).get(each["pool"], {})
         running = _of(each, "running", each["limit"].get("jobs"))

@@ -25,8 +25,9 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.runtime import Run
 
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})

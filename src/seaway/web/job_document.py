@@ -12,7 +12,7 @@ import yaml
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.units import FIGURES
-from seaway.wire.job_in import JobIn
+from seaway.wire.job_in import VOLUME, JobIn
 from seaway.wire.yaml import read_yaml, yaml_document
 
 Document = dict[str, Any]
@@ -152,6 +152,23 @@ def _joined(value: Any) -> str:  # noqa: ANN401  # any value of YAML
     return ", ".join(map(str, value))
 
 
+def _volumes(text: str) -> list[Any]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return [read_yaml(line) if line.startswith("{") else line for line in lines]
+
+
+def _volume(value: Any) -> str:  # noqa: ANN401  # any value of YAML
+    """Write a volume in its short form if there is one; otherwise as a mapping on one line."""
+    if isinstance(value, Mapping):
+        source = next((kind for kind in ("claim", "secret", "config_map", "empty_dir") if value.get(kind)), "")
+        short = f"{source}={value.get(source)}:{value.get('path')}{':ro' if value.get('read_only') else ''}"
+        known = {"path", source, *({"read_only"} if value.get("read_only") is True else ())}
+        if value.keys() == known and VOLUME.fullmatch(short):
+            return short
+        return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000).strip()
+    return str(value)
+
+
 TEXT = Kind(str, str)
 
 
@@ -164,6 +181,15 @@ RANGE = Kind(amount, _range)
 NAMES = Kind(_names, _joined)
 NUMBERS = Kind(_list, _joined)
 COMMAND = Kind(_command, lambda value: shlex.join(map(str, value)))
+LINES = Kind(str.splitlines, lambda value: value if isinstance(value, str) else "\n".join(map(str, value)))
+
+
+def _warning(value: Any) -> str:  # noqa: ANN401  # any value of YAML
+    return f"{value['signal']}@{value['before']}" if isinstance(value, Mapping) else str(value)
+
+
+WARNING = Kind(str, _warning)
+VOLUMES = Kind(_volumes, lambda value: "\n".join(map(_volume, value)))
 PAIRS = Kind(_pairs, lambda value: "\n".join(f"{name}={each}" for name, each in value.items()))
 
 

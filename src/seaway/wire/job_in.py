@@ -14,9 +14,20 @@ from seaway.domain.dependencies import After, When
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopology, NodeRules, ResourceRequest
-from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby, StandbyMode
+from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.runtime import (
+    NO_RUNTIME,
+    READ_ONLY,
+    Container,
+    LimitWarning,
+    RestartPolicy,
+    Run,
+    Runtime,
+    Volume,
+    VolumeKind,
+)
 from seaway.domain.scaling import MAX_TRIGGERS
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
@@ -100,6 +111,10 @@ class ResourcesIn(Incoming):
     """True if the devices must be idle."""
     gpu_topology: Literal["same-island", "best-effort"] | None = None
     """Connection between the devices of a replica: all in one NVLink island, or as close as possible. Default: any."""
+    shm_size: Memory = 0
+    """Maximum size of the shared memory in `/dev/shm`, with its unit. It is part of `memory`. Default: that of the
+    template, which is 64 MiB except for `torchrun`.
+    """
 
 
 class NetworkIn(Incoming):
@@ -178,6 +193,11 @@ class PlacementIn(Incoming):
     """Taints that the job tolerates."""
 
 
+KeyReferences = Annotated[
+    dict[Variable, Reference], Field(max_length=256, examples=[{"HF_TOKEN": "hf/token"}, {"LEVEL": "settings/log"}])
+]
+
+
 class RunIn(Incoming):
     """Program of each replica."""
 
@@ -189,10 +209,163 @@ class RunIn(Incoming):
     """Arguments. Default: those of the image."""
     env: Annotated[dict[Variable, Text], Field(max_length=256)] = no_pairs()
     """Environment variables."""
+    env_from_secret: KeyReferences = no_pairs()
+    """Environment variables with the value of a key of a Secret, like `HF_TOKEN: hf/token`. The Secret is in the
+    namespace of the tenant, and the tenant may use it. Seaway stores the names only.
+    """
+    env_from_config_map: KeyReferences = no_pairs()
+    """Environment variables with the value of a key of a ConfigMap of the tenant's namespace."""
     ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
     """TCP ports on which the program listens."""
 
 
+VOLUME = re.compile(r"(?:(claim|secret|config_map|empty_dir)=)?([^:=]+):(/[^:]*)(:ro)?")
+
+
+def volume_of(value: object) -> object:
+    """Read a volume like ``claim=imagenet:/data:ro``; return other values unchanged."""
+    if not isinstance(value, str):
+        return value
+    if not (found := VOLUME.fullmatch(value.strip())):
+        said = "must be like claim=imagenet:/data:ro, with claim, secret, config_map or empty_dir"
+        raise PydanticCustomError("volume", said)
+    return {"path": found[3], found[1] or "claim": found[2]} | ({"read_only": True} if found[4] else {})
+
+
+class CsiIn(Incoming):
+    """Object store that a CSI driver mounts, read-only."""
+
+    driver: Reference
+    """Name of the driver. The operator allows drivers by `clusters.csi_drivers`."""
+    attributes: Annotated[dict[Reference, Text], Field(max_length=64)] = no_pairs()
+    """Options of the driver, such as the name of the bucket."""
+    secret: ReferenceOrNone = ""
+    """Secret with the credentials for the driver."""
+
+
+class VolumeIn(Incoming):
+    """Volume of each replica, mounted in all its containers. It has one source.
+
+    Sources are `claim`, `secret`, `config_map`, `empty_dir` or `csi`, which are in the namespace of the tenant.
+    """
+
+    path: Reference
+    """Absolute path in the containers."""
+    claim: ReferenceOrNone = ""
+    """Name of a PersistentVolumeClaim."""
+    secret: ReferenceOrNone = ""
+    """Name of a Secret that the tenant may use. Each key is a file."""
+    config_map: ReferenceOrNone = ""
+    """Name of a ConfigMap. Each key is a file."""
+    empty_dir: Memory = 0
+    """Maximum size of an empty folder on the node, with its unit. It is removed with the pod."""
+    csi: CsiIn | None = None
+    """Object store that a CSI driver mounts."""
+    sub_path: ReferenceOrNone = ""
+    """Path within the volume that is mounted, such as one file. Default: all of it."""
+    read_only: bool = False
+    """True if programs can only read it. Only claims and empty folders can be written."""
+
+    def volume(self) -> Volume:
+        """Return the volume.
+
+        Raises
+        ------
+        RejectedError
+            If it has not exactly one source, or a name or path is invalid.
+        """
+        sources = [kind for kind in VolumeKind if getattr(self, kind.value)]
+        if len(sources) != 1:
+            given = " and ".join(sources) if sources else "none"
+            raise RejectedError(f"needs one source of {', '.join(VolumeKind)}, but has {given}")
+        (kind,) = sources
+        name = {VolumeKind.EMPTY_DIR: "", VolumeKind.CSI: self.csi.driver if self.csi else ""}.get(kind)
+        return Volume(
+            self.path,
+            kind,
+            getattr(self, kind.value) if name is None else name,
+            fields.memory_mib(self.empty_dir),
+            self.read_only or kind in READ_ONLY,
+            self.sub_path,
+            tuple(self.csi.attributes.items()) if self.csi else (),
+            self.csi.secret if self.csi else "",
+        )
+
+
+VolumeText = Annotated[str, Field(pattern=f"^{VOLUME.pattern}$", examples=["claim=imagenet:/data:ro"])]
+Volumes = Annotated[
+    list[Annotated[VolumeIn, BeforeValidator(volume_of, json_schema_input_type=VolumeText | VolumeIn)]],
+    Field(max_length=64),
+]
+
+
+class ContainerIn(Incoming):
+    """Container of each replica besides the one with its program. It has the volumes of the job, and no devices."""
+
+    name: Reference
+    """Name of the container."""
+    image: ReferenceOrNone = ""
+    """Container image. Default: that of the job."""
+    command: Annotated[list[Text], Field(max_length=256)] = no_entries()
+    """Command. Default: the entry point of the image."""
+    args: Annotated[list[Text], Field(max_length=256)] = no_entries()
+    """Arguments. Default: those of the image."""
+    env: Annotated[dict[Variable, Text], Field(max_length=256)] = no_pairs()
+    """Environment variables."""
+    env_from_secret: KeyReferences = no_pairs()
+    """Environment variables with the value of a key of a Secret."""
+    env_from_config_map: KeyReferences = no_pairs()
+    """Environment variables with the value of a key of a ConfigMap."""
+    cpu: Cpu = 0
+    """Its part of the CPU cores of the replica. It is needed if the replica has some and the container runs beside it.
+    """
+    memory: Memory = 0
+    """Its part of the memory of the replica, as `cpu`."""
+
+    def container(self, where: str, *, sidecar: bool = False) -> Container:
+        """Return the container.
+
+        Raises
+        ------
+        RejectedError
+            If a name is invalid. The error names the field within `where`.
+        """
+        try:
+            return Container(self.name, _run(self), fields.cpu_milli(self.cpu), fields.memory_mib(self.memory), sidecar)
+        except RejectedError as error:
+            raise RejectedError(error.message, where=f"{where}.{error.where.removeprefix('run.')}") from None
+
+
+class InitContainerIn(ContainerIn):
+    """Init container of each replica, which ends before the next one starts, or a sidecar."""
+
+    restart_policy: Literal["Always"] | None = None
+    """`Always` for a sidecar, which runs beside the program and ends with it."""
+
+
+SIGNAL_BEFORE = re.compile(r"(?:SIG)?([A-Z0-9]+)@(.+)")
+
+
+def warning_of(value: object) -> object:
+    """Read a warning like ``USR1@300``; return other values unchanged."""
+    if isinstance(value, str) and (found := SIGNAL_BEFORE.fullmatch(value.strip())):
+        return {"signal": f"SIG{found[1]}", "before": int(found[2]) if found[2].isdecimal() else found[2]}
+    return value
+
+
+class WarningIn(Incoming):
+    """Signal that the program gets before the time limit."""
+
+    signal: Literal["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] = "SIGUSR1"
+    """Signal of the first process of the container, which is the program."""
+    before: Time = "60s"
+    """Time between the signal and the limit."""
+
+
+LimitWarningIn = Annotated[
+    WarningIn,
+    BeforeValidator(warning_of, json_schema_input_type=Annotated[str, Field(examples=["USR1@300"])] | WarningIn),
+]
 MAX_REPLICAS = 10_000
 RANGE = r"\d{1,9}-\d{1,9}"
 Number = Annotated[int, Field(ge=1, le=MAX_REPLICAS)]
@@ -329,6 +502,9 @@ Triggers = Annotated[
         lambda value: [value] if isinstance(value, dict) else value, json_schema_input_type=ScaleIn | list[ScaleIn]
     ),
 ]
+Commands = Annotated[
+    list[Text], Field(max_length=256), BeforeValidator(several, json_schema_input_type=Text | list[Text])
+]
 
 
 class JobIn(Incoming):
@@ -378,12 +554,31 @@ class JobIn(Incoming):
     """Location of the data. Placement prefers clusters close to it."""
     run: RunIn = RunIn()
     """Program of each replica."""
+    volumes: Volumes = no_entries()
+    """Volumes of each replica. A text like `claim=imagenet:/data:ro` is a volume too."""
+    setup: Commands = no_entries()
+    """Shell commands that run before the program, in its container. The program gets the variables that they export."""
+    init_containers: Annotated[list[InitContainerIn], Field(max_length=16)] = no_entries()
+    """Containers that end, one after the other, before the program starts; and sidecars."""
+    containers: Annotated[list[ContainerIn], Field(max_length=16)] = no_entries()
+    """Containers that run beside the program. The replica ends when all have ended."""
+    restart_policy: Literal["Never", "OnFailure"] = "Never"
+    """`OnFailure`: a program that fails is started again in its place, and keeps its devices. Services always restart.
+    """
+    max_restarts: Annotated[int, Field(ge=0, le=MAX_RETRIES)] | None = None
+    """Maximum number of restarts of the containers of a replica in its place. Then the replica fails, and `retries` or
+    the restart of a service applies. Null for no maximum.
+    """
     expected_duration: Time | None = None
     """Expected duration. A job that ends in time may start before a waiting job."""
     time_limit: Limit | None = None
     """Time after which a running job is stopped. Default: no limit."""
     lease: Limit | None = None
     """Time for which it holds its devices from its start or its last renewal. Default: no lease."""
+    time_limit_warning: LimitWarningIn | None = None
+    """Signal that the program gets before the time limit; null for none. A text like `USR1@300` is possible too. The
+    time counts from the start of each replica.
+    """
     retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 0
     """Maximum number of restarts after failures of the job itself. A deployment always restarts."""
     labels: Labels = no_pairs()
@@ -471,6 +666,7 @@ class JobIn(Incoming):
             checkpoint=_checkpoint(self.checkpoint),
             expose=_expose(self.expose),
             standby=_standby(self.standby),
+            runtime=_runtime(self),
         )
 
 
@@ -551,7 +747,7 @@ def _check_mig(given: ResourcesIn) -> None:
         raise RejectedError("does not include mig, but a MIG profile is given", where="resources.gpu_mode")
 
 
-_AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores", "mig"})
+_AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores", "mig", "shm_size"})
 """Fields of `ResourcesIn` with amounts. The other fields select devices."""
 
 
@@ -614,7 +810,42 @@ def _data(given: DataIn) -> DataSource:
     return DataSource(given.location, size_mib)
 
 
-def _run(given: RunIn) -> Run:
+def _run(given: RunIn | ContainerIn) -> Run:
     if not given.model_fields_set:
         return NOTHING
-    return Run(given.image, tuple(given.command), tuple(given.args), tuple(given.env.items()), tuple(given.ports))
+    return Run(
+        given.image,
+        tuple(given.command),
+        tuple(given.args),
+        tuple(given.env.items()),
+        tuple(given.ports) if isinstance(given, RunIn) else (),
+        tuple(given.env_from_secret.items()),
+        tuple(given.env_from_config_map.items()),
+    )
+
+
+def _runtime(given: JobIn) -> Runtime:
+    shm_mib, memory_mib = (fields.memory_mib(each) for each in (given.resources.shm_size, given.resources.memory))
+    if memory_mib and shm_mib > memory_mib:
+        raise RejectedError("is larger than the memory of the replica, which includes it", where="resources.shm_size")
+    volumes = []
+    for at, each in enumerate(given.volumes):
+        try:
+            volumes.append(each.volume())
+        except RejectedError as error:
+            raise RejectedError(error.message, where=f"volumes[{at}].{error.where}".rstrip(".")) from None
+    warning = given.time_limit_warning
+    runtime = Runtime(
+        tuple(volumes),
+        shm_mib,
+        tuple(given.setup),
+        tuple(
+            each.container(f"init_containers[{at}]", sidecar=each.restart_policy is not None)
+            for at, each in enumerate(given.init_containers)
+        ),
+        tuple(each.container(f"containers[{at}]") for at, each in enumerate(given.containers)),
+        RestartPolicy(given.restart_policy),
+        given.max_restarts,
+        None if warning is None else LimitWarning(warning.signal, fields.seconds(warning.before)),
+    )
+    return NO_RUNTIME if runtime == NO_RUNTIME else runtime

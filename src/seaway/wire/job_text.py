@@ -7,8 +7,9 @@ from typing import Any
 
 from seaway.domain.dependencies import After, When
 from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
-from seaway.domain.job_spec import NOT_EXPOSED, JobSpec, Run
+from seaway.domain.job_spec import NOT_EXPOSED, JobSpec
 from seaway.domain.network import NetworkNeed, OnViolation
+from seaway.domain.runtime import READ_ONLY, Container, RestartPolicy, Run, Volume, VolumeKind
 from seaway.domain.tenancy import DEFAULT
 from seaway.domain.units import (
     cpu_text,
@@ -39,13 +40,19 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "gang": spec.gang,
         "spread": "clusters" if spec.ring else None,
         "template": spec.template if spec.template != "job" else None,
-        "resources": _request(demand.request) | _device_rules(demand.devices),
+        "resources": _request(demand.request)
+        | _device_rules(demand.devices)
+        | _given({"shm_size": spec.runtime.shm_mib and memory_text(spec.runtime.shm_mib)}),
         "network": _need(demand.network)
         | ({} if spec.on_violation is OnViolation.REPORT else {"on_violation": spec.on_violation.value}),
         "between_replicas": _need(spec.between_replicas),
         "placement": _node_rules(demand.nodes),
         "data": _data(spec.data) | _given({"output": spec.output_mib and memory_text(spec.output_mib)}),
         "run": _run(spec.run),
+        "volumes": [_volume(each) for each in spec.runtime.volumes],
+        "setup": list(spec.runtime.setup),
+        "init_containers": [_container(each) for each in spec.runtime.init_containers],
+        "containers": [_container(each) for each in spec.runtime.containers],
         "time_limit": None if spec.time_limit_s is None else time_text(spec.time_limit_s),
         "lease": None if spec.lease_s is None else time_text(spec.lease_s),
         "retries": spec.retries,
@@ -53,6 +60,10 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "after": [{"job": each.job, **_condition(each)} for each in spec.after],
     }
     written["preemptible"] = spec.preemptible
+    if spec.runtime.restart_policy is not RestartPolicy.NEVER:
+        written["restart_policy"] = spec.runtime.restart_policy.value
+    if warning := spec.runtime.warning:
+        written["time_limit_warning"] = {"signal": warning.signal, "before": time_text(warning.before_s)}
     if spec.array:
         written["array"] = spec.array.text
         written["matrix"] = {name: list(values) for name, values in spec.array.matrix}
@@ -65,7 +76,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
     if spec.expected_duration_s is not None:
         written["expected_duration"] = time_text(spec.expected_duration_s)
     off = {"preemptible": spec.preemptible is False, "gang": spec.one_by_one}
-    return _given(written) | {name: False for name, said in off.items() if said}
+    most = {} if spec.runtime.max_restarts is None else {"max_restarts": spec.runtime.max_restarts}
+    return _given(written) | {name: False for name, said in off.items() if said} | most
 
 
 def _replicas(spec: JobSpec) -> int | dict[str, int] | None:
@@ -204,6 +216,28 @@ def _run(run: Run) -> dict[str, Any]:
             "command": list(run.command),
             "args": list(run.args),
             "env": dict(run.env),
+            "env_from_secret": dict(run.env_from_secret),
+            "env_from_config_map": dict(run.env_from_config_map),
             "ports": list(run.ports),
         }
     )
+
+
+def _container(container: Container) -> dict[str, Any]:
+    own = {
+        "cpu": container.cpu_milli and cpu_text(container.cpu_milli),
+        "memory": container.memory_mib and memory_text(container.memory_mib),
+        "restart_policy": "Always" if container.sidecar else None,
+    }
+    return {"name": container.name, **_run(container.run), **_given(own)}
+
+
+def _volume(volume: Volume) -> dict[str, Any]:
+    source: Any = volume.name
+    if volume.kind is VolumeKind.EMPTY_DIR:
+        source = memory_text(volume.size_mib)
+    elif volume.kind is VolumeKind.CSI:
+        source = {"driver": volume.name} | _given({"attributes": dict(volume.attributes), "secret": volume.secret})
+    read_only = volume.read_only and volume.kind not in READ_ONLY
+    more = _given({"sub_path": volume.sub_path, "read_only": read_only})
+    return {"path": volume.path, volume.kind.value: source, **more}

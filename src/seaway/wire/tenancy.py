@@ -69,6 +69,8 @@ class TenantIn(Incoming):
     """Share of a queue of the order `fair`; 0 for nothing beyond its guarantee."""
     quotas: Annotated[dict[Name, QuotaIn], Field(max_length=MAX_AMOUNTS)] = no_pairs()
     """Quotas by pool."""
+    secrets: References = no_entries()
+    """Secrets of the tenant's namespace that its jobs may use; `*` stands for any text. Empty for none."""
 
     def tenant(self, name: str) -> Tenant:
         """Return the record.
@@ -79,7 +81,7 @@ class TenantIn(Incoming):
             If an amount is invalid, or a guarantee exceeds its limit.
         """
         quotas = {pool: Quota(**quota.values(pool)) for pool, quota in self.quotas.items()}
-        return Tenant(name, self.description, self.weight, quotas)
+        return Tenant(name, self.description, self.weight, quotas, tuple(self.secrets))
 
 
 class TenantChangeIn(TenantIn):
@@ -96,6 +98,8 @@ class TenantChangeIn(TenantIn):
             If an amount or its resource is invalid.
         """
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set - {"name", "quotas"}}
+        if "secrets" in fields:
+            fields["secrets"] = tuple(self.secrets)
         for pool, quota in self.quotas.items():
             given = {name: value for name, value in quota.values(pool).items() if name in quota.model_fields_set}
             fields.setdefault("quotas", {})[pool] = given
@@ -133,6 +137,8 @@ class TenantOut(Shown):
     """Share of a queue of the order `fair`."""
     quotas: dict[str, QuotaOut] = Field(default_factory=dict)
     """Quotas by pool."""
+    secrets: list[str] = Field(default_factory=list)
+    """Secrets of the tenant's namespace that its jobs may use."""
     version: str
     """Version, used as ETag."""
 
@@ -173,7 +179,7 @@ def tenant_fields(tenant: Tenant) -> dict[str, Any]:
         for pool, quota in sorted(tenant.quotas.items())
     }
     fields = {"name": tenant.name, "description": tenant.description, "weight": tenant.weight, "quotas": quotas}
-    return versioned(fields)
+    return versioned({**fields, "secrets": list(tenant.secrets)})
 
 
 def pool_fields(pool: Pool) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Deployment, Workload, WorkloadPhase
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.runtime import Run
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, node
 

@@ -11,6 +11,7 @@ from seaway.domain.job_spec import Standby
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Toleration
 from seaway.domain.queues import Queue
+from seaway.domain.runtime import Run, Runtime, Volume, VolumeKind
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, mig_gpu, node
 from tests.fakes.control_plane import SmallControlPlane
@@ -44,6 +45,29 @@ def test_queues_of_others_and_closed_ones_take_nothing() -> None:
     assert "another tenant" in refused(made, queue="theirs")["queue"]
     assert "closed" in refused(made, queue="shut")["queue"]
     assert not refused(made, queue="theirs", tenant="team")
+
+
+def test_a_job_uses_only_secrets_that_its_tenant_may_use() -> None:
+    """Every Secret is on the list of the tenant, which is empty at first; * stands for any text."""
+    made = scene()
+    volumes = (
+        Volume("/hf", VolumeKind.SECRET, "hf", read_only=True),
+        Volume("/s3", VolumeKind.CSI, "s3.example", read_only=True, secret="s3-keys"),
+    )
+    job = spec(run=Run(env_from_secret=(("KEY", "wandb/key"),)), runtime=Runtime(volumes))
+
+    def wrong(*secrets: str) -> set[str]:
+        made.plane.writer.commit([Change(put=[Tenant("default", secrets=secrets)])])
+        made.plane.settle()
+        try:
+            made.plane.admission.admit(job)
+        except RejectedError as error:
+            return {each.where for each in (error, *error.also)}
+        return set()
+
+    assert wrong() == {"run.env_from_secret.KEY", "volumes[0].secret", "volumes[1].csi.secret"}
+    assert wrong("hf", "s3-*") == {"run.env_from_secret.KEY"}
+    assert wrong("*") == set()
 
 
 LABELS, TAINTS = "placement.node_labels", "placement.tolerations"

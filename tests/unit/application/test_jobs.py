@@ -10,9 +10,9 @@ from seaway.application.jobs import TRIES, Jobs, SubmitKey
 from seaway.application.ports.store import Retention
 from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
-from seaway.domain.job_spec import Run
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.queues import Queue
+from seaway.domain.runtime import Run
 from seaway.domain.tenancy import Pool
 from tests.unit.application.scene import Scene, scene, spec
 

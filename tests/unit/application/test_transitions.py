@@ -17,8 +17,8 @@ from seaway.application.transitions import (
     stopped,
 )
 from seaway.domain.errors import ConflictError
-from seaway.domain.job_spec import Run
 from seaway.domain.job_state import FOLLOWS, PLACED, AttemptState, JobState
+from seaway.domain.runtime import Run
 from tests.fakes.records import NOW_NS, attempt_of, job_record
 from tests.unit.application.scene import spec
 

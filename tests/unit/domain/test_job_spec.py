@@ -9,8 +9,9 @@ from seaway.domain.arrays import TaskArray
 from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
-from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, Run, ServiceType, Standby
+from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
+from seaway.domain.runtime import Run
 from seaway.domain.scaling import Metric, Trigger
 from tests.fakes.records import full_spec, spec
 

@@ -15,6 +15,7 @@ from seaway.web.job_document import (
     NUMBERS,
     PAIRS,
     TEXT,
+    VOLUMES,
     Kind,
     field_of,
     line_of,
@@ -38,6 +39,7 @@ from seaway.wire.reading import read_yaml_message
         (NUMBERS, "8080, 9090", [8080, 9090]),
         (COMMAND, "python train.py 'two words'", ["python", "train.py", "two words"]),
         (PAIRS, "A=1\nB=x=y", {"A": "1", "B": "x=y"}),
+        (VOLUMES, "claim=a:/d\n{path: /s, csi: {driver: d}}", ["claim=a:/d", {"path": "/s", "csi": {"driver": "d"}}]),
     ],
 )
 def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, value: object) -> None:
@@ -48,7 +50,7 @@ def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, 
     assert shown({}, "a.b", kind) == ""
 
 
-@pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS])
+@pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS, VOLUMES])
 def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
     """A field shows a value that it could not have made, so that the message about it has something to are at."""
     assert shown({"a": 7}, "a", kind) == "7"

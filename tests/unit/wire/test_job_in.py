@@ -5,12 +5,14 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from seaway.adapters.sqlalchemy.codec import read_spec, spec_text
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.runtime import NO_RUNTIME, Volume, VolumeKind
 from seaway.wire.job_in import EXAMPLES, JobIn
 from seaway.wire.job_text import job_text
 from seaway.wire.reading import read_json, read_value, read_yaml_message
@@ -91,6 +93,124 @@ def test_ports_may_be_exposed_in_every_way(kind: ServiceType) -> None:
     with pytest.raises(RejectedError) as error:
         read_value(JobIn, {**given, "run": {}}).spec()
     assert (error.value.message, error.value.where) == ("needs a port: set run.ports", "expose.type")
+
+
+VOLUMES = [
+    "imagenet:/data:ro",
+    {"path": "/scratch", "empty_dir": "10Gi"},
+    {"path": "/etc/app.toml", "config_map": "settings", "sub_path": "app.toml"},
+    {"path": "/s3", "csi": {"driver": "s3.example", "attributes": {"bucket": "b"}, "secret": "s3"}},
+    "secret=hf:/hf",
+]
+
+
+def test_volumes_and_variables_of_objects_survive_a_round_trip() -> None:
+    """A short text is a volume too, and volumes of Secrets, ConfigMaps and object stores are read-only."""
+    given = {
+        "name": "a",
+        "run": {"env_from_secret": {"TOKEN": "hf/token"}, "env_from_config_map": {"LEVEL": "settings/level"}},
+        "resources": {"memory": "8Gi", "shm_size": "2Gi"},
+        "volumes": VOLUMES,
+    }
+    spec = read_value(JobIn, given).spec()
+    claim, scratch, *others = spec.runtime.volumes
+    assert (claim, scratch.size_mib) == (Volume("/data", VolumeKind.CLAIM, "imagenet", read_only=True), 10_240)
+    assert all(each.read_only for each in others)
+    assert not scratch.read_only
+    assert spec.runtime.shm_mib == 2048
+    assert JobIn.of(spec).spec() == spec
+    assert read_spec(spec_text(spec)) == spec
+
+
+CONTAINERS = {
+    "init_containers": [
+        {"name": "fetch", "image": "curl:1", "command": ["curl"], "env": {"A": "b"}},
+        {"name": "proxy", "restart_policy": "Always", "cpu": 1, "memory": "1Gi"},
+    ],
+    "containers": [{"name": "log", "cpu": "500m", "memory": "1Gi", "env_from_secret": {"KEY": "log/key"}}],
+}
+PROGRAM = {"resources": {"cpu": 4, "memory": "8Gi"}, "run": {"command": ["train"]}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CONTAINERS,
+        {"setup": "pip install x\nexport A=1"},
+        {"setup": ["pip install x", "export A=1"], "time_limit": "1h", "time_limit_warning": "USR1@300"},
+        {"time_limit": "1h", "time_limit_warning": {"signal": "SIGINT", "before": "10m"}},
+        {"restart_policy": "OnFailure", "max_restarts": 0},
+        {"restart_policy": "OnFailure"},
+    ],
+)
+def test_containers_setup_restarts_and_warnings_survive_a_round_trip(given: dict[str, object]) -> None:
+    """Each is stored and written as it was read."""
+    spec = read_value(JobIn, {"name": "a", **PROGRAM, **given}).spec()
+    assert spec.runtime != NO_RUNTIME
+    assert JobIn.of(spec).spec() == spec
+    assert read_spec(spec_text(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"containers": [{"name": "main", "cpu": 1, "memory": "1Gi"}]}, "containers[0].name"),
+        ({"containers": [{"name": "a_b", "cpu": 1, "memory": "1Gi"}]}, "containers[0].name"),
+        ({"containers": [{"name": "log", "memory": "1Gi"}]}, "containers[0].cpu"),
+        ({"containers": [{"name": "log", "cpu": 4, "memory": "1Gi"}]}, "containers[0].cpu"),
+        ({"init_containers": [{"name": "fetch", "memory": "9Gi"}]}, "init_containers[0].memory"),
+        ({"containers": [{"name": "log", "env_from_secret": {"A": "b"}}]}, "containers[0].env_from_secret.A"),
+        ({"setup": "true", "run": {}}, "run.command"),
+        ({"time_limit_warning": "USR1@300"}, "time_limit_warning.before"),
+        ({"time_limit": "5m", "time_limit_warning": "USR1@300"}, "time_limit_warning.before"),
+        ({"time_limit": "5m", "time_limit_warning": "KILL@30"}, "time_limit_warning.signal"),
+        ({"time_limit": "1h", "time_limit_warning": "USR1@60", "restart_policy": "OnFailure"}, "time_limit_warning"),
+        ({"restart_policy": "Always"}, "restart_policy"),
+    ],
+)
+def test_an_environment_that_cannot_be_is_refused(given: dict[str, object], where: str) -> None:
+    """Containers leave a part to the program, a shell needs a command, and a warning a limit."""
+    with pytest.raises(RejectedError) as error:
+        read_value(JobIn, {"name": "a", **PROGRAM, **given}).spec()
+    assert error.value.where == where
+
+
+@pytest.mark.parametrize(("restarts", "given"), [(False, {"max_restarts": 3}), (True, {"restart_policy": "OnFailure"})])
+def test_restarts_in_place_agree_with_the_template(restarts: bool, given: dict[str, object]) -> None:
+    """A service always restarts, and may have a maximum; another job needs a policy for it."""
+    spec = read_value(JobIn, {"name": "a", **given}).spec()
+    with pytest.raises(RejectedError) as error:
+        spec.with_template_traits(single_cluster=False, restarts=restarts)
+    assert error.value.where == next(iter(given))
+    service = read_value(JobIn, {"name": "a", "max_restarts": 3}).spec()
+    assert service.with_template_traits(single_cluster=False, restarts=True).runtime.max_restarts == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"volumes": ["imagenet"]}, "volumes[0]"),
+        ({"volumes": [{"path": "/data"}]}, "volumes[0]"),
+        ({"volumes": [{"path": "/data", "claim": "a", "secret": "b"}]}, "volumes[0]"),
+        ({"volumes": [{"path": "/data", "host_path": "/"}]}, "volumes[0].host_path"),
+        ({"volumes": ["a:/data", "b:/data/"]}, "volumes[1].path"),
+        ({"volumes": ["a:/"]}, "volumes[0].path"),
+        ({"volumes": ["a:/data/../../etc"]}, "volumes[0].path"),
+        ({"volumes": ["a:/dev/shm"]}, "volumes[0].path"),
+        ({"volumes": ["config_map=a:/etc/ld.so.preload"]}, "volumes[0].path"),
+        ({"volumes": ["../other/claim:/data"]}, "volumes[0].claim"),
+        ({"volumes": [{"path": "/data", "claim": "a", "sub_path": "../b"}]}, "volumes[0].sub_path"),
+        ({"run": {"env_from_secret": {"TOKEN": "hf"}}}, "run.env_from_secret.TOKEN"),
+        ({"run": {"env_from_secret": {"TOKEN": "other/hf/token"}}}, "run.env_from_secret.TOKEN"),
+        ({"run": {"env": {"A": "b"}, "env_from_secret": {"A": "hf/token"}}}, "run.env_from_secret.A"),
+        ({"resources": {"memory": "1GB", "shm_size": "2GB"}}, "resources.shm_size"),
+    ],
+)
+def test_a_volume_that_cannot_be_is_refused(given: dict[str, object], where: str) -> None:
+    """A volume has one source, its own path, and nothing of nodes, devices or other namespaces."""
+    with pytest.raises(RejectedError) as error:
+        read_value(JobIn, {"name": "a", **given}).spec()
+    assert error.value.where == where
 
 
 @pytest.mark.parametrize(

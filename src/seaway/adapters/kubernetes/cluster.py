@@ -26,6 +26,7 @@ from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptio
 from seaway.adapters.kubernetes.templates.namespace_objects import NamespaceOptions
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Templates
+from seaway.adapters.kubernetes.templates.runtime import Mounting
 from seaway.adapters.kubernetes.usage.measured import UsageReadings
 from seaway.adapters.kubernetes.usage.scraping import Scraper, Scraping
 from seaway.application.ports.backend import Answer, Changes, CollectorState, Command, Removal
@@ -267,6 +268,8 @@ class ClusterOptions:
         Content of tenants' namespaces.
     exposure
         Ways in which clients outside a cluster may reach jobs.
+    mounting
+        Volumes that jobs may have.
     """
 
     namespaces: Namespaces = field(default_factory=Namespaces)
@@ -284,6 +287,7 @@ class ClusterOptions:
     scraping: Scraping = field(default_factory=Scraping)
     namespace_options: NamespaceOptions = field(default_factory=NamespaceOptions)
     exposure: Exposure = field(default_factory=Exposure)
+    mounting: Mounting = field(default_factory=Mounting)
 
     def cluster(self, name: str, facts: Facts = NO_FACTS) -> Cluster:
         """Return a cluster without its nodes; `facts` are those that Karmada reports."""
@@ -310,5 +314,6 @@ class ClusterOptions:
             volcano_queue=self.volcano_queue,
             run_as_user=self.run_as_user,
             exposure=self.exposure,
+            mounting=self.mounting,
             shared=shared,
         )

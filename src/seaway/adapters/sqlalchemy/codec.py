@@ -343,13 +343,14 @@ def read_amounts(text: str | None) -> Amounts:
 
 def tenant_row(row: Tenant) -> Row:
     """Encode a tenant."""
-    return row.name, row.description, row.weight, _QUOTAS.dump_json(row.quotas, exclude_defaults=True).decode()
+    quotas = _QUOTAS.dump_json(row.quotas, exclude_defaults=True).decode()
+    return row.name, row.description, row.weight, quotas, names_text(row.secrets)
 
 
 def read_tenant(row: Sequence[Any]) -> Tenant:
     """Decode a tenant."""
-    name, description, weight, quotas = row
-    return Tenant(name, description, weight, _QUOTAS.validate_json(quotas or "{}"))
+    name, description, weight, quotas, secrets = row
+    return Tenant(name, description, weight, _QUOTAS.validate_json(quotas or "{}"), read_names(secrets or "[]"))
 
 
 def queue_row(row: Queue) -> Row:

@@ -432,7 +432,13 @@ SHADOWS = _table(
 )
 
 TENANTS = _table(
-    "tenants", _name("name"), _text("description"), _later_count("weight", "1"), _later_text("quotas"), _key("name")
+    "tenants",
+    _name("name"),
+    _text("description"),
+    _later_count("weight", "1"),
+    _later_text("quotas"),
+    _later_text("secrets"),
+    _key("name"),
 )
 
 POOLS = _table("pools", _name("name"), _text("clusters"), _text("description"), _key("name"))

@@ -207,7 +207,7 @@ _TENANT_TOTALS = {
     "limit": {"gpus": 32, "jobs": 100},
     "max_waiting": 500,
 }
-_TENANT = {"description": "Computer vision", "weight": 2, "quotas": {"default": _QUOTA}}
+_TENANT = {"description": "Computer vision", "weight": 2, "quotas": {"default": _QUOTA}, "secrets": ["hf"]}
 _CORDON = {"cluster": "berlin", "node": "node-1", "drain": True, "reason": "a new power supply"}
 
 _POLICY = {

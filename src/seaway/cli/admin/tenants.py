@@ -81,6 +81,12 @@ def set_tenant(
     name: Name,
     description: Annotated[str | None, typer.Option(help="Description.")] = None,
     weight: Annotated[int | None, typer.Option(help="Share of a fair queue; 0 for no more than its guarantee.")] = None,
+    secrets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Secrets that its jobs may use; * stands for any text, and '' for none of them."
+        ),
+    ] = None,
     pool: Annotated[str, typer.Option(help="Pool that the quota applies to.", rich_help_panel=QUOTA)] = DEFAULT,
     guarantee: Annotated[
         str | None,
@@ -119,6 +125,7 @@ def set_tenant(
       [cyan]seaway tenant set vision --limit gpus=32,gpus/A100=8,jobs=100 --max-waiting 500[/cyan]
       [cyan]seaway tenant set vision --pool gold --guarantee gpus=8 --user-limit gpus=4,jobs=10[/cyan]
       [cyan]seaway tenant set vision --limit '' --max-waiting ''[/cyan]
+      [cyan]seaway tenant set vision --secrets hf,wandb-*[/cyan]
     """
     quota: dict[str, Any] = {
         key: split_amounts(text, where=option)
@@ -149,6 +156,7 @@ def set_tenant(
             there.get("description", "") if description is None else description,
             weight=there.get("weight", 1) if weight is None else weight,
             quotas=quotas,
+            secrets=there.get("secrets", ()) if secrets is None else list(filter(None, secrets.split(","))),
             seen=seen,
         )
 

@@ -47,7 +47,10 @@ TEXTS = re.compile(
     r"|expose\.(type|host)|standby\.mode|scale(\[\d+\])?\.(metric|query|start|end|timezone)|after(\[\d+\])?(\.(job|when))?|array|matrix\..+\[\d+\]"
     r"|resources\.(mig|gpu_topology|gpu_(model|vendor|mode|(use|avoid)_types|(avoid_)?uuids)(\[\d+\])?)"
     r"|placement\.((clusters|regions|hardware)\[\d+\]|(node|cluster)_labels\..+|tolerations\[\d+\]\.(key|value|effect))"
-    r"|run\.(image|(command|args)\[\d+\]|env\..+))",
+    r"|run\.(image|(command|args)\[\d+\]|env(_from_(secret|config_map))?\..+)"
+    r"|restart_policy|setup(\[\d+\])?|time_limit_warning(\.signal)?"
+    r"|(init_)?containers\[\d+\]\.(name|image|restart_policy|(command|args)\[\d+\]|env(_from_(secret|config_map))?\..+)"
+    r"|volumes\[\d+\](\.(path|claim|secret|config_map|sub_path|csi\.(driver|secret|attributes\..+)))?)",
     re.DOTALL,
 )
 """Paths of the texts of a job."""
@@ -221,6 +224,8 @@ OPTIONS = {
     "data.size": "--data-size",
     "run.ports": "--port",
     "expose.type": "--expose",
+    "volumes": "--volume",
+    "time_limit_warning": "--signal",
 }
 """Options whose names differ from their fields."""
 

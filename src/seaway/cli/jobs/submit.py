@@ -23,6 +23,7 @@ from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType, StandbyMode
 from seaway.domain.network import OnViolation
+from seaway.domain.runtime import RestartPolicy
 from seaway.domain.units import ranges
 from seaway.terminal.reasons import refusals, remedies, scores
 from seaway.terminal.tables import Column, Rows
@@ -180,6 +181,37 @@ def submit(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Environment variable or label. Repeatable.", rich_help_panel=RUNS),
     ] = None,
+    env_from_secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SECRET/KEY",
+            help="Environment variable with the value of a key of a Secret. Repeatable.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    env_from_config_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=MAP/KEY",
+            help="Environment variable with the value of a key of a ConfigMap. Repeatable.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    volume: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=NAME:PATH[:ro]",
+            help=(
+                "Volume: claim=NAME, secret=NAME or config_map=NAME of the tenant's namespace, or empty_dir=SIZE. "
+                "Repeatable."
+            ),
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    shm_size: Annotated[
+        str | None,
+        typer.Option(help="Shared memory in /dev/shm, like 16GB; part of --memory.", rich_help_panel=RUNS),
+    ] = None,
     port: Annotated[
         list[int] | None, typer.Option(help="TCP port of the program. Repeatable.", rich_help_panel=RUNS)
     ] = None,
@@ -207,6 +239,25 @@ def submit(
     time_limit: Annotated[str | None, typer.Option(help="Time limit, like 1d.", rich_help_panel=RUNS)] = None,
     lease: Annotated[
         str | None, typer.Option(help="Time until the job is stopped unless it is renewed.", rich_help_panel=RUNS)
+    ] = None,
+    signal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIGNAL@TIME",
+            help="Signal that the program gets before its time limit, like USR1@300 or TERM@5m.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COMMAND", help="Shell command before the program. Repeatable.", rich_help_panel=RUNS),
+    ] = None,
+    restart_policy: Annotated[
+        RestartPolicy | None,
+        typer.Option(help="Whether a failed program is started again in its place.", rich_help_panel=RUNS),
+    ] = None,
+    max_restarts: Annotated[
+        int | None, typer.Option(help="Maximum number of restarts of a replica in its place.", rich_help_panel=RUNS)
     ] = None,
     retries: Annotated[
         int | None, typer.Option(help="Maximum number of restarts after failures.", rich_help_panel=RUNS)
@@ -356,6 +407,10 @@ def submit(
         "run.image": image,
         "run.command": command or None,
         "run.env": pairs(env, "--env"),
+        "run.env_from_secret": pairs(env_from_secret, "--env-from-secret"),
+        "run.env_from_config_map": pairs(env_from_config_map, "--env-from-config-map"),
+        "volumes": volume,
+        "resources.shm_size": shm_size,
         "run.ports": port,
         "expose.type": expose.value if expose else None,
         "expose.host": host,
@@ -364,6 +419,10 @@ def submit(
         "expected_duration": expected_duration,
         "time_limit": time_limit,
         "lease": lease,
+        "time_limit_warning": signal,
+        "setup": setup,
+        "restart_policy": restart_policy.value if restart_policy else None,
+        "max_restarts": max_restarts,
         "retries": retries,
         "preemptible": preemptible,
         "queue": queue,

@@ -337,6 +337,7 @@ def _create(client: Client, team: Team) -> None:
             there.get("description", ""),
             weight=there.get("weight", 1),
             quotas=there.get("quotas"),
+            secrets=there.get("secrets", ()),
             seen=seen,
         ),
     )

@@ -62,6 +62,13 @@ class JobFields(TypedDict, total=False):
     between_replicas: Mapping[str, Any]
     placement: Mapping[str, Any]
     run: Mapping[str, Any]
+    volumes: Sequence[str | Mapping[str, Any]]
+    setup: Sequence[str]
+    init_containers: Sequence[Mapping[str, Any]]
+    containers: Sequence[Mapping[str, Any]]
+    restart_policy: str
+    max_restarts: int | None
+    time_limit_warning: str | Mapping[str, Any] | None
     expected_duration: str
     time_limit: str
     lease: str

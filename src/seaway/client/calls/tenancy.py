@@ -103,6 +103,7 @@ def put_tenant(
     *,
     weight: int = 1,
     quotas: Mapping[str, Mapping[str, object]] | None = None,
+    secrets: Sequence[str] = (),
     seen: Seen | None = None,
 ) -> Call[TenantOut]:
     """Create or replace a tenant; `seen` is as in `queues.put_queue`.
@@ -111,8 +112,10 @@ def put_tenant(
     ----------
     quotas
         Quotas by pool, such as ``{"default": {"limit": {"gpus": 16, "jobs": 100}, "max_waiting": 500}}``.
+    secrets
+        Secrets of its namespace that its jobs may use.
     """
-    fields = {"description": description, "weight": weight, "quotas": quotas or {}}
+    fields = {"description": description, "weight": weight, "quotas": quotas or {}, "secrets": list(secrets)}
     return put(f"/tenants/{part(name)}", TENANT, fields, seen)
 
 

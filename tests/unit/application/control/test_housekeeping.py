@@ -15,9 +15,9 @@ from seaway.application.records import Event
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import ConflictError
-from seaway.domain.job_spec import Run
 from seaway.domain.job_state import AttemptState
 from seaway.domain.queues import Queue
+from seaway.domain.runtime import Run
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 

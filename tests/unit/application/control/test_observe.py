@@ -13,10 +13,11 @@ from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Event, PendingCommand, Verb
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Cause, ObjectDrift, Reach, UnmanagedPod, Workload, WorkloadPhase
-from seaway.domain.job_spec import Expose, Run, ServiceType
+from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import DeviceSlice
 from seaway.domain.queues import Queue
+from seaway.domain.runtime import Run
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.records import IDS, NOW_NS
 from tests.unit.application.scene import Scene, known, scene, spec

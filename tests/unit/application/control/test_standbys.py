@@ -13,8 +13,9 @@ from seaway.application.records import JobRecord, Pair
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import ConflictError
-from seaway.domain.job_spec import Expose, Run, ServiceType, Standby, StandbyMode
+from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
 from seaway.domain.queues import Preemption, Queue
+from seaway.domain.runtime import Run
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, known, scene
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seaway.adapters.kubernetes.objects.core import Condition, ContainerStatus, PodObject
+from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS
 from seaway.domain.deployment import Cause, WorkloadPhase
 
 MAX_REASON_LENGTH = 500
@@ -117,6 +118,8 @@ def pod_state(pod: PodObject) -> PodState:
 def _bound(pod: PodObject) -> PodState:
     """Return the state of a pod that has a node."""
     status = pod.status
+    if failed := _restarted(pod):
+        return failed
     waits = _waits((*status.init_container_statuses, *status.container_statuses))
     if waits:
         return waits
@@ -127,6 +130,22 @@ def _bound(pod: PodObject) -> PodState:
     ended = _ended(each for each in containers if each.state.terminated)
     continues = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
     return PodState(WorkloadPhase.RUNNING if continues else WorkloadPhase.STARTING, _short(ended))
+
+
+def _restarted(pod: PodObject) -> PodState | None:
+    """Return the failure of a pod whose containers were restarted more often than allowed; None otherwise.
+
+    A container that waits for its next restart counts as restarted.
+    """
+    most = pod.metadata.annotations.get(MAX_RESTARTS, "")
+    if not most.isdecimal():
+        return None
+    containers = pod.status.container_statuses
+    reasons = [each.state.waiting.reason for each in containers if each.state.waiting]
+    if sum(each.restart_count for each in containers) + reasons.count("CrashLoopBackOff") <= int(most):
+        return None
+    last = _ended(containers) or "it ended"
+    return PodState(WorkloadPhase.FAILED, _short(f"{last}, after {most} restarts in its place"))
 
 
 def _failed(pod: PodObject) -> PodState:

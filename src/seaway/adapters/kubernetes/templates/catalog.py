@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, ROUTES, Template, problems
+from seaway.adapters.kubernetes.templates.runtime import NO_DRIVERS, Mounting
 from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.errors import RejectedError
@@ -74,6 +75,8 @@ class TemplateCatalog:
         Image of jobs that specify none; if it is empty, such jobs are rejected.
     exposure
         Ways in which clients outside a cluster may reach jobs.
+    mounting
+        Volumes that jobs may have.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class TemplateCatalog:
         through_karmada: bool = False,
         default_image: str = "",
         exposure: Exposure | None = None,
+        mounting: Mounting | None = None,
     ) -> None:
         own = read_folder(folder, rules or Rules(), BUILT_IN) if folder else {}
         exposure = exposure or Exposure()
@@ -97,7 +101,9 @@ class TemplateCatalog:
             name: replace(each, writes=(*each.writes, *routes)) for name, each in {**BUILT_IN, **own}.items()
         }
         self._through_karmada = through_karmada
-        self._anywhere = TemplateOptions(_no_device, default_image=default_image, exposure=exposure)
+        self._anywhere = TemplateOptions(
+            _no_device, default_image=default_image, exposure=exposure, mounting=mounting or NO_DRIVERS
+        )
 
     def purposes(self) -> Mapping[str, str]:
         """Return the purpose of each template by name."""

@@ -16,6 +16,7 @@ from seaway.adapters.kubernetes.templates.names import (
     object_name,
 )
 from seaway.adapters.kubernetes.templates.pinning import Accesses
+from seaway.adapters.kubernetes.templates.runtime import NO_DRIVERS, Mounting
 from seaway.domain.deployment import Deployment, service_name
 from seaway.domain.job_spec import JobSpec, ServiceType
 
@@ -80,6 +81,8 @@ class TemplateOptions:
         User and group ID of containers; 0 for those of the image.
     exposure
         Ways in which clients outside the cluster may reach jobs.
+    mounting
+        Volumes that jobs may have.
     shared
         True if the objects of several clusters are in one API server, so that names of services have the cluster.
     """
@@ -94,6 +97,7 @@ class TemplateOptions:
     volcano_queue: str = ""
     run_as_user: int = 0
     exposure: Exposure = Exposure()
+    mounting: Mounting = NO_DRIVERS
     shared: bool = False
 
 

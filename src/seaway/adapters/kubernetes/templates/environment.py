@@ -28,6 +28,7 @@ from collections.abc import Iterator
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.runtime import programs
 
 _CHOOSE = "_VISIBLE_DEVICES"
 """Suffix of variables that select devices in container runtimes: NVIDIA, ASCEND, CAMBRICON, IX, MTHREADS, HABANA ..."""
@@ -88,9 +89,12 @@ plugins and resource claims set nothing for such containers.
 
 def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:
     """Yield an error for each forbidden variable of a job."""
-    for name, _ in spec.run.env:
-        if why := _why(name):
-            yield RejectedError(f"{name!r} is not for jobs to set, as {why}: leave it out", where="run.env")
+    for where, program in programs(spec.run, spec.runtime):
+        for field in ("env", "env_from_secret", "env_from_config_map"):
+            for name, _ in getattr(program, field):
+                if why := _why(name):
+                    said = f"{name!r} is not for jobs to set, as {why}: leave it out"
+                    yield RejectedError(said, where=f"{where}.{field}")
 
 
 def _why(name: str) -> str:

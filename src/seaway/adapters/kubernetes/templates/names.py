@@ -40,6 +40,9 @@ indexes."""
 DEVICES = "seaway.io/devices"
 """Annotation: IDs of the reserved devices, if the device plugin allocates only by number."""
 
+MAX_RESTARTS = "seaway.io/max-restarts"
+"""Annotation of pods: maximum number of restarts of their containers in place."""
+
 CLUSTER = "seaway.io/cluster"
 """Annotation: cluster of the object. In Karmada, one attempt may have objects for several clusters."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Path
 from seaway.adapters.kubernetes.templates.names import port_name
+from seaway.adapters.kubernetes.templates.runtime import command_of, references
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
 """Pattern of ``${name}``; ``$${name}`` is the literal ``${name}``."""
@@ -93,9 +94,9 @@ def values(context: Context, group: Group) -> dict[str, Any]:
         "total_replicas": spec.replicas,
         "gpus": spec.demand.request.gpus,
         "priority": spec.priority,
-        "command": list(spec.run.command),
+        "command": list(command_of(spec, spec.run.command)),
         "args": list(spec.run.args),
-        "env": [{"name": name, "value": value} for name, value in spec.run.env],
+        "env": [*({"name": name, "value": value} for name, value in spec.run.env), *references(spec.run)],
         "ports": [{"name": port_name(index), "containerPort": port} for index, port in enumerate(ports)],
         "service_ports": [{"name": f"port-{port}", "port": port} for port in ports],
     }

@@ -9,6 +9,7 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
 from seaway.adapters.kubernetes.templates.names import PART, selector
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.adapters.kubernetes.templates.runtime import backoff_limit
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
 
@@ -166,9 +167,9 @@ def rank_by_index(context: Context, group: Group, *names: str) -> tuple[tuple[tu
 def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
-    The Job never retries, because Seaway retries, also on other nodes. It never cleans up, because Seaway reads the
-    result. It is indexed to identify pods: the pod with index i is the i-th of the part's replicas. Fewer completions
-    end the pods with the highest indexes (KEP-3715).
+    The Job never retries, because Seaway retries, also on other nodes, and counts restarts in place. It never cleans
+    up, because Seaway reads the result. It is indexed to identify pods: the pod with index i is the i-th of the part's
+    replicas. Fewer completions end the pods with the highest indexes (KEP-3715).
     """
     if not group.replicas:
         return [Manifest(context.workload("batch/v1", "Job", {}, group), absent=True)]
@@ -177,7 +178,7 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
         "completions": len(group.replicas),
         "parallelism": len(group.replicas),
         "completionMode": "Indexed",
-        "backoffLimit": 0,
+        "backoffLimit": backoff_limit(context.spec),
         "template": template.body,
     }
     body = context.workload("batch/v1", "Job", spec, group)

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import REPLICAS, labels, port_name
+from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS, REPLICAS, labels, port_name
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,
@@ -21,10 +21,19 @@ from seaway.adapters.kubernetes.templates.pinning import (
     devices_of,
     node_pin,
 )
+from seaway.adapters.kubernetes.templates.runtime import (
+    command_of,
+    mounts,
+    program_request,
+    references,
+    restart_policy,
+    volumes,
+)
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Checkpoint, Run
+from seaway.domain.job_spec import Checkpoint
 from seaway.domain.node import Toleration
+from seaway.domain.runtime import Run
 
 VOLCANO_SCHEDULER = "volcano"
 
@@ -48,6 +57,8 @@ class Pod:
         Variables besides the job's, which take precedence.
     command, args
         Replacements for those of the job; None for no replacement.
+    wrapped
+        True if a shell runs the setup commands before the command.
     ports
         True if it listens on the job's ports.
     shared_memory
@@ -64,6 +75,7 @@ class Pod:
     env: tuple[tuple[str, str], ...] = ()
     command: tuple[str, ...] | None = None
     args: tuple[str, ...] | None = None
+    wrapped: bool = True
     ports: bool = True
     shared_memory: bool = False
     scheduler: str = ""
@@ -155,7 +167,7 @@ def pinned_fields(
         pins += device_pins(devices, (*at, "metadata", "annotations"), context.spec.demand.devices.topology)
     claims = (_claim(context, group, devices),) if devices and claimed else ()
     env = () if devices else NO_DEVICES
-    return PinnedFields(fields, resources(context.spec.demand.request, devices), env, tuple(pins), claims)
+    return PinnedFields(fields, resources(program_request(context.spec), devices), env, tuple(pins), claims)
 
 
 def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
@@ -173,25 +185,27 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
     """
     tied = pinned_fields(context, group, at, pod.scheduler)
     spec: dict[str, Any] = {
-        "restartPolicy": pod.restart,
+        "restartPolicy": restart_policy(context.spec, pod.restart),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(context.options.run_as_user),
         **pod.fields,
         **tied.fields,
-        "containers": [_container(context, pod, tied)],
+        "containers": [_container(context, pod, tied), *more_containers(context, "containers")],
     }
-    if pod.shared_memory:
-        spec["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    if first := more_containers(context, "init_containers"):
+        spec["initContainers"] = first
+    if found := volumes(context.spec.runtime, large_shm=pod.shared_memory):
+        spec["volumes"] = found
     return PodTemplate({"metadata": labels_of(context, group, pod.role), "spec": spec}, tied.pins, tied.claims)
 
 
 def labels_of(context: Context, group: Group, role: str = "") -> dict[str, Any]:
     """Return the labels and annotations of pods."""
-    return {
-        "labels": labels(context.deployment, group.digest, role),
-        "annotations": {REPLICAS: group.began_with},
-    }
+    annotations = {REPLICAS: group.began_with}
+    if context.spec.runtime.max_restarts is not None:
+        annotations[MAX_RESTARTS] = str(context.spec.runtime.max_restarts)
+    return {"labels": labels(context.deployment, group.digest, role), "annotations": annotations}
 
 
 def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
@@ -247,15 +261,53 @@ def image_of(context: Context) -> str:
     return image
 
 
-def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str, str]]:
+def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str, Any]]:
     """Return environment variables; those of the job take precedence."""
-    return [{"name": name, "value": value} for name, value in {**dict(env), **dict(run.env)}.items()]
+    own = references(run)
+    plain = {**dict(env), **dict(run.env)}
+    for each in own:
+        plain.pop(each["name"], None)
+    return [*({"name": name, "value": value} for name, value in plain.items()), *own]
 
 
 def container_ports(run: Run) -> list[dict[str, Any]]:
     """Return the ports of a container. The NetworkPolicy of the namespace opens them by their names."""
     ports = enumerate(dict.fromkeys(run.ports))
     return [{"name": port_name(index), "containerPort": port} for index, port in ports]
+
+
+def more_containers(context: Context, field: str) -> list[dict[str, Any]]:
+    """Return the containers of a job besides that of its program; `field` is that of the job.
+
+    They get no devices. Init containers that end may use all CPU and memory that sidecars leave.
+    """
+    spec, found = context.spec, list[dict[str, Any]]()
+    program, beside = program_request(spec), spec.runtime.containers
+    free = ResourceRequest(
+        program.cpu_milli + sum(each.cpu_milli for each in beside),
+        program.memory_mib + sum(each.memory_mib for each in beside),
+    )
+    for each in getattr(spec.runtime, field):
+        ends = field == "init_containers" and not each.sidecar
+        request = ResourceRequest(
+            each.cpu_milli or (free.cpu_milli if ends else 0), each.memory_mib or (free.memory_mib if ends else 0)
+        )
+        container: dict[str, Any] = {
+            "name": each.name,
+            "image": each.run.image or image_of(context),
+            "securityContext": container_security(),
+            "env": variables(each.run, NO_DEVICES),
+        }
+        if each.sidecar:
+            container["restartPolicy"] = "Always"
+        written = {
+            "command": list(each.run.command),
+            "args": list(each.run.args),
+            "volumeMounts": mounts(spec.runtime),
+            "resources": resources(request, None),
+        }
+        found.append(container | {name: value for name, value in written.items() if value})
+    return found
 
 
 def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]:
@@ -265,7 +317,8 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         "image": image_of(context),
         "securityContext": container_security(),
     }
-    if command := run.command if pod.command is None else pod.command:
+    command = run.command if pod.command is None else pod.command
+    if command := command_of(context.spec, command) if pod.wrapped else command:
         container["command"] = list(command)
     if args := run.args if pod.args is None else pod.args:
         container["args"] = list(args)
@@ -273,8 +326,8 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         container["env"] = env
     if run.ports and pod.ports:
         container["ports"] = container_ports(run)
-    if pod.shared_memory:
-        container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+    if found := mounts(context.spec.runtime, large_shm=pod.shared_memory):
+        container["volumeMounts"] = found
     if tied.resources:
         container["resources"] = tied.resources
     if lifecycle := _lifecycle(context.spec.checkpoint):
@@ -340,9 +393,17 @@ def pin_pod_template(body: dict[str, Any], at: Path, context: Context, group: Gr
     _add_fields(spec, "securityContext", pod_security(context.options.run_as_user))
     main = next((each for each in spec["containers"] if each.get("name") == MAIN), spec["containers"][0])
     main["resources"] = _resources(main.get("resources") or {}, tied.resources)
+    _extend(spec, "volumes", volumes(context.spec.runtime), "name")
+    added = {
+        name: more_containers(context, field)
+        for name, field in (("initContainers", "init_containers"), ("containers", "containers"))
+    }
     for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        _extend(each, "volumeMounts", mounts(context.spec.runtime), "mountPath")
         _add_variables(each, tied.env if each is main else NO_DEVICES)
         _add_fields(each, "securityContext", container_security())
+    for name, more in added.items():
+        _extend(spec, name, more, "name")
     own = labels_of(context, group)
     metadata = template["metadata"] = template.get("metadata") or {}
     for name, marked in own.items():
@@ -355,6 +416,25 @@ def _add_fields(owner: dict[str, Any], name: str, given: Mapping[str, Any]) -> N
     theirs = owner.get(name) or {}
     if isinstance(theirs, dict):
         owner[name] = {**given, **theirs}
+
+
+def _extend(owner: dict[str, Any], name: str, more: list[dict[str, Any]], key: str) -> None:
+    """Add the job's entries to a list of a template.
+
+    Raises
+    ------
+    RejectedError
+        When the template has no list there, or an entry with the same key.
+    """
+    if not more:
+        return
+    theirs = owner.get(name) or []
+    if not isinstance(theirs, list) or not all(isinstance(each, dict) for each in theirs):
+        raise RejectedError(f"its template has {name} that are no list of objects", where="template")
+    known = {each.get(key) for each in theirs}
+    if both := next((each[key] for each in more if each[key] in known), ""):
+        raise RejectedError(f"its template has {both!r} in {name} itself", where="template")
+    owner[name] = [*theirs, *more]
 
 
 def _add_variables(container: dict[str, Any], env: tuple[tuple[str, str], ...]) -> None:

@@ -25,6 +25,7 @@ from seaway.adapters.kubernetes.templates.plain import (
     ring_variables,
 )
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.adapters.kubernetes.templates.runtime import backoff_limit, restart_policy
 from seaway.domain.errors import RejectedError
 
 MASTER, WORKER = "Master", "Worker"
@@ -49,11 +50,15 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     for group in (_elastic(context),) if elastic else context.group.split(MASTER, WORKER):
         if group.replicas:
             template = _template(context, group)
-            roles[group.role] = {"replicas": len(group.replicas), "restartPolicy": "Never", "template": template.body}
+            roles[group.role] = {
+                "replicas": len(group.replicas),
+                "restartPolicy": restart_policy(context.spec, "Never"),
+                "template": template.body,
+            }
             templates.append(template)
     spec = {
         "nprocPerNode": str(max(context.spec.demand.request.gpus, 1)),
-        "runPolicy": {"backoffLimit": 0, "cleanPodPolicy": "None"},
+        "runPolicy": {"backoffLimit": backoff_limit(context.spec), "cleanPodPolicy": "None"},
         "pytorchReplicaSpecs": roles,
     }
     if elastic:

@@ -16,6 +16,7 @@ from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path
 from seaway.adapters.kubernetes.templates.names import ROLE
 from seaway.adapters.kubernetes.templates.plain import port_service
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
+from seaway.adapters.kubernetes.templates.runtime import setup_text
 
 HEAD, WORKER = "head", "worker"
 
@@ -80,7 +81,11 @@ def _params(context: Context) -> dict[str, str]:
 
 
 def _template(context: Context, group: Group, pod: Pod, at: Path) -> PodTemplate:
-    own = Pod(f"ray-{group.role}", role=group.role, command=pod.command, args=pod.args, ports=group.role == HEAD)
+    command = context.spec.run.command if pod.command is None else pod.command
+    if setup := setup_text(context.spec.runtime):  # KubeRay joins the words, and adds the start of Ray
+        command = (f"{setup} &&" if command else setup, *command)
+    listens = group.role == HEAD
+    own = Pod(f"ray-{group.role}", role=group.role, command=command, args=pod.args, wrapped=False, ports=listens)
     return pod_template(context, group, own, at)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from seaway.adapters.kubernetes.templates import plain, pytorch, ray, volcano
@@ -12,9 +13,11 @@ from seaway.adapters.kubernetes.templates.environment import forbidden_variables
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import require_free
 from seaway.adapters.kubernetes.templates.pods import tolerations
+from seaway.adapters.kubernetes.templates.runtime import forbidden_objects
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec, ServiceType
+from seaway.domain.runtime import RestartPolicy
 
 
 class KindName(NamedTuple):
@@ -59,6 +62,8 @@ class Template:
         True if its pods fail the Pod Security Standard "restricted".
     expose
         Type of the service of jobs that choose none; None for the operator's default.
+    lacks
+        Fields of jobs that it cannot apply.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Template:
     writes: tuple[KindName, ...] = ()
     loosens_pods: bool = False
     expose: ServiceType | None = None
+    lacks: frozenset[str] = frozenset()
 
 
 ROUTES = {ServiceType.INGRESS: KindName(*plain.INGRESS), ServiceType.HTTP_ROUTE: KindName(*plain.HTTP_ROUTE)}
@@ -81,6 +87,9 @@ Templates = Mapping[str, Template]
 
 _FULL = ("run.image", "run.command")
 _JOB = (KindName("batch/v1", "Job"),)
+
+_RAY_LACKS = frozenset({"restart_policy", "max_restarts", "time_limit_warning"})
+"""Fields of jobs whose containers KubeRay starts itself."""
 
 BUILT_IN: Templates = {
     each.name: each
@@ -110,6 +119,7 @@ BUILT_IN: Templates = {
             single_cluster=True,
             restarts=True,
             writes=(KindName("ray.io/v1", "RayCluster"),),
+            lacks=_RAY_LACKS,
         ),
         Template(
             "rayjob",
@@ -119,6 +129,7 @@ BUILT_IN: Templates = {
             needs=("RayJob.ray.io",),
             single_cluster=True,
             writes=(KindName("ray.io/v1", "RayJob"),),
+            lacks=_RAY_LACKS,
         ),
         Template(
             "volcanojob",
@@ -148,7 +159,8 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
         When the template cannot render the job.
     """
     template = _template(deployment.spec, templates)
-    for error in (*_missing(deployment.spec, template, options), *forbidden_variables(deployment.spec)):
+    forbidden = forbidden_variables(deployment.spec), forbidden_objects(deployment.spec, options.mounting)
+    for error in chain(_missing(deployment.spec, template, options), *forbidden, _lacking(deployment.spec, template)):
         raise error
     if template.single_cluster and sum(not each.leaving for each in deployment.placements) < deployment.spec.replicas:
         raise RejectedError(
@@ -165,6 +177,8 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
     except RejectedError as error:
         return [error]
     found = [*_missing(spec, template, options), *forbidden_variables(spec), *_unexposable(spec, template, options)]
+    found += forbidden_objects(spec, options.mounting)
+    found += _lacking(spec, template)
     if spec.ring and spec.template == "torchrun" and pytorch.ADDRESS not in dict(spec.run.env):
         why = f"{pytorch.ADDRESS} is needed: rank 0 may be in any cluster, so give an address that all of them reach"
         found.append(RejectedError(why, where="run.env"))
@@ -174,6 +188,20 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
         except RejectedError as error:
             found.append(error)
     return found
+
+
+def _lacking(spec: JobSpec, template: Template) -> Iterator[RejectedError]:
+    """Yield an error for each field of a job that its template cannot apply."""
+    runtime = spec.runtime
+    given = {
+        "setup": bool(runtime.setup),
+        "time_limit_warning": runtime.warning is not None,
+        "restart_policy": runtime.restart_policy is not RestartPolicy.NEVER,
+        "max_restarts": runtime.max_restarts is not None,
+    }
+    for field in sorted(template.lacks):
+        if given[field]:
+            yield RejectedError(f"cannot be applied by the template {template.name}", where=field)
 
 
 def _unexposable(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:

@@ -160,7 +160,10 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     loosens = loosens_pods(find(says, (*pods, "spec")))
     traits = (requires, needs, together, restarts)
-    return Template(name, purpose[:200], found.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed)
+    lacks = frozenset({"restart_policy"} | (set() if "command" in words else {"setup", "time_limit_warning"}))
+    return Template(
+        name, purpose[:200], found.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed, lacks=lacks
+    )
 
 
 # ---------------------------------------------------------------- checking

@@ -14,15 +14,19 @@ from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
+from seaway.domain.runtime import RestartPolicy
 from seaway.web.job_document import (
     AMOUNT,
     COMMAND,
     LARGEST,
+    LINES,
     NAMES,
     NUMBERS,
     PAIRS,
     RANGE,
     TEXT,
+    VOLUMES,
+    WARNING,
     Document,
     Kind,
     changed,
@@ -173,7 +177,7 @@ class JobForm:
         control: ValidationElement[Any]
         if field.options:
             control = _chooser(field, changed)
-        elif field.kind is PAIRS:
+        elif field.kind in (LINES, PAIRS, VOLUMES):
             control = ui.textarea(field.label, on_change=lambda event: changed(event.value)).props("autogrow rows=1")
         else:
             control = ui.input(field.label, on_change=lambda event: changed(event.value))
@@ -258,6 +262,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
         (
             Field("run.image", words("Image"), hint=like("pytorch:2.9"), wide=True),
             Field("run.command", words("Command"), COMMAND, hint=like("python train.py"), wide=True),
+            Field("setup", words("Setup commands"), LINES, hint=like("pip install -r requirements.txt"), wide=True),
         ),
         False,
     )
@@ -278,6 +283,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             ),
             Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
+            Field("resources.shm_size", words("Shared memory"), AMOUNT, hint=like("16GB")),
             Field("gang", words("All replicas start together, or none"), on=True),
             Field("gang", words("Replicas start one by one, as room is found"), on=False),
             Field("spread", words("Replicas may form a ring over several clusters"), on="clusters"),
@@ -307,12 +313,36 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("expected_duration", words("Expected duration"), hint=like("10m, 2h")),
             Field("time_limit", words("Time limit"), hint=like("1d")),
             Field("lease", words("Lease"), hint=like("2h")),
+            Field("time_limit_warning", words("Signal before the time limit"), WARNING, hint=like("USR1@300")),
             Field("retries", words("Retries"), AMOUNT, hint="0"),
+            Field("restart_policy", words("Restart in place"), hint="Never", options=tuple(RestartPolicy)),
+            Field("max_restarts", words("Maximum restarts in place"), AMOUNT, hint=words("no maximum")),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
             Field("expose.host", words("Host"), hint=like("chat.example.com")),
             Field("standby.mode", words("Standby in another cluster"), hint=words("none"), options=("warm", "cold")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),
+            Field(
+                "run.env_from_secret",
+                words("Environment from Secrets"),
+                PAIRS,
+                hint=like("HF_TOKEN=hf/token"),
+                wide=True,
+            ),
+            Field(
+                "run.env_from_config_map",
+                words("Environment from ConfigMaps"),
+                PAIRS,
+                hint=like("LEVEL=settings/log"),
+                wide=True,
+            ),
+            Field(
+                "volumes",
+                words("Volumes"),
+                VOLUMES,
+                hint=like("claim=imagenet:/data:ro"),
+                wide=True,
+            ),
             Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
             Field("placement.cluster_labels", words("Labels of the cluster"), PAIRS, hint=like("team=a"), wide=True),
         ),

@@ -207,12 +207,21 @@ def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
             str(tenant.weight) if tenant else "1",
             hint=words("Share of a queue in the order of least use. 0 for nothing beyond the guarantee."),
         ),
+        Field(
+            "secrets",
+            words("Secrets"),
+            ", ".join(tenant.secrets) if tenant else "",
+            hint=words("Secrets that its jobs may use, separated by commas. * stands for any text."),
+        ),
     ]
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
         weight = _number(words, given["weight"], "weight")
         quotas = _quotas(tenant) if tenant else {}
-        return tenancy.put_tenant(name, given["description"], weight=weight, quotas=quotas, seen=tenant)
+        secrets = [text for each in given["secrets"].split(",") if (text := each.strip())]
+        return tenancy.put_tenant(
+            name, given["description"], weight=weight, quotas=quotas, secrets=secrets, seen=tenant
+        )
 
     title = words("Change tenant {name}", name=tenant.name) if tenant else words("New tenant")
     ask_named(visit, title, fields, put, tenant.name if tenant else "")
@@ -250,7 +259,14 @@ def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
         quotas = {**_quotas(tenant), name: {**made, **numbers}}
         if not any(made.values()) and set(numbers.values()) == {None}:
             del quotas[name]
-        call = tenancy.put_tenant(tenant.name, tenant.description, weight=tenant.weight, quotas=quotas, seen=tenant)
+        call = tenancy.put_tenant(
+            tenant.name,
+            tenant.description,
+            weight=tenant.weight,
+            quotas=quotas,
+            secrets=tenant.secrets,
+            seen=tenant,
+        )
         try:
             await _save(visit, call, tenant.name)
         except RejectedError as error:

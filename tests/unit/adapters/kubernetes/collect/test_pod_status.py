@@ -51,6 +51,29 @@ def test_a_pods_phase_is_its_replicas(status: dict[str, Any], phase: WorkloadPha
 
 
 @pytest.mark.parametrize(
+    ("most", "statuses", "phase"),
+    [
+        ("2", waits("CrashLoopBackOff", times=1), WorkloadPhase.STARTING),
+        ("2", waits("CrashLoopBackOff", times=2), WorkloadPhase.FAILED),
+        ("2", [{**RUNS[0], "restartCount": 2}], WorkloadPhase.RUNNING),
+        ("2", [{**RUNS[0], "restartCount": 3}], WorkloadPhase.FAILED),
+        ("0", ended(code=3), WorkloadPhase.STARTING),
+        ("0", waits("CrashLoopBackOff", last=ended(code=3)[0]["state"]), WorkloadPhase.FAILED),
+        ("many", waits("CrashLoopBackOff", times=9), WorkloadPhase.STARTING),
+    ],
+)
+def test_a_replica_fails_after_its_restarts_in_place(
+    most: str, statuses: list[dict[str, Any]], phase: WorkloadPhase
+) -> None:
+    """A container may be restarted this often; one that waits for a further restart is the failure of its replica."""
+    written = {"metadata": {"name": "p", "annotations": {"seaway.io/max-restarts": most}}}
+    status = {"phase": "Running", "containerStatuses": statuses}
+    state = pod_state(msgspec.convert(written | {"spec": {"nodeName": "node-1"}, "status": status}, PodObject))
+    assert state.phase is phase
+    assert (phase is WorkloadPhase.FAILED) == (f"after {most} restarts in its place" in state.reason)
+
+
+@pytest.mark.parametrize(
     ("restart", "phase"),
     [("Never", WorkloadPhase.RUNNING), ("OnFailure", WorkloadPhase.STARTING), ("Always", WorkloadPhase.STARTING)],
 )

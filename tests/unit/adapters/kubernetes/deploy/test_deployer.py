@@ -16,8 +16,8 @@ from seaway.adapters.kubernetes.deploy.deployer import name_of
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.application.ports.backend import Answer, Command
 from seaway.domain.errors import UnavailableError
-from seaway.domain.job_spec import Run
 from seaway.domain.placement import DeviceSlice
+from seaway.domain.runtime import Run
 from seaway.testing.backends import BackendUnderTest, deploy, removal
 from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, wait
 from tests.fakes.kubernetes import ApiServer

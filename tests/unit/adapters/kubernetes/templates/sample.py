@@ -13,8 +13,9 @@ from seaway.adapters.kubernetes.templates.context import TemplateOptions
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.domain.deployment import Deployment
 from seaway.domain.job import Demand, NodeRules, ResourceRequest
-from seaway.domain.job_spec import JobSpec, Run
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.runtime import Run
 
 JOB = "01k9zj5q8e0ab"
 HAMI = vendors.nvidia(Names())

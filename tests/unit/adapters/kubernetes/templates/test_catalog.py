@@ -9,8 +9,10 @@ import pytest
 
 from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
 from seaway.adapters.kubernetes.templates.context import Exposure
+from seaway.adapters.kubernetes.templates.runtime import Mounting
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_spec import Expose, JobSpec, Run, ServiceType
+from seaway.domain.job_spec import Expose, JobSpec, ServiceType
+from seaway.domain.runtime import Run, Runtime, Volume, VolumeKind
 
 OWN = """\
 apiVersion: batch/v1
@@ -82,6 +84,22 @@ def test_a_job_is_exposed_only_as_the_operator_allows(exposure: Exposure, expose
     spec = JobSpec("chat", Demand(ResourceRequest()), run=Run("main:1", ports=(80,)), expose=expose)
     found = [each.where for each in TemplateCatalog(exposure=exposure).problems(spec)]
     assert found == ([] if where is None else [where])
+
+
+@pytest.mark.parametrize(
+    ("mounting", "wrong"),
+    [
+        (Mounting(), ["volumes[1].csi.driver"]),
+        (Mounting(("s3.example",)), []),
+        (Mounting(("s3.example",), shared_namespace=True), ["volumes[0].claim", "run.env_from_config_map.LEVEL"]),
+    ],
+)
+def test_a_job_mounts_only_what_the_operator_allows(mounting: Mounting, wrong: list[str]) -> None:
+    """CSI drivers are listed; in a namespace of all tenants, claims and ConfigMaps may belong to another tenant."""
+    run = Run("main:1", env_from_config_map=(("LEVEL", "settings/level"),))
+    volumes = (Volume("/data", VolumeKind.CLAIM, "imagenet"), Volume("/s3", VolumeKind.CSI, "s3.example"))
+    job = JobSpec("train", Demand(ResourceRequest()), run=run, runtime=Runtime(volumes))
+    assert [each.where for each in TemplateCatalog(mounting=mounting).problems(job)] == wrong
 
 
 def test_kinds_of_routes_are_written_only_where_they_are_allowed() -> None:

@@ -12,7 +12,7 @@ from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Run
+from seaway.domain.runtime import Run
 from tests.unit.adapters.kubernetes.templates.sample import deployment, many, options
 
 GUARDED = [
@@ -114,6 +114,14 @@ def test_no_job_may_choose_its_devices_itself(template: Template, name: str) -> 
     assert said.message.startswith(f"{name!r} is not for jobs to set, as ")
     with pytest.raises(RejectedError, match=name):
         render(made, options(), TEMPLATES)
+
+
+@pytest.mark.parametrize("field", ["env_from_secret", "env_from_config_map"])
+def test_no_object_chooses_devices_either(field: str) -> None:
+    """A variable that selects devices is rejected, wherever its value comes from."""
+    chosen: Any = {field: (("NVIDIA_VISIBLE_DEVICES", "mine/all"),)}
+    run = Run("main:1", **chosen)
+    assert [each.where for each in problems(deployment(run=run).spec, options())] == [f"run.{field}"]
 
 
 def test_each_such_variable_is_named() -> None:

@@ -15,12 +15,24 @@ from hypothesis import strategies as st
 from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
 from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
-from seaway.adapters.kubernetes.templates.names import ATTEMPT, JOB, MANAGED_BY, PART, REPLICAS, TENANT, numbers_of
+from seaway.adapters.kubernetes.templates.names import (
+    ATTEMPT,
+    JOB,
+    MANAGED_BY,
+    MAX_RESTARTS,
+    PART,
+    REPLICAS,
+    TENANT,
+    numbers_of,
+)
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
+from seaway.adapters.kubernetes.templates.runtime import Mounting, command_of
+from seaway.adapters.kubernetes.templates.safety import RESTRICTED_VOLUMES
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
-from seaway.domain.job_spec import Expose, JobSpec, Run, ServiceType
+from seaway.domain.job_spec import Expose, JobSpec, ServiceType
 from seaway.domain.node import Toleration
+from seaway.domain.runtime import Container, LimitWarning, RestartPolicy, Run, Runtime, Volume, VolumeKind
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import container, deployment, env, many, one, options, share
 from tests.unit.adapters.kubernetes.templates.schemas import validate
@@ -150,10 +162,125 @@ def test_examples_stay_as_they_are(template: str) -> None:
     assert text == file.read_text("utf-8")
 
 
+RUNTIME = Runtime(
+    (
+        Volume("/data", VolumeKind.CLAIM, "imagenet", read_only=True),
+        Volume("/hf", VolumeKind.SECRET, "hf", read_only=True),
+        Volume("/etc/app.toml", VolumeKind.CONFIG_MAP, "settings", read_only=True, sub_path="app.toml"),
+        Volume("/scratch", VolumeKind.EMPTY_DIR, size_mib=1024),
+        Volume("/bucket", VolumeKind.CSI, "s3.example", read_only=True, attributes=(("bucket", "b"),), secret="s3"),
+    ),
+    shm_mib=512,
+)
+OBJECTS = replace(sample.RUN, env_from_secret=(("TOKEN", "hf/token"),), env_from_config_map=(("LEVEL", "settings/l"),))
+MOUNTING = Mounting(("s3.example",))
+
+
+@every
+def test_volumes_and_variables_of_objects_are_in_every_pod(template: str) -> None:
+    """Each pod mounts the volumes of its job, and reads variables from Secrets and ConfigMaps, by their names only."""
+    manifests = render(deployment(template, run=OBJECTS, runtime=RUNTIME), options(mounting=MOUNTING))
+    for manifest in manifests:
+        validate(manifest.pinned())
+    for body in workloads(manifests):
+        for pods in pod_templates(body):
+            (main,) = pods["spec"]["containers"]
+            mounts = {each["mountPath"]: each for each in main["volumeMounts"]}
+            sources = {each["name"]: each for each in pods["spec"]["volumes"]}
+            assert mounts.keys() == {"/dev/shm", "/data", "/hf", "/etc/app.toml", "/scratch", "/bucket"}
+            assert [path for path, each in mounts.items() if not each.get("readOnly")] == ["/dev/shm", "/scratch"]
+            assert mounts["/etc/app.toml"]["subPath"] == "app.toml"
+            assert sources["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "512Mi"}
+            source = sources[mounts["/bucket"]["name"]]["csi"]
+            assert (source["readOnly"], source["nodePublishSecretRef"]) == (True, {"name": "s3"})
+            found = {each["name"]: each.get("valueFrom") for each in main["env"]}
+            assert found["TOKEN"] == {"secretKeyRef": {"name": "hf", "key": "token"}}
+            assert found["LEVEL"] == {"configMapKeyRef": {"name": "settings", "key": "l"}}
+
+
+MORE = Runtime(
+    volumes=RUNTIME.volumes[:1],
+    init_containers=(
+        Container("fetch", Run("curl:1", ("curl",), env_from_secret=(("KEY", "s3/key"),))),
+        Container("proxy", Run(), 250, 256, sidecar=True),
+    ),
+    containers=(Container("log", Run("log:1"), 250, 256),),
+)
+
+
+@every
+def test_containers_share_the_resources_of_their_replica(template: str) -> None:
+    """Containers get their part, the program the rest with the devices, and all of them the volumes of the job."""
+    manifests = render(deployment(template, runtime=MORE), options())
+    for manifest in manifests:
+        validate(manifest.pinned())
+    for body in workloads(manifests):
+        for pods in pod_templates(body):
+            fetch, proxy = pods["spec"]["initContainers"]
+            main, log = pods["spec"]["containers"]
+            limits = [each["resources"]["limits"] for each in (fetch, proxy, main, log)]
+            assert [each["cpu"] for each in limits] == ["750m", "250m", "500m", "250m"]
+            assert [each["memory"] for each in limits] == ["1792Mi", "256Mi", "1536Mi", "256Mi"]
+            assert ["nvidia.com/gpu" in each for each in limits] == [False, False, True, False]
+            assert [each.get("restartPolicy") for each in (fetch, proxy, log)] == [None, "Always", None]
+            assert (proxy["image"], log["image"]) == (main["image"], "log:1")
+            for each in (fetch, proxy, log):
+                assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in each["env"]
+                assert each["volumeMounts"][0]["mountPath"] == "/data"
+
+
+def started(spec: JobSpec, *command: str) -> str:
+    """Run a command as the container of a job does; return its output."""
+    words = command_of(spec, command)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
+def test_setup_commands_run_before_the_program_in_its_shell() -> None:
+    """The program has their variables and its own arguments; a failed command ends the container."""
+    spec = deployment(runtime=Runtime(setup=("cd /", "export A=1\nB=2; export B"))).spec
+    assert started(spec, "sh", "-c", 'echo "$A $B $PWD $1"', "sh", "two words $HOME") == "1 2 / two words $HOME"
+    with pytest.raises(subprocess.CalledProcessError):
+        started(deployment(runtime=Runtime(setup=("false", "true"))).spec, "true")
+
+
+def test_a_program_is_warned_before_its_time_limit() -> None:
+    """The program, and not its shell, gets the signal when this much time is left."""
+    spec = deployment(time_limit_s=61, runtime=Runtime(setup=("true",), warning=LimitWarning("SIGUSR2", 60))).spec
+    program = 'trap "echo warned; exit" USR2; while :; do sleep 0.1; done'
+    assert started(spec, "sh", "-c", program) == "warned"
+
+
+@pytest.mark.parametrize("template", ["job", "kueue", "torchrun", "pytorchjob", "volcanojob"])
+def test_programs_restart_in_place_where_asked(template: str) -> None:
+    """Pods restart, no controller counts that as a failure, and pods have the maximum number for Seaway."""
+    runtime = Runtime(restart_policy=RestartPolicy.ON_FAILURE, max_restarts=3)
+    for body in workloads(render(deployment(template, runtime=runtime), options())):
+        text = str(body)
+        assert "'backoffLimit': 0" not in text
+        for pods in pod_templates(body):
+            assert pods["spec"]["restartPolicy"] == "OnFailure"
+            assert pods["metadata"]["annotations"][MAX_RESTARTS] == "3"
+
+
+@pytest.mark.parametrize("template", ["raycluster", "rayjob"])
+def test_ray_pods_run_setup_commands_before_ray(template: str) -> None:
+    """KubeRay joins the words to a text for a shell; other fields of the program cannot be applied."""
+    for body in workloads(render(deployment(template, runtime=Runtime(setup=("echo 'a b'",))), options())):
+        for pods in pod_templates(body):
+            text = " ".join(pods["spec"]["containers"][0]["command"]).replace("python train.py", "echo program")
+            done = subprocess.run(["bash", "-c", f"{text} && echo ray"], capture_output=True, text=True, check=True)
+            assert done.stdout.split("\n")[:-1] == ["a b", *(["program"] if template == "raycluster" else []), "ray"]
+    warned = deployment(template, time_limit_s=90, runtime=Runtime(warning=LimitWarning())).spec
+    assert [each.where for each in problems(warned, options())] == ["time_limit_warning"]
+
+
 @every
 def test_pods_are_restricted(template: str) -> None:
     """Pods of built-in templates pass the Pod Security Standard "restricted" and have no credentials of the cluster."""
-    for body in workloads(render(deployment(template), options(run_as_user=1000))):
+    runtime = replace(RUNTIME, init_containers=MORE.init_containers, containers=MORE.containers)
+    made = deployment(template, runtime=runtime)
+    for body in workloads(render(made, options(run_as_user=1000, mounting=MOUNTING))):
         for each in pod_templates(body):
             spec = each["spec"]
             assert spec["automountServiceAccountToken"] is False
@@ -161,7 +288,7 @@ def test_pods_are_restricted(template: str) -> None:
             profile = {"seccompProfile": {"type": "RuntimeDefault"}}
             assert spec["securityContext"] == {"runAsNonRoot": True, **ids, **profile}
             assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
-            assert all(set(volume) <= {"name", "emptyDir"} for volume in spec.get("volumes", ()))
+            assert all(set(volume) <= {"name", *RESTRICTED_VOLUMES} for volume in spec["volumes"])
             for ran in (*spec.get("initContainers", ()), *spec["containers"]):
                 assert ran["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
                 assert not any("hostPort" in port for port in ran.get("ports", ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ from seaway.adapters.kubernetes.templates.catalog import read_folder
 from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS
-from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, render
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, problems, render
 from seaway.adapters.kubernetes.templates.safety import PRIVILEGES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
-from seaway.domain.job_spec import Expose, Run, ServiceType
+from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.node import Toleration
+from seaway.domain.runtime import Container, Run, Runtime, Volume, VolumeKind
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import deployment, many, one, options, share
 from tests.unit.adapters.kubernetes.templates.schemas import validate
@@ -121,6 +123,32 @@ def test_a_template_is_filled_in_for_each_part() -> None:
         validate(each.pinned())
         validate(each.body)
     assert sample.same_bytes(manifests, rendered(SERVE))
+
+
+def test_containers_and_setup_commands_of_a_job_are_added() -> None:
+    """A template runs them if it runs the job's command; without it, setup commands are rejected."""
+    beside = Container("log", Run("log:1"), 250, 256)
+    made = deployment("mine", runtime=Runtime(setup=("export A=1",), containers=(beside,)))
+    _, main, log = pod(rendered(SERVE, made))["spec"]["containers"]
+    assert main["command"] == ["/bin/sh", "-ec", 'export A=1\nexec "$@"', "sh", "python", "train.py"]
+    assert (main["resources"]["limits"]["cpu"], log["resources"]["limits"]["cpu"]) == ("750m", "250m")
+    fixed = {"mine": read_template("mine", changed("spec.template.spec.containers.1.command", ["serve"]), Rules())}
+    assert [each.where for each in problems(made.spec, options(), fixed)] == ["setup"]
+
+
+def test_volumes_of_a_job_are_added() -> None:
+    """Every container of a template gets the volumes of the job, unless the template has one of the same name."""
+    run = replace(sample.RUN, env_from_secret=(("TOKEN", "hf/token"),))
+    made = deployment("mine", run=run, runtime=Runtime((Volume("/data", VolumeKind.CLAIM, "imagenet"),)))
+    spec = pod(rendered(SERVE, made))["spec"]
+    assert spec["volumes"] == [{"name": "volume-0", "persistentVolumeClaim": {"claimName": "imagenet"}}]
+    mount = {"name": "volume-0", "mountPath": "/data"}
+    assert [each["volumeMounts"] for each in spec["containers"]] == [[mount], [mount]]
+    token = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    assert token in spec["containers"][1]["env"]
+    taken = changed("spec.template.spec.volumes", [{"name": "volume-0", "emptyDir": {}}])
+    with pytest.raises(RejectedError, match="its template has 'volume-0' in volumes itself"):
+        rendered(taken, made)
 
 
 def test_placeholders_stand_for_values() -> None:

@@ -1,0 +1,266 @@
+"""Environment in which the programs of a job run: variables, volumes and containers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from seaway.domain.errors import RejectedError
+
+OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Pattern of the name of an object in Kubernetes (a DNS subdomain)."""
+
+CONTAINER_NAME = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+"""Pattern of the name of a container (a DNS label)."""
+
+OBJECT_KEY = re.compile(r"(?=.{1,253}$)(?!\.\.?$)[-._a-zA-Z0-9]+")
+"""Pattern of a key of a Secret or ConfigMap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Program of each replica.
+
+    Attributes
+    ----------
+    image
+        Container image.
+    command, args
+        As in Kubernetes; empty for those of the image.
+    env
+        Environment variables, by name.
+    ports
+        TCP ports that the container listens on.
+    env_from_secret, env_from_config_map
+        Variables with the value of a key of an object, by name: ``OBJECT/KEY``.
+    """
+
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    ports: tuple[int, ...] = ()
+    env_from_secret: tuple[tuple[str, str], ...] = ()
+    env_from_config_map: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the references, and that each variable has one value."""
+        seen = dict.fromkeys((name for name, _ in self.env), "env")
+        for field in ("env_from_secret", "env_from_config_map"):
+            for name, reference in getattr(self, field):
+                what, slash, key = reference.partition("/")
+                if not slash or not OBJECT_NAME.fullmatch(what) or not OBJECT_KEY.fullmatch(key):
+                    said = f"is {reference!r}; use the name of an object and its key, like hf/token"
+                    raise RejectedError(said, where=f"run.{field}.{name}")
+                if name in seen:
+                    raise RejectedError(f"is set by run.{seen[name]} too", where=f"run.{field}.{name}")
+                seen[name] = field
+
+
+class VolumeKind(StrEnum):
+    """Source of a volume."""
+
+    CLAIM = "claim"
+    """A PersistentVolumeClaim."""
+    SECRET = "secret"
+    CONFIG_MAP = "config_map"
+    EMPTY_DIR = "empty_dir"
+    """An empty folder of the node, removed with the pod."""
+    CSI = "csi"
+    """An object store, read through a CSI driver."""
+
+
+READ_ONLY = frozenset({VolumeKind.SECRET, VolumeKind.CONFIG_MAP, VolumeKind.CSI})
+"""Volumes that programs can only read."""
+
+_RESERVED = ("/dev", "/proc", "/sys", "/etc/ld.so.preload", "/usr/local/vgpu", "/tmp/vgpu", "/tmp/vgpulock")
+"""Paths of the kernel, and of the libraries that limit shares of devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Volume of each replica, mounted in all its containers.
+
+    Attributes
+    ----------
+    path
+        Absolute path in the containers.
+    name
+        Name of the object, or of the CSI driver; empty for an empty folder.
+    size_mib
+        Maximum size of an empty folder, MiB.
+    read_only
+        True if programs can only read it.
+    sub_path
+        Path within the volume that is mounted; empty for all of it.
+    attributes
+        Options of the CSI driver, such as the name of the bucket.
+    secret
+        Secret with the credentials for the CSI driver; empty for none.
+    """
+
+    path: str
+    kind: VolumeKind
+    name: str = ""
+    size_mib: int = 0
+    read_only: bool = False
+    sub_path: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
+    secret: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the paths and names."""
+        if not self.path.startswith("/") or self.path == "/" or ".." in self.path.split("/") or ":" in self.path:
+            raise RejectedError(f"is {self.path!r}; use an absolute path below /, without .. and :", where="path")
+        path = re.sub("/+", "/", self.path).rstrip("/")
+        if reserved := next((each for each in _RESERVED if f"{path}/".startswith(f"{each}/")), ""):
+            hint = "; use resources.shm_size for shared memory" if reserved == "/dev" else ""
+            raise RejectedError(f"is {self.path!r}, but {reserved} is reserved{hint}", where="path")
+        if self.sub_path.startswith("/") or ".." in self.sub_path.split("/"):
+            raise RejectedError(f"is {self.sub_path!r}; use a relative path without ..", where="sub_path")
+        for field, name in ((self.kind.value, self.name), ("csi.secret", self.secret)):
+            if name and not OBJECT_NAME.fullmatch(name):
+                said = f"is {name!r}; use 1 to 253 of a-z, 0-9, '-' and '.', a letter or digit first and last"
+                raise RejectedError(said, where=field)
+        if self.kind is VolumeKind.EMPTY_DIR and self.size_mib < 1:
+            raise RejectedError("must be at least 1 MiB", where="empty_dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Container of a replica besides the one with its program.
+
+    Attributes
+    ----------
+    run
+        Its program. It has the image of the job if it names none.
+    cpu_milli, memory_mib
+        Its part of the CPU and memory of the replica. An init container that ends may use all of them, and does with 0.
+    sidecar
+        True for an init container that runs beside the program, and ends with it.
+    """
+
+    name: str
+    run: Run
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    sidecar: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        if not CONTAINER_NAME.fullmatch(self.name):
+            said = f"is {self.name!r}; use 1 to 63 of a-z, 0-9 and '-', a letter or digit first and last"
+            raise RejectedError(said, where="name")
+
+
+class RestartPolicy(StrEnum):
+    """Reaction of a node to a program that ended, by the names of Kubernetes."""
+
+    NEVER = "Never"
+    """The replica ends."""
+    ON_FAILURE = "OnFailure"
+    """A failed program is started again in its place. It keeps its devices."""
+
+
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+"""Signals that a program may get before it is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitWarning:
+    """Signal that a program gets before its time limit.
+
+    Attributes
+    ----------
+    before_s
+        Time before the limit, seconds.
+    """
+
+    signal: str = "SIGUSR1"
+    before_s: int = 60
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.signal not in SIGNALS:
+            raise RejectedError(f"is {self.signal!r}; use {', '.join(SIGNALS)}", where="time_limit_warning.signal")
+        if self.before_s < 1:
+            raise RejectedError("must be at least 1 s", where="time_limit_warning.before")
+
+
+RESERVED_NAMES = frozenset({"main", "pytorch", "ray-head", "ray-worker"})
+"""Names of the containers that run the program of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Environment of each replica, besides its program.
+
+    Attributes
+    ----------
+    volumes
+        Volumes, mounted in all containers.
+    shm_mib
+        Maximum size of the shared memory in ``/dev/shm``, MiB; 0 for the default of the template.
+    setup
+        Shell commands that run before the program, in its container.
+    init_containers
+        Containers that end one after the other before the program starts, and sidecars.
+    containers
+        Containers that run beside the program. The replica ends when all have ended.
+    restart_policy
+        Reaction to a failed program; services always restart.
+    max_restarts
+        Maximum number of restarts of the containers of a replica in its place; None for no maximum.
+    warning
+        Signal before the time limit; None for none.
+    """
+
+    volumes: tuple[Volume, ...] = ()
+    shm_mib: int = 0
+    setup: tuple[str, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+    restart_policy: RestartPolicy = RestartPolicy.NEVER
+    max_restarts: int | None = None
+    warning: LimitWarning | None = None
+
+    def __post_init__(self) -> None:
+        """Check that paths and names differ, and that the fields agree."""
+        names = set(RESERVED_NAMES)
+        for field in ("init_containers", "containers"):
+            for at, each in enumerate(getattr(self, field)):
+                if each.name in names:
+                    raise RejectedError(f"is {each.name!r}, which is in use", where=f"{field}[{at}].name")
+                names.add(each.name)
+        if self.warning and self.restart_policy is not RestartPolicy.NEVER:
+            said = "counts from the start of the program, so it cannot be given with restart_policy OnFailure"
+            raise RejectedError(said, where="time_limit_warning")
+        paths = [each.path.rstrip("/") for each in self.volumes]
+        for at, path in enumerate(paths):
+            if path in paths[:at]:
+                raise RejectedError(f"is {path!r}, where another volume is mounted", where=f"volumes[{at}].path")
+
+
+NO_PROGRAM, NO_RUNTIME = Run(), Runtime()
+
+
+def programs(run: Run, runtime: Runtime) -> Iterator[tuple[str, Run]]:
+    """Yield the programs of all containers, each with its field."""
+    yield "run", run
+    for field in ("init_containers", "containers"):
+        for at, each in enumerate(getattr(runtime, field)):
+            yield f"{field}[{at}]", each.run
+
+
+def secrets_of(run: Run, runtime: Runtime) -> Iterator[tuple[str, str]]:
+    """Yield the Secrets that a job names, each with its field."""
+    for where, program in programs(run, runtime):
+        for name, reference in program.env_from_secret:
+            yield f"{where}.env_from_secret.{name}", reference.partition("/")[0]
+    for at, each in enumerate(runtime.volumes):
+        if each.kind is VolumeKind.SECRET:
+            yield f"volumes[{at}].secret", each.name
+        if each.secret:
+            yield f"volumes[{at}].csi.secret", each.secret
