@@ -129,7 +129,7 @@ class Converted:
 
     def _set(self, name: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
         at = self.fields
-        *outer, last = path.split(".") if not path.startswith("run.env.") else ["run", "env", path[8:]]
+        *outer, last = path.split(".", 2 if path.startswith("run.env") else -1)
         for each in outer:
             at = at.setdefault(each, {})
         at[last] = value

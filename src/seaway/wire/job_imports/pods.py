@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.wire.job_imports.converted import NEVER, Converted, Section, put_name
+from seaway.wire.job_imports.converted import NEVER, Converted, Result, Section, put_name
 from seaway.wire.queue_imports.found import quantity
 
 _PRIVILEGE = "containers have no privileges: the cluster sets user and rights"
@@ -19,8 +19,7 @@ DROPPED = {
     "topologySpreadConstraints": "the policy of the queue selects nodes", "overhead": _FIXED,
 }  # fmt: skip
 REFUSED = {
-    "initContainers": "is not supported: put the commands before the program",
-    "volumes": "is not supported: put the files in the image, or download them in the command",
+    "initContainers": "is not converted: add init_containers to the job file",
     "serviceAccountName": _PRIVILEGE, "serviceAccount": _PRIVILEGE, "securityContext": _PRIVILEGE,
     "hostNetwork": _PRIVILEGE, "hostPID": _PRIVILEGE, "hostIPC": _PRIVILEGE, "shareProcessNamespace": _PRIVILEGE,
     "imagePullSecrets": "the operator sets pull secrets for each cluster", "resourceClaims": "give resources.gpus",
@@ -36,7 +35,6 @@ DROPPED_CONTAINER = {
 }  # fmt: skip
 REFUSED_CONTAINER = {
     "envFrom": "is not supported: list the variables in env",
-    "volumeMounts": "is not supported: put the files in the image, or download them in the command",
     "volumeDevices": "is not supported", "securityContext": _PRIVILEGE,
     "workingDir": "has no counterpart: use cd in the command", "lifecycle": "has no counterpart",
     "restartPolicy": "has no counterpart", "resizePolicy": "has no counterpart",
@@ -93,11 +91,7 @@ def put_pod(out: Converted, template: Section) -> None:
 
 def put_pod_spec(out: Converted, spec: Section) -> None:
     """Set the fields of a job from the spec of a pod."""
-    containers = spec.sections("containers")
-    if len(containers) != 1:
-        out.refuse(spec.at("containers"), f"has {len(containers)} containers: a replica has one")
-    for each in containers[:1]:
-        _container(out, each)
+    _containers(out, spec)
     labels = spec.pairs("nodeSelector")
     if labels:
         out.keep(spec.at("nodeSelector"), "placement.node_labels", labels)
@@ -116,6 +110,21 @@ def put_pod_spec(out: Converted, spec: Section) -> None:
         if spec.take(name) not in (None, "default"):
             out.refuse(spec.at(name), _PRIVILEGE)
     spec.finish(DROPPED, REFUSED)
+
+
+def _containers(out: Converted, spec: Section) -> None:
+    containers = spec.sections("containers")
+    volumes = {each.text("name"): each for each in spec.sections("volumes")}
+    if len(containers) != 1:
+        out.refuse(
+            spec.at("containers"),
+            f"has {len(containers)} containers, of which one can be converted: add others to the job file",
+        )
+    for each in containers[:1]:
+        _volumes(out, each.sections("volumeMounts"), volumes)
+        _container(out, each)
+    for each in volumes.values():
+        each.finish({}, dict.fromkeys(each.names(), "is not a volume of a job: use a claim, a Secret or a ConfigMap"))
 
 
 def _annotations(metadata: Section, out: Converted) -> None:
@@ -138,8 +147,8 @@ def _container(out: Converted, container: Section) -> None:
             out.keep(container.at(name), f"run.{name}", listed)
     for each in container.sections("env"):
         name, value = each.text("name"), each.take("value")
-        if each.take("valueFrom"):
-            out.refuse(f"{each.path}.valueFrom", f"of {name} is not supported: give a value")
+        if "valueFrom" in each.names():
+            _reference(out, name, each.section("valueFrom"))
         else:
             out.keep(each.path, f"run.env.{name}", "" if value is None else str(value))
         each.finish({}, {})
@@ -148,6 +157,66 @@ def _container(out: Converted, container: Section) -> None:
         out.keep(container.at("ports"), "run.ports", [each.take("containerPort", int) for each in ports])
     _resources(out, container.section("resources"))
     container.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
+
+
+def _reference(out: Converted, name: str, given: Section) -> None:
+    """Set a variable with the value of a key of an object."""
+    for kind, path in (("secretKeyRef", "env_from_secret"), ("configMapKeyRef", "env_from_config_map")):
+        if kind in given.names():
+            key = given.section(kind)
+            out.keep(given.at(kind), f"run.{path}.{name}", f"{key.text('name')}/{key.text('key')}")
+            key.finish({"optional": "the object must exist"}, {})
+    given.finish({}, dict.fromkeys(given.names(), "has no counterpart: give a value"))
+
+
+SOURCES = {
+    "persistentVolumeClaim": ("claim", "claimName"),
+    "secret": ("secret", "secretName"),
+    "configMap": ("config_map", "name"),
+}
+"""Field of a volume of a job, and field with the name of the object, for each source in Kubernetes."""
+
+EMPTY_DIR = "10Gi"
+"""Maximum size of an empty folder without a limit."""
+
+
+def _volumes(out: Converted, mounts: list[Section], volumes: dict[str, Section]) -> None:
+    """Set the volumes that the container mounts."""
+    found: list[dict[str, Any]] = []
+    for mount in mounts:
+        volume = volumes.get(mount.text("name"))
+        path, sub_path, read_only = mount.text("mountPath"), mount.text("subPath"), mount.take("readOnly")
+        mount.finish({"mountPropagation": _FIXED}, {})
+        if volume is None:
+            out.refuse(mount.path, "names no volume of the pod")
+        elif source := _source(out, volume, path):
+            extra = {name: value for name, value in (("sub_path", sub_path), ("read_only", read_only)) if value}
+            found.append({"path": path, **source, **extra})
+            out.keep(mount.path, "volumes", found, f"volumes: {path}")
+
+
+def _source(out: Converted, volume: Section, path: str) -> dict[str, Any]:
+    """Return the source of a volume; empty for shared memory, which is a resource."""
+    for kind, (name, key) in SOURCES.items():
+        if kind in volume.names():
+            source = volume.section(kind)
+            found = {name: source.text(key)}
+            source.take("readOnly")
+            source.finish({"defaultMode": "files can be read by all", "optional": "the object must exist"}, {})
+            return found
+    if (given := volume.take("emptyDir")) is None:
+        return {}
+    empty = Section(out, given, volume.at("emptyDir"))
+    limit, medium = empty.text("sizeLimit"), empty.text("medium")
+    empty.finish({}, {})
+    if medium == "Memory" and path == "/dev/shm" and limit:
+        out.keep(empty.at("sizeLimit"), "resources.shm_size", limit)
+        return {}
+    if medium:
+        out.refuse(empty.at("medium"), "is for /dev/shm with a sizeLimit only")
+    if not limit:
+        out.note(empty.path, f"is limited to {EMPTY_DIR}", Result.CHANGED)
+    return {"empty_dir": limit or EMPTY_DIR}
 
 
 def _is_tcp(out: Converted, port: Section) -> bool:

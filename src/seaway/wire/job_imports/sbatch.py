@@ -327,6 +327,10 @@ def _signal(text: str, out: Converted) -> None:
     if signal not in numbers.values():
         out.refuse("--signal", f"{name!r} is not one of {', '.join(numbers.values())}")
         return
+    if out.get("time_limit"):
+        warning = {"signal": signal, "before": f"{seconds or 60}s"}
+        out.change("--signal", "time_limit_warning", warning, "the script gets the signal, not its children")
+        return
     grace = {"signal": signal, "grace": f"{seconds or 60}s"}
     out.change("--signal", "checkpoint", grace, "the signal is sent when the job is stopped")
 
