@@ -257,7 +257,17 @@ def test_defaults_of_a_spec_stay() -> None:
         "tenant": "default",
         "queue": "default",
         "template": "job",
-        "run": {"image": "", **{name: [] for name in ("command", "args", "env", "ports")}},
+        "run": {
+            "image": "",
+            **{name: [] for name in ("command", "args", "env", "ports", "env_from_secret", "env_from_config_map")},
+        },
+        "runtime": {
+            **{name: [] for name in ("volumes", "setup", "init_containers", "containers")},
+            "shm_mib": 0,
+            "restart_policy": "Never",
+            "max_restarts": None,
+            "warning": None,
+        },
         "expected_duration_s": None,
         "time_limit_s": None,
         "retries": 0,

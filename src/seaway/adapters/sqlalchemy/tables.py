@@ -323,7 +323,7 @@ DELIVERIES = _table(
     _word("state"),
     _text("error"),
     _key("id"),
-    Index("ix_deliveries_receiver", "tenant", "receiver", "state", "id"),
+    Index("ix_deliveries_receiver", "tenant", "receiver", "state"),
 )
 """Messages of notifications that their receivers have not accepted."""
 

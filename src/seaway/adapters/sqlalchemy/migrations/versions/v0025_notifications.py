@@ -69,7 +69,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         **TABLE,
     )
-    op.create_index("ix_deliveries_receiver", "deliveries", ["tenant", "receiver", "state", "id"])
+    op.create_index("ix_deliveries_receiver", "deliveries", ["tenant", "receiver", "state"])
     op.create_table(
         "notifier",
         _number("event"),
