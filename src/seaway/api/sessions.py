@@ -52,9 +52,9 @@ SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 
 SESSION: dict[int, Any] = {
     SWITCHED: {
-        "description": f"A web socket with the subprotocol `{SUBPROTOCOL}`. The first byte of each binary message is "
-        "its channel: 0 input, 1 output, 2 errors, 3 the outcome as a `Status` of Kubernetes, which is last, 4 the "
-        "size of the terminal, 255 the end of a channel.",
+        "description": f"A web socket with the subprotocol `{SUBPROTOCOL}`. Each binary message begins with the number "
+        "of its channel: 0 input, 1 output, 2 errors, 3 outcome, 4 size of the terminal, 255 end of a channel. The "
+        "outcome is a `Status` of Kubernetes, and the last message.",
     }
 }
 

@@ -38,7 +38,7 @@ BODIES: dict[str, Any] = {
     "submit_report": {"gateway": "gw-a", "started_ns": 1, "number": 1, "rounds": []},
     "confirm_applied": {"version": "1", "active": {}},
 }
-QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}}
+QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}, "forward_port": {"port": "8888"}}
 OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
 """Operations that require the agent of the gateway, and other allowed roles; further roles are not allowed."""
 
@@ -102,7 +102,11 @@ async def test_another_tenant_s_job_is_not_there(rig: Rig) -> None:
         for ref in (job["id"], job["name"]):
             async with rig.client("other") as client:
                 answer = await client.request(
-                    method, filled(path, ref), json=BODIES.get(name), headers={"if-match": "*"}
+                    method,
+                    filled(path, ref),
+                    params=QUERIES.get(name),
+                    json=BODIES.get(name),
+                    headers={"if-match": "*"},
                 )
                 assert answer.status_code == 404, name
                 assert job["id"] not in answer.text.replace(f"/{ref}", "").replace(f"'{ref}'", "")
