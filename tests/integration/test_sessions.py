@@ -266,6 +266,25 @@ def test_a_session_ends_with_its_job(place: Place) -> None:
         place.exec("id", job=job)
 
 
+def test_a_session_renews_the_lease_of_its_job(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job with a lease is not given back while someone works in it."""
+    monkeypatch.setattr("seaway.application.jobs.MIN_RENEWAL_NS", 0)
+    world = place.world
+    job = world.submit(lease_s=3600)
+    world.wait(lambda: world.state(job) is JobState.RUNNING, "it runs")
+
+    def expires_ns() -> int:
+        stored = world.store.job(job)
+        assert stored is not None
+        assert stored.expires_ns is not None
+        return stored.expires_ns
+
+    before_ns = expires_ns()
+    assert place.exec("true", job=job)[0].exit_code == 0
+    until(lambda: expires_ns() > before_ns)
+    world.plane.jobs.cancel(job, "ada")
+
+
 def test_a_token_has_a_limited_number_of_sessions(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """One user cannot take all connections to clusters; a session that ends makes room."""
     monkeypatch.setattr(sessions, "MAX_PER_CALLER", 2)

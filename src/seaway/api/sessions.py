@@ -184,6 +184,7 @@ class SessionReply(Response):
         self._listener, self._job_id = listener, job_id
         loop = asyncio.get_running_loop()
         self._began_s = self._used_s = loop.time()
+        self._renewed_s = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the session."""
@@ -243,6 +244,7 @@ class SessionReply(Response):
     async def _watch(self) -> Outcome:
         """Wait until the session must end. The hub wakes all listeners several times a minute."""
         while not self._listener.closed:
+            await self._renew_lease()
             await self._listener.wake.wait()
             if self._listener.lagging:
                 self._listener.catch_up(0)
@@ -250,6 +252,13 @@ class SessionReply(Response):
             if asyncio.get_running_loop().time() - self._used_s > IDLE_S:
                 return await self._end(f"the session was idle for {IDLE_S / 60:.0f} minutes")
         return await self._end("the server stops, or the token is no longer valid")
+
+    async def _renew_lease(self) -> None:
+        """Renew the lease of the job if the session was used since the last time."""
+        if self._used_s > self._renewed_s:
+            self._renewed_s = self._used_s
+            pipeline = pipeline_of(self._request)
+            await pipeline.threads.write(pipeline.plane.jobs.used, self._job_id, self._listener.who.name)
 
     async def _end(self, why: str) -> Outcome:
         """Send the reason of an end to the client, which the container did not send."""
