@@ -88,7 +88,7 @@ async def put_queue(request: Request, name: str) -> Response:
     meant = precondition_of(request, queue_fields)
     queue = await act(request, Operations.put_queue, given.queue(name), meant=meant)
     warning = await pipeline_of(request).threads.read(overview.policy_warning, queue.policy)
-    return tagged_reply({**queue_fields(queue), "warning": warning})
+    return tagged_reply(queue_fields(queue) | ({"warning": warning} if warning else {}))
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

@@ -173,9 +173,9 @@ class JobOut(Shown):
     started_at: str | None
     ended_at: str | None
     not_before: str | None
-    expires_at: str | None
-    """End of its lease, if it has one; then it is stopped."""
     """Earliest time of the next attempt after a failure."""
+    expires_at: str | None = None
+    """End of its lease, if it has one; then it is stopped."""
     spec: dict[str, Any]
     """Specification, which can be submitted again."""
     request: RequestOut

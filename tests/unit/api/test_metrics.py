@@ -21,7 +21,7 @@ BUCKETS = ("0.00025", "0.001", "1", "+Inf")
 """Some bounds of the histograms of decision times."""
 
 LABELS = {
-    *("cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
+    *("channel", "cluster", "direction", "gateway", "kind", "le", "operation", "outcome", "policy"),
     *("python", "queue", "reason", "resource", "rule", "source", "stage", "state", "status", "version"),
 }
 

@@ -11,7 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
 from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
-from seaway.domain.runtime import Run
+from seaway.domain.runtime import Run, Runtime
 from seaway.domain.scaling import Metric, Trigger
 from tests.fakes.records import full_spec, spec
 
@@ -135,6 +135,7 @@ OTHERS: dict[str, Any] = {
     "max_replicas": 4,
     "lease_s": 7200,
     "scale": (Trigger(Metric.UTILIZATION, 700),),
+    "runtime": Runtime(shm_mib=64),
 }
 
 
