@@ -268,12 +268,12 @@ class Observer:
             return None
         job, attempt = found
         if news.refused:
-            return self._refused(job, attempt, news.refused, news.unfit, news.unasked)
+            return self._refused(job, attempt, news.refused, news.unfit, news.unasked, news.missing)
         workloads = self._state.seen[key]
         stay = dict.fromkeys(each.cluster for each in attempt.remaining)
         phases = [phase_of(workloads.get(cluster), attempt) for cluster in stay]
         if WorkloadPhase.FAILED in phases:
-            return self._failed(job, attempt, workloads)
+            return self._failed(job, attempt, workloads, news.missing)
         if all(phase is WorkloadPhase.SUCCEEDED for phase in phases):
             return self._completed(job, attempt)
         if news.missing:
@@ -422,13 +422,15 @@ class Observer:
         self._collect_later(attempt)
         return change
 
-    def _failed(self, job: JobRecord, attempt: Attempt, workloads: dict[str, Workload]) -> Change:
+    def _failed(
+        self, job: JobRecord, attempt: Attempt, workloads: dict[str, Workload], missing: Collection[str]
+    ) -> Change:
         now_ns = self._state.clock.now_ns()
         failed = [copy for copy in workloads.values() if copy.phase is WorkloadPhase.FAILED]
         refused = {copy.cluster: copy.reason for copy in failed if copy.cause in (Cause.UNSCHEDULABLE, Cause.REJECTED)}
         if refused:
             unfit = [copy.cluster for copy in failed if copy.cause is Cause.REJECTED]
-            return self._refused(job, attempt, refused, unfit, {})
+            return self._refused(job, attempt, refused, unfit, {}, missing)
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
         for copy in failed:
             self._state.stages.became(attempt, (copy.cluster,), Deployed.STRUCK if copy in struck else Deployed.FAILED)
@@ -473,14 +475,17 @@ class Observer:
         refused: Mapping[str, str],
         unfit: Iterable[str],
         unasked: Mapping[str, str],
+        missing: Collection[str],
     ) -> Change:
         """Requeue a job. It avoids the places that rejected it, or the whole cluster if no node there is suitable.
 
-        Clusters that did not receive the command are not avoided.
+        Clusters that did not receive the command are not avoided. If the job continues without the rejected replicas,
+        workloads that are `missing` elsewhere are created again.
         """
         cluster, reason = next(iter(refused.items()))
         text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
         if change := self._undone(job, attempt, refused, unfit, text):
+            self._create_again(attempt, sorted(set(missing) - refused.keys()), change)
             return change
         self._state.stages.became(attempt, tuple(refused), Deployed.REFUSED)
         return self._avoiding(job, attempt, refused.keys() - unasked.keys(), unfit, text)
@@ -535,9 +540,7 @@ class Observer:
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self._state.settings.pause_s(attempt.number))
         reason = f"{what}; it is re-created"
         change = Change()
-        for cluster in sorted(missing):
-            self._state.gone.discard((*key, cluster))
-            change.put.append(PendingCommand(job.id, attempt.number, cluster, Verb.CREATE, now_ns))
+        self._create_again(attempt, sorted(missing), change)
         if job.state is JobState.RUNNING:
             job = moved(job, JobState.DEPLOYING, reason, now_ns)
             change.update = [job, replace(attempt, state=AttemptState.SENT)]
@@ -547,6 +550,13 @@ class Observer:
             change.update = [job]
         change.insert.append(job_event(job, ACTOR, "drift", reason))
         return change
+
+    def _create_again(self, attempt: Attempt, clusters: Iterable[str], change: Change) -> None:
+        """Command clusters to create missing workloads of an attempt."""
+        for cluster in clusters:
+            self._state.gone.discard((attempt.job_id, attempt.number, cluster))
+            now_ns = self._state.clock.now_ns()
+            change.put.append(PendingCommand(attempt.job_id, attempt.number, cluster, Verb.CREATE, now_ns))
 
     def _collect_later(self, attempt: Attempt) -> None:
         for cluster in attempt.clusters:
