@@ -36,7 +36,7 @@ from tests.servers.databases import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 USERS = 4
-PATIENCE_S = 120
+PATIENCE_S = 300
 """Time for the last control plane, which is not killed, to finish everything."""
 
 MAX_STEPS = 40
