@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import socket
 import subprocess
 import sys
@@ -18,10 +17,10 @@ from seaway.cli.errors import BAD_INPUT
 from seaway.cli.main import main
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer
+from tests.integration.walks import commands_of, run
 
 pytestmark = pytest.mark.slow  # each test starts servers
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT_S = 600
 
 
@@ -83,37 +82,21 @@ def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
 
 def test_every_command_of_the_walk_for_operators_works(tmp_path: Path) -> None:
     """The commands of docs/walk-operator.md work in their order, in an empty folder."""
-    page = (ROOT / "docs" / "walk-operator.md").read_text(encoding="utf-8")
-    lines = [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    lines = commands_of("walk-operator")
     serve = lines.index("seaway up --config seaway.toml")
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "SEAWAY_DATA": str(tmp_path / "data"),
         "SEAWAY_SERVER_PORT": free_port(),
     }
-
-    def run(commands: list[str]) -> str:
-        script = "\n".join(["set -e", *commands])
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    assert "0 errors" in run(lines[:serve])
+    assert run("\n".join(lines[:serve]), environment, tmp_path, TIMEOUT_S).count("0 errors") == 2  # of init and doctor
     server = subprocess.Popen(
         ["bash", "-c", f"exec {lines[serve]}"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout
         assert "listens on" in server.stdout.readline()
-        said = run(lines[serve + 1 :])
+        said = run("\n".join(lines[serve + 1 :]), environment, tmp_path, TIMEOUT_S)
     finally:
         server.terminate()
         server.communicate()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
 from tests.integration.running import running
+from tests.integration.walks import commands_of, run
 
-ROOT = Path(__file__).resolve().parents[2]
 COMMAND_S = 120
 
 pytestmark = pytest.mark.slow
@@ -72,26 +68,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, 
 )
 def test_every_command_of_a_walk_works(terminal: Mapping[str, str], page: str, says: dict[str, list[str]]) -> None:
     """Every command of the page works in its order, and prints what the page says."""
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    answers = {command: run(command, terminal) for command in commands}
+    answers = {command: run(command, terminal, timeout_s=COMMAND_S) for command in commands_of(page)}
     for part, expected in says.items():
         answer = next(said for command, said in answers.items() if part in command)
         assert [each for each in expected if each not in answer] == [], answer
-
-
-def run(command: str, environment: Mapping[str, str]) -> str:
-    """Run a command as a user would in a shell, in the project's folder."""
-    seaway = f'seaway() {{ "{sys.executable}" -m seaway "$@"; }}; '
-    done = subprocess.run(
-        ["bash", "-c", seaway + command],
-        cwd=ROOT,
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout + done.stderr

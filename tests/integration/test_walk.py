@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,19 +11,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-WALK = ROOT / "docs" / "walk.md"
+from tests.integration.walks import ROOT, commands_of, run
+
 START = "script/up"
 READY_S = 240
-COMMAND_S = 60
 
 pytestmark = pytest.mark.slow
-
-
-def commands() -> list[str]:
-    """Return the commands of the page, in order."""
-    blocks = re.findall(r"```console\n(.*?)```", WALK.read_text(encoding="utf-8"), re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
 @pytest.fixture
@@ -46,7 +38,7 @@ def terminal(tmp_path: Path) -> Iterator[Mapping[str, str]]:
 
 def test_every_command_of_the_walk_works(terminal: Mapping[str, str], tmp_path: Path) -> None:
     """Every command of the walk works, and the server ends gracefully."""
-    given = commands()
+    given = commands_of("walk")
     assert given[1] == START
     server = subprocess.Popen([ROOT / START], cwd=ROOT, env=terminal, stdout=subprocess.PIPE, text=True)
     said: list[str] = []
@@ -72,19 +64,3 @@ def await_note(data: Path, server: subprocess.Popen[str]) -> None:
         assert server.poll() is None, "the server ended"
         assert time.monotonic() < until, "the server does not get ready"
         time.sleep(0.1)
-
-
-def run(command: str, environment: Mapping[str, str]) -> str:
-    """Run a command as a user would in a shell, in the project's folder."""
-    path = f'export PATH="{ROOT}/.venv/bin:$PATH"; '
-    done = subprocess.run(
-        ["bash", "-c", path + command],
-        cwd=ROOT,
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout + done.stderr

@@ -83,7 +83,7 @@ KARMADA = Rights(
 """Rights in the control plane of Karmada: `karmada.yaml` and `namespaces.yaml`."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Right:
     """One right.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seaway.bootstrap.cluster_join import Joined
+    from seaway.domain.cluster import Cluster
 
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
@@ -123,14 +124,18 @@ def _tell_cluster(found: Joined) -> None:
     if found.cluster is None:
         typer.echo(f"{found.name} is joined without a check: {found.file}")
         return
-    nodes = found.cluster.nodes
-    models = Counter(device.model for node in nodes for device in node.devices)
-    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
-    typer.echo(f"{found.name} is joined: {len(nodes)} nodes, {gpus}")
+    typer.echo(f"{found.name} is joined: {inventory_text(found.cluster)}")
     for each in found.problems[:MAX_PROBLEMS]:
         typer.echo(f"  note: {each}")
     if len(found.problems) > MAX_PROBLEMS:
         typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more like these")
+
+
+def inventory_text(cluster: Cluster) -> str:
+    """Return the numbers of nodes and GPUs of a cluster, such as ``3 nodes, 8 NVIDIA L4``."""
+    models = Counter(device.model for node in cluster.nodes for device in node.devices)
+    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
+    return f"{len(cluster.nodes)} node{'s' if len(cluster.nodes) != 1 else ''}, {gpus}"
 
 
 @app.command("set")

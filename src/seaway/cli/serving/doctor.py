@@ -33,6 +33,8 @@ FREE_GIB = 5
 CERTIFICATE_DAYS = 30
 """Remaining lifetime of a certificate that is a warning, days."""
 
+KARMADA_REMEDY = "apply deploy/kubernetes/karmada.yaml and namespaces.yaml there"
+
 MAX_NAMED = 5
 """Maximum number of problems of a cluster that are listed."""
 
@@ -257,7 +259,7 @@ def _clusters(settings: Settings, data: Path) -> Findings:
     assert isinstance(backends, KubernetesBackends | KarmadaBackends)
     try:
         if isinstance(backends, KarmadaBackends):
-            yield _rights("Karmada", backends.missing_rights, "karmada.yaml and namespaces.yaml")
+            yield _rights("Karmada", backends.missing_rights, KARMADA_REMEDY)
         clusters = backends.clusters()
         for cluster in clusters:
             yield from _cluster(cluster, through_karmada=isinstance(backends, KarmadaBackends))
@@ -268,7 +270,8 @@ def _clusters(settings: Settings, data: Path) -> Findings:
 
 
 def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
-    from seaway.bootstrap.cluster_join import inventory, node_problems
+    from seaway.bootstrap.cluster_join import RIGHTS_REMEDY, inventory, node_problems
+    from seaway.cli.fleet.cluster import inventory_text
 
     check = f"cluster {cluster.cluster}"
     try:
@@ -276,11 +279,11 @@ def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
     except UnavailableError as error:
         yield Finding(check, Level.ERROR, str(error), "check the kubeconfig, its token and the network to the server")
         return
-    yield Finding(check, Level.OK if seen.nodes else Level.WARNING, nodes_text(seen))
+    yield Finding(check, Level.OK if seen.nodes else Level.WARNING, inventory_text(seen))
     if through_karmada:
         yield _refused(cluster)
     else:
-        yield _rights(f"rights in {cluster.cluster}", cluster.missing_rights, "member.yaml and namespaces.yaml")
+        yield _rights(f"rights in {cluster.cluster}", cluster.missing_rights, RIGHTS_REMEDY)
     yield _gpus(seen)
     problems = node_problems(cluster.view.problems())
     for text in problems[:MAX_NAMED]:
@@ -297,7 +300,7 @@ def _refused(cluster: KubernetesCluster) -> Finding:
     return Finding(check, Level.WARNING, text, "apply deploy/kubernetes/karmada-member.yaml there")
 
 
-def _rights(check: str, missing: Callable[[], Sequence[Right]], files: str) -> Finding:
+def _rights(check: str, missing: Callable[[], Sequence[Right]], remedy: str) -> Finding:
     from seaway.adapters.kubernetes.connection.responses import ApiError
     from seaway.adapters.kubernetes.rights import describe
 
@@ -307,14 +310,7 @@ def _rights(check: str, missing: Callable[[], Sequence[Right]], files: str) -> F
         return Finding(check, Level.WARNING, f"cannot be checked: {error}")
     if not found:
         return Finding(check, Level.OK, "complete")
-    return Finding(check, Level.ERROR, f"Seaway may not {describe(found)}", f"apply deploy/kubernetes/{files} there")
-
-
-def nodes_text(cluster: Cluster) -> str:
-    """Return the numbers of nodes and GPUs of a cluster, such as ``3 nodes, 8 NVIDIA L4``."""
-    models = Counter(device.model for node in cluster.nodes for device in node.devices)
-    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
-    return f"{len(cluster.nodes)} node{'s' if len(cluster.nodes) != 1 else ''}, {gpus}"
+    return Finding(check, Level.ERROR, f"Seaway may not {describe(found)}", remedy)
 
 
 def _gpus(cluster: Cluster) -> Finding:
