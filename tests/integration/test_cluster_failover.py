@@ -252,6 +252,34 @@ def test_jobs_of_a_failed_node_move(made: World) -> None:
     assert len(made.pods(job_id)) == 1
 
 
+@pytest.mark.parametrize("template", ["job", "deployment"])
+def test_an_elastic_job_runs_on_without_a_failed_node(made: World, template: str) -> None:
+    """The pods on other nodes stay the same, and it grows again when the node reports."""
+    made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0)])])
+    whole = ResourceRequest(500, 256, 1, 0, 0, 1000)
+    job_id = made.submit(
+        template=template,
+        restarts=template != "job",
+        request=whole,
+        clusters=("alpha",),
+        replicas=4,
+        min_replicas=1,
+        max_replicas=4,
+    )
+    made.wait(lambda: len(made.pods(job_id)) == 4 and running(made, job_id)(), "all replicas")
+    nodes = {each.replica: each.node for each in made.store.attempts(job_id)[-1].placements}
+    failed = next(node for node in nodes.values() if node != nodes[0])
+    others = {pod["metadata"]["uid"] for _, pod in made.pods(job_id) if pod["spec"]["nodeName"] != failed}
+    made.failed.append((made.members["alpha"], failed))
+    made.members["alpha"].fail_node(failed)
+    made.wait(lambda: f"shrinks from 4 to {len(others)} replicas" in made.reasons(job_id), "the resize")
+    assert running(made, job_id)()
+    made.recover()
+    made.wait(lambda: len(made.pods(job_id)) == 4, "all replicas again")
+    assert others <= {pod["metadata"]["uid"] for _, pod in made.pods(job_id)}
+    assert made.job(job_id).attempt == 1
+
+
 def fill(made: World, cluster: str) -> None:
     """Create pods that use most of every device of a cluster."""
     server = made.members[cluster]

@@ -122,8 +122,8 @@ def test_nothing_is_lost_or_doubled_when_clusters_are_unreachable(steps: list[tu
 def test_no_resize_breaks_a_quota_a_minimum_or_a_network_bound(seed: int) -> None:
     """Elastic jobs grow, shrink and are scaled within all limits, while other jobs come and displace them.
 
-    `World.check` compares every attempt with its minimum, its bounds, and the limits of queues, tenants and users after
-    each step.
+    Nodes and devices fail, and nodes are drained; jobs with their minimum elsewhere run on. `World.check` compares
+    every attempt with its minimum, its bounds, and the limits of queues, tenants and users after each step.
     """
     random = Random(seed)
     world = World(make_faults(seed, outages=False) if seed % 3 else NO_FAULTS, reserve=bool(seed % 2))
@@ -131,8 +131,13 @@ def test_no_resize_breaks_a_quota_a_minimum_or_a_network_bound(seed: int) -> Non
     world.plane.writer.commit([Change(put=[*queues])])
     world.submit(3, 8, expected_duration_s=200)
     world.advance(30)
+    world.trouble("node", 0, 20)
+    world.advance(30)
+    for _ in range(2):  # drain a node, and end that
+        world.cordon(1, whole=False, drain=True)
+        world.advance(10)
     world.ask("scale", 0, 0)
-    for _ in range(60):
+    for _ in range(50):
         step = draw(random, outages=False)
         if step[0] == "submit" and random.random() < 0.7:
             near = random.choice([NO_NEED, NetworkNeed(max_latency_ns=1_000_000)])
@@ -140,10 +145,14 @@ def test_no_resize_breaks_a_quota_a_minimum_or_a_network_bound(seed: int) -> Non
             step = ("submit", 1, random.choice([*BOUNDS]), fields)
         if step[0] == "advance" and random.random() < 0.3:
             step = ("ask", "scale", random.randrange(100), random.randrange(10))
+        if step[0] == "step":
+            losses = [("trouble", what, random.randrange(100), 50) for what in ("node", "device")]
+            step = random.choice([*losses, ("cordon", random.randrange(100), False, True)])
         live_through(world, step)
     world.end_well()
     reasons = [each.reason for each in world.store.events(0, 10_000) if each.kind == "resized"]
-    assert all(any(what in each for each in reasons) for what in ("grows from", "shrinks from")), reasons
+    wanted = "grows from", "shrinks from", " failed", " is drained"
+    assert all(any(what in each for each in reasons) for what in wanted), reasons
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from typing import Any
 from seaway.application.changes import Change
 from seaway.application.records import NS_PER_S, Attempt, Event, JobRecord, PendingCommand, Verb
 from seaway.domain.dependencies import After, When
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import HEADED, ONE_TEMPLATE, JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
@@ -154,6 +154,23 @@ def leaving(attempt: Attempt, replicas: Collection[int]) -> Attempt:
     """Return an attempt of which some replicas are leaving."""
     placements = tuple(replace(each, leaving=True) if each.replica in replicas else each for each in attempt.placements)
     return of_size(replace(attempt, placements=placements))
+
+
+def without_lost(job: JobRecord, attempt: Attempt, lost: Collection[int]) -> Attempt | None:
+    """Return the attempt of an elastic job that lost replicas, which are leaving; None if it cannot continue.
+
+    With a lost replica, all replicas of its workload leave. Without its minimum, its head, or a replica before others
+    that one controller numbers, the job must restart.
+    """
+    places = {each.place for each in attempt.remaining if each.replica in lost}
+    leaves, stays = (
+        {each.replica for each in attempt.remaining if (each.place in places) is gone} for gone in (True, False)
+    )
+    headless = job.spec.template in HEADED and 0 in leaves
+    gap = job.spec.template in ONE_TEMPLATE and bool(stays) and min(leaves, default=0) < max(stays)
+    if not (job.spec.elastic and attempt.spec.elastic and leaves) or headless or gap:
+        return None
+    return leaving(attempt, leaves) if len(stays) >= job.spec.least_replicas else None
 
 
 def sizes_text(before: Attempt, after: Attempt) -> str:

@@ -123,6 +123,8 @@ class ReplicaStatus:
         Name of the container that holds each slice, in the order of the slices; empty if unknown.
     containers
         Containers of its pod.
+    cause
+        Cause of its failure; undefined in other phases.
     """
 
     replica: int
@@ -135,6 +137,7 @@ class ReplicaStatus:
     pod: str = ""
     holders: tuple[str, ...] = ()
     containers: tuple[Container, ...] = ()
+    cause: Cause = Cause.WORKLOAD
 
     @property
     def uuids(self) -> tuple[str, ...]:

@@ -134,6 +134,9 @@ RESIZABLE = frozenset({"job", "deployment", "pytorchjob", "raycluster", "volcano
 HEADED = frozenset({"pytorchjob", "raycluster"})
 """Resizable templates whose replica 0 serves the others, and is never removed."""
 
+ONE_TEMPLATE = frozenset({"pytorchjob"})
+"""Resizable templates with one pod template for all workers, so that these leave from the last one on."""
+
 
 RANKED = frozenset({"job", "torchrun"})
 """Templates that give each replica its number, the rank of a ring."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.adapters.simulated.journal import Created, Ended, Entry, Journal, Refused, journal_path, read_journal
 from seaway.adapters.simulated.ledger import read_journals, violations
-from seaway.domain.deployment import WorkloadPhase
+from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.placement import DeviceSlice
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -42,12 +43,18 @@ def again(alpha: World, data: Path) -> World:
     return world(data=data, clock=alpha.clock)
 
 
+def elastic(job: str) -> Deployment:
+    """Create a deployment of an elastic job with a replica on each of two nodes."""
+    made = deployment(job, places=(0, 1))
+    return replace(made, spec=replace(made.spec, min_replicas=1, max_replicas=2))
+
+
 def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
     """Workloads in every phase, failed nodes and devices are restored, and continue as they would have."""
     alpha = world(data=tmp_path)
     alpha.send(deployment("done", expected_duration_s=1), deployment("lost", places=(1,)), deployment("out"))
     alpha.clock.advance_s(START_DELAY_S + 1)
-    alpha.send(removal("out"), deployment("starting"), deployment("runs", expected_duration_s=600))
+    alpha.send(removal("out"), deployment("starting"), deployment("runs", expected_duration_s=600), elastic("shrinks"))
     alpha.cluster.fail_node("node-1", for_s=100)
     alpha.cluster.fail_device(uuid(2))
     before = alpha.cluster.changes("", 0)
@@ -55,6 +62,8 @@ def test_a_cluster_that_starts_again_is_as_it_was(tmp_path: Path) -> None:
     after = alpha.cluster.changes("", 0)
     assert (after.workloads, after.inventory) == (before.workloads, before.inventory)
     assert alpha.phase("lost") is WorkloadPhase.FAILED
+    phases = [each.phase for each in alpha.workloads()["shrinks"].replicas]
+    assert phases == [WorkloadPhase.STARTING, WorkloadPhase.FAILED]
     alpha.clock.advance_s(START_DELAY_S)
     assert alpha.phase("runs") is WorkloadPhase.RUNNING
     alpha = again(alpha, tmp_path)
@@ -130,6 +139,7 @@ def test_a_long_journal_is_shortened_at_the_start(tmp_path: Path) -> None:
     for number in range(50):
         alpha.send(deployment(f"j{number}", expected_duration_s=1), removal(f"j{number}"))
     alpha.send(deployment("done", expected_duration_s=1), deployment("fails"), deployment("runs", places=(1,)))
+    alpha.send(elastic("shrinks"))
     alpha.clock.advance_s(START_DELAY_S + 1)
     alpha.cluster.fail_node("node-0")
     alpha.cluster.fail_device(uuid(2))

@@ -123,6 +123,18 @@ class Resized:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicasLost:
+    """Failure of the nodes or devices of some replicas of a live workload. The others continue."""
+
+    at_ns: int
+    job_id: str
+    attempt: int
+    replicas: tuple[int, ...]
+    reason: str
+    kind: Literal["replicas_lost"] = "replicas_lost"
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """End of a workload by success or failure, which frees its devices.
 
@@ -178,7 +190,7 @@ class DeviceChanged:
     kind: Literal["device"] = "device"
 
 
-Entry = Opened | Created | Refused | Started | Resized | Ended | Removed | NodeChanged | DeviceChanged
+Entry = Opened | Created | Refused | Started | Resized | ReplicasLost | Ended | Removed | NodeChanged | DeviceChanged
 
 _ENTRY: TypeAdapter[Any] = TypeAdapter(Annotated[Entry, Discriminator("kind")])
 

@@ -24,6 +24,7 @@ from seaway.adapters.simulated.journal import (
     Opened,
     Refused,
     Removed,
+    ReplicasLost,
     Resized,
     Started,
 )
@@ -182,10 +183,16 @@ class ClusterState:
             self._end(record, Ended(now_ns, *record.key, succeeded=False, reason=reason))
 
     def _fail_lost_replicas(self, record: Record, now_ns: int, reason: str, lost: list[int]) -> None:
-        """Fail a live workload because of the failed node or device of its replicas `lost`."""
-        if record.phase in LIVE:
-            infrastructure = Cause.INFRASTRUCTURE
-            self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), infrastructure))
+        """Fail replicas of a live workload whose node or device failed. Only an elastic one continues without them."""
+        if record.phase not in LIVE:
+            return
+        if record.made.elastic and {*lost, *record.failed_replicas} < {each.replica for each in record.made.placements}:
+            entry = ReplicasLost(now_ns, *record.key, tuple(lost), reason)
+            record.lose(entry)
+            self.journal.add(entry)
+            self.log.add(record.key)
+        else:
+            self._end(record, Ended(now_ns, *record.key, False, reason, tuple(lost), Cause.INFRASTRUCTURE))
 
     def node(self, name: str) -> NodeLedger:
         """Return a node, or raise `RejectedError`."""
@@ -280,6 +287,8 @@ class ClusterState:
                 yield Ended(
                     record.ended_ns, *record.key, succeeded, record.reason, record.failed_replicas, record.cause
                 )
+            if record.phase in LIVE and record.failed_replicas:
+                yield ReplicasLost(now_ns, *record.key, record.failed_replicas, record.reason)
         for node in self.ledger.troubled():
             if node.ready != node.node.ready:
                 yield NodeChanged(now_ns, node.node.name, node.ready, node.back_ns)
@@ -362,7 +371,7 @@ class ClusterState:
             self.ledger.touch(entry.node)
             self.later(device.back_ns, self._device_back, (node, device))
 
-    def _restore_copy(self, entry: Created | Refused | Started | Resized | Ended | Removed) -> None:
+    def _restore_copy(self, entry: Created | Refused | Started | Resized | ReplicasLost | Ended | Removed) -> None:
         key = (entry.job_id, entry.attempt)
         if isinstance(entry, Created):
             self._require_known(entry)
@@ -375,6 +384,8 @@ class ClusterState:
             self._give_back(record)
             record.resize(entry)
             self.ledger.force(key, entry.placements, record.made.cpu_milli, record.made.memory_mib)
+        elif isinstance(entry, ReplicasLost):
+            self.find(key).lose(entry)
         elif isinstance(entry, Ended):
             record = self.find(key)
             record.end(entry)

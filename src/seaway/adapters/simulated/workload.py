@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
-from seaway.adapters.simulated.journal import Created, Ended, Resized
+from seaway.adapters.simulated.journal import Created, Ended, ReplicasLost, Resized
 from seaway.adapters.simulated.ledger import Key
 from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import (
@@ -41,8 +41,9 @@ class Record:
     ----------
     made
         Journal entry of its creation, with its planned course.
-    culprits
-        Replicas that failed by themselves and stopped the others; empty if all ended in the same way.
+    failed_replicas
+        Replicas that failed. They stopped the others, except while the workload is live; empty if all ended in the same
+        way.
     ended_ns
         Time of its end; None while it is live.
     cause
@@ -85,9 +86,17 @@ class Record:
             begins_ns = max(entry.at_ns, self.made.starts_ns)
             ends_ns = begins_ns + (ends_ns - begins_ns) * len(before) // len(entry.placements)
         self.made = replace(self.made, placements=entry.placements, ends_ns=ends_ns)
+        present = {each.replica for each in entry.placements}
+        self.failed_replicas = tuple(each for each in self.failed_replicas if each in present)
+        self.reason = self.reason if self.failed_replicas else ""
+
+    def lose(self, entry: ReplicasLost) -> None:
+        """Record the failure of some replicas, while the others continue."""
+        self.failed_replicas = tuple(sorted({*self.failed_replicas, *entry.replicas}))
+        self.reason, self.cause = entry.reason, Cause.INFRASTRUCTURE
 
     def end(self, entry: Ended) -> None:
-        """Record its end."""
+        """Record its end, also of replicas that failed before."""
         self.phase = WorkloadPhase.SUCCEEDED if entry.succeeded else WorkloadPhase.FAILED
         self.reason, self.failed_replicas, self.cause = entry.reason, entry.replicas, entry.cause
         self.ended_ns = entry.at_ns
@@ -108,21 +117,27 @@ class Record:
                 f"{NAMESPACE}/{name}-{each.replica}",
                 (CONTAINER,) * len(each.slices),
                 containers,
+                self.cause,
             )
             for each in made.placements
         )
         at = _endpoints(made, cluster) if self.phase is WorkloadPhase.RUNNING else ()
-        late = self.phase is WorkloadPhase.RUNNING and any(each.phase is not self.phase for each in replicas)
-        phase = WorkloadPhase.STARTING if late else self.phase
+        phases = {each.phase for each in replicas}
+        worst = WorkloadPhase.FAILED if WorkloadPhase.FAILED in phases else WorkloadPhase.STARTING
+        phase = self.phase if phases == {self.phase} else worst
         return Workload(made.job_id, made.attempt, cluster, phase, replicas, self.reason, at, self.cause)
 
     def _phase(self, replica: int, now_ns: int) -> WorkloadPhase:
+        if self.phase in LIVE and replica in self.failed_replicas:
+            return WorkloadPhase.FAILED
         late = self.phase is WorkloadPhase.RUNNING and self.late_ns.get(replica, 0) > now_ns
         return WorkloadPhase.STARTING if late else self.phase
 
     def _why(self, replica: int) -> str:
         if not self.failed_replicas or replica in self.failed_replicas:
             return self.reason
+        if self.phase in LIVE:
+            return ""
         return f"stopped, for replica {self.failed_replicas[0]} failed"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
@@ -167,9 +167,10 @@ class Housekeeping:
             return False
         return self._state.clock.monotonic_ns() - self._doubted_ns <= self._state.settings.grace_period_s * NS
 
-    def _holding(self, names: Iterable[str]) -> list[Key]:
+    def _holding(self, names: Collection[str]) -> list[Key]:
         keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
-        return sorted(key for key in keys if self._state.attempts[key].state.live)
+        live = (key for key in keys if self._state.attempts[key].state.live)
+        return sorted(key for key in live if any(each.cluster in names for each in self._state.attempts[key].remaining))
 
     def _reschedule(self, why: Mapping[str, str]) -> Iterator[Change]:
         """Requeue the jobs in these clusters, with a reason for each cluster.
@@ -189,8 +190,11 @@ class Housekeeping:
             job, attempt = found
             if not job.other:
                 self._replaced_ns.append(now_ns)
-            cluster = next(each for each in attempt.clusters if each in why)
-            yield self._sent_back(self._leaving(job, cluster), attempt, f"{why[cluster]}; {ELSEWHERE}")
+            lost = {each.replica: each.cluster for each in attempt.remaining if each.cluster in why}
+            cluster = next(iter(lost.values()))
+            yield self._observer.shrunk(job, attempt, lost, why[cluster]) or self._sent_back(
+                self._leaving(job, cluster), attempt, f"{why[cluster]}; {ELSEWHERE}"
+            )
 
     def _leaving(self, job: JobRecord, cluster: str) -> JobRecord:
         """Record the loss of the cluster of a service with a standby, for the time until the switch."""
@@ -232,11 +236,17 @@ class Housekeeping:
         for cluster in {name for name, _ in drained}:
             for key in sorted(self._state.by_cluster[cluster]):
                 if found := self._state.current(key):
-                    places = ((each.cluster, each.node) for each in found[1].placements)
-                    left = next((f"{at}/{node}" for at, node in places if {(at, ""), (at, node)} & drained), "")
-                    if not left:
+                    lost = {
+                        each.replica: f"{each.cluster}/{each.node}"
+                        for each in found[1].remaining
+                        if {(each.cluster, ""), (each.cluster, each.node)} & drained
+                    }
+                    if not lost:
                         continue
-                    if standby := self._ready_standby(found[0], drained):
+                    left = next(iter(lost.values()))
+                    if change := self._observer.shrunk(*found, lost, f"{left} is drained"):
+                        yield change
+                    elif standby := self._ready_standby(found[0], drained):
                         reason, now_ns = f"{left} is drained", self._state.clock.now_ns()
                         yield switched(found[0], standby, reason, ACTOR, now_ns)[2]  # and is moved after that
                     else:

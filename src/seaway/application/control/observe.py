@@ -36,8 +36,10 @@ from seaway.application.transitions import (
     resized,
     sent_back,
     sized,
+    sizes_text,
     stepped,
     waiting_text,
+    without_lost,
 )
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import held_amounts
@@ -426,7 +428,8 @@ class Observer:
         self, job: JobRecord, attempt: Attempt, workloads: dict[str, Workload], missing: Collection[str]
     ) -> Change:
         now_ns = self._state.clock.now_ns()
-        failed = [copy for copy in workloads.values() if copy.phase is WorkloadPhase.FAILED]
+        stay = {each.cluster for each in attempt.remaining}
+        failed = [workloads[name] for name in stay if phase_of(workloads.get(name), attempt) is WorkloadPhase.FAILED]
         refused = {copy.cluster: copy.reason for copy in failed if copy.cause in (Cause.UNSCHEDULABLE, Cause.REJECTED)}
         if refused:
             unfit = [copy.cluster for copy in failed if copy.cause is Cause.REJECTED]
@@ -435,6 +438,8 @@ class Observer:
         for copy in failed:
             self._state.stages.became(attempt, (copy.cluster,), Deployed.STRUCK if copy in struck else Deployed.FAILED)
         reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
+        if change := self._without_struck(job, attempt, failed, reason):
+            return change
         job = job if struck else replace(job, failures=job.failures + 1)
         if struck or job.spec.restarts:
             return self._once_more(job, attempt, reason, self._setbacks(attempt))
@@ -452,6 +457,37 @@ class Observer:
         else:
             change.add(ending(attempt, reason, now_ns))
         return change
+
+    def _without_struck(
+        self, job: JobRecord, attempt: Attempt, failed: Sequence[Workload], reason: str
+    ) -> Change | None:
+        """Let an elastic job continue without the replicas that failed with their nodes or devices.
+
+        Return None if it must restart, for example because another replica failed by itself. The next growth has a
+        back-off.
+        """
+        over = [each for copy in failed for each in copy.replicas if each.phase is WorkloadPhase.FAILED]
+        over = [each for each in over if each.replica in {one.replica for one in attempt.remaining}]
+        if any(each.cause is not Cause.INFRASTRUCTURE for each in over):
+            return None
+        change = self.shrunk(job, attempt, {each.replica for each in over}, reason)
+        if change:
+            again_ns = self._state.clock.monotonic_ns() + int(self._state.settings.pause_s(1) * NS)
+            self._state.resize_after_ns[job.id] = max(self._state.resize_after_ns[job.id], again_ns)
+        return change
+
+    def shrunk(self, job: JobRecord, attempt: Attempt, lost: Collection[int], why: str) -> Change | None:
+        """Return the change by which an elastic job continues without its lost replicas; None if it must restart.
+
+        It also restarts if a replica has completed, because it gets no more replicas then.
+        """
+        workloads = self._state.seen[job.id, attempt.number].values()
+        after = without_lost(job, attempt, lost)
+        if after is None or any(one.phase is WorkloadPhase.SUCCEEDED for copy in workloads for one in copy.replicas):
+            return None
+        self._state.rest_from_resizes(job)
+        reason = f"{sizes_text(attempt, after)}: {why}"
+        return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
     def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
         """Requeue a failed job after a pause that depends on the number of failures."""

@@ -106,7 +106,14 @@ def with_ended_replicas(copy: Workload, before: Workload | None, attempt: Attemp
 
 
 def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:
-    """Return the phase of a workload. An incomplete workload has not started."""
+    """Return the phase of a workload, without replicas that leave it. An incomplete workload has not started."""
+    if copy and copy.phase is WorkloadPhase.FAILED and attempt.remaining is not attempt.placements:
+        leave = {each.replica for each in attempt.placements if each.leaving}
+        phases = {each.phase for each in copy.replicas if each.replica not in leave}
+        if phases and WorkloadPhase.FAILED not in phases and leave & _replicas(copy):
+            succeeded = phases == {WorkloadPhase.SUCCEEDED}
+            phase = WorkloadPhase.SUCCEEDED if succeeded else WorkloadPhase.RUNNING
+            copy = replace(copy, phase=phase if phases <= STARTED else WorkloadPhase.STARTING)
     if copy and copy.phase in STARTED and lacking(copy, attempt):
         return WorkloadPhase.STARTING
     return copy.phase if copy else None

@@ -300,3 +300,85 @@ def test_replicas_added_to_a_workload_that_had_ended_leave_again() -> None:
     reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=job) if each.kind == "resized"]
     assert made.state(job) == "completed", reasons
     assert reasons[-1] == "shrinks from 3 to 1 replica: the workload in alpha ended before they were added"
+
+
+def resizes(made: Scene, job: str) -> list[str]:
+    """Return the reasons of the resizes of a job."""
+    return [each.reason for each in made.plane.store.events(0, 1000, job_id=job) if each.kind == "resized"]
+
+
+@pytest.mark.parametrize("how", ["node", "device", "drain"])
+def test_an_elastic_job_continues_without_the_replicas_of_a_lost_node(how: str) -> None:
+    """It shrinks in the same attempt, never runs on that node, and grows again when there is room elsewhere."""
+    made = nodes_of_four(3)
+    job = elastic(made, 2, 8, gang=True)
+    place = made.plane.attempt(job).placements[-1]
+    lost = sum(each.node == place.node for each in made.plane.attempt(job).placements)
+    if how == "node":
+        made.cluster("alpha").fail_node(place.node)
+    elif how == "device":
+        lost = 1
+        made.cluster("alpha").fail_device(place.slices[0].uuid)
+    else:
+        made.plane.operations.cordon("alpha", place.node, "eve", "", drain=True)
+    made.plane.run(3)
+    said = {"node": f"node {place.node} failed", "device": "device", "drain": f"alpha/{place.node} is drained"}
+    assert resizes(made, job)[-1].startswith(f"shrinks from 8 to {8 - lost} replicas: {said[how]}")
+    made.plane.run(200)
+    attempt = made.plane.attempt(job)
+    assert (attempt.number, len(attempt.placements), made.state(job)) == (1, 8, "running")
+    assert place not in attempt.placements
+    assert how == "device" or place.node not in nodes(made, job)
+    assert pods(made, job) == sorted(each.replica for each in attempt.placements)
+
+
+def test_an_elastic_job_restarts_if_it_would_lose_its_minimum() -> None:
+    """Fewer replicas than its minimum, or its head, are no elastic job."""
+    made = nodes_of_four()
+    job = elastic(made, 6, 8, gang=True)
+    made.cluster("alpha").fail_node(nodes(made, job)[0], 60)
+    made.plane.run(300)
+    assert (made.job(job).attempt, len(made.plane.attempt(job).placements), made.state(job)) == (2, 8, "running")
+    made = nodes_of_four(3)
+    job = elastic(made, 1, 8, template="pytorchjob", single_cluster=True)
+    placed = made.plane.attempt(job).placements
+    made.plane.operations.cordon("alpha", placed[-1].node, "eve", "", drain=True)
+    made.plane.run(200)
+    assert made.job(job).attempt == 1
+    made.plane.operations.cordon("alpha", placed[0].node, "eve", "", drain=True)
+    made.plane.run(3)
+    assert made.job(job).attempt == 2
+
+
+def test_an_elastic_job_continues_without_a_lost_cluster() -> None:
+    """Replicas in other clusters run on. The pods of the lost cluster are removed when it answers again."""
+    fields = {"grace_period_s": 30, "stale_after_s": 10}
+    parts = [cluster(node(*[gpu() for _ in range(4)]), name=name) for name in ("alpha", "beta", "gamma")]
+    made = scene(fleet(*parts), **fields)
+    job = elastic(made, 2, 8)
+    assert sorted(made.job(job).clusters) == ["alpha", "beta"]
+    made.cluster("beta").disconnect()
+    made.plane.run(300)
+    attempt = made.plane.attempt(job)
+    assert (attempt.number, {each.cluster for each in attempt.remaining}) == (1, {"alpha", "gamma"})
+    assert "shrinks from 8 to 4 replicas: beta does not answer" in resizes(made, job)
+    made.cluster("beta").reconnect()
+    made.plane.run(10)
+    assert sorted(made.job(job).clusters) == ["alpha", "gamma"]
+    assert made.phase("beta", job, attempt=1) is None
+
+
+def test_the_loss_of_a_node_survives_a_restart_at_every_commit() -> None:
+    """A process that ends before or after any commit of it loses and doubles nothing."""
+    for commits in range(4):
+        made = nodes_of_four(3)
+        job = elastic(made, 2, 8, gang=True)
+        lost = nodes(made, job)[-1]
+        made.cluster("alpha").fail_node(lost)
+        for _ in range(commits):
+            made.plane.controller.step()
+        made.plane.restart()
+        made.plane.run(200)
+        attempt = made.plane.attempt(job)
+        assert (attempt.number, len(attempt.placements), made.state(job)) == (1, 8, "running")
+        assert lost not in nodes(made, job)

@@ -309,10 +309,11 @@ def _final_state(
 
 def _status(replica: int, pod: PodSummary | None, verdict: PodState) -> ReplicaStatus:
     if pod is None:
-        return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason)
+        return ReplicaStatus(replica, verdict.phase, "", (), verdict.reason, cause=verdict.cause)
     taken = (pod.slices, verdict.reason, pod.cpu_milli, pod.memory_mib, pod.full_name, pod.holders, pod.containers)
     stuck = pod.state is not None and pod.state.wait in UNSTARTABLE  # it holds its devices in any state
-    return ReplicaStatus(replica, WorkloadPhase.STARTING if stuck else verdict.phase, pod.node, *taken)
+    phase = WorkloadPhase.STARTING if stuck else verdict.phase
+    return ReplicaStatus(replica, phase, pod.node, *taken, cause=verdict.cause)
 
 
 def _summarise(states: list[PodState]) -> tuple[WorkloadPhase, str, Cause]:

@@ -23,7 +23,7 @@ from seaway.domain.amounts import held_amounts, requested_amounts, total_of
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
-from seaway.domain.job_spec import HEADED, NO_CLUSTER
+from seaway.domain.job_spec import HEADED, NO_CLUSTER, ONE_TEMPLATE
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
@@ -78,19 +78,12 @@ class Resizer:
     ----------
     ready
         Returns the profile of the policy of a queue; None while it is not ready.
-
-    Attributes
-    ----------
-    grown, shrunk
-        Number of replicas that were added and removed since the start.
     """
 
     def __init__(self, live: ControlState, ready: Callable[[str], Profile | None]) -> None:
         self._state = live
         self._ready = ready
         self._tried: dict[str, tuple[int, int]] = {}
-        self.grown = 0
-        self.shrunk = 0
 
     def next(self, *, grows: bool) -> list[Resize]:
         """Return the resizes that are due, a limited number per call. Devices of new replicas are allocated.
@@ -131,10 +124,6 @@ class Resizer:
             if id(each) in stored:
                 if each.before.spec.elastic and (job := self._state.jobs.get(each.before.job_id)):
                     self._state.rest_from_resizes(job)
-                self.grown += len(each.added)
-                self.shrunk += sum(one.leaving for one in _after(each).placements) - sum(
-                    one.leaving for one in each.before.placements
-                )
                 if each.profile:
                     post_bind(each.profile, each.added)
             elif each.booking:
@@ -285,7 +274,7 @@ def chosen_to_leave(
     retained
         Replicas that do not leave.
     """
-    headed, one_template = attempt.spec.template in HEADED, attempt.spec.template == "pytorchjob"
+    headed, one_template = attempt.spec.template in HEADED, attempt.spec.template in ONE_TEMPLATE
     groups = defaultdict[Hashable, list[Placement]](list)
     for each in sorted(attempt.remaining, key=lambda each: each.replica):
         groups["" if one_template else each.place].append(each)
@@ -317,7 +306,3 @@ def _free_share(leaves: Placement, attempt: Attempt, snapshot: Snapshot, freed: 
 def _size(placement: Placement, attempt: Attempt) -> int:
     """Return the memory of the devices of a replica, or its CPU without devices."""
     return sum(each.memory_mib for each in placement.slices) or attempt.spec.demand.request.cpu_milli
-
-
-def _after(resize: Resize) -> Attempt:
-    return next(each for each in resize.change.update if isinstance(each, Attempt))
