@@ -306,9 +306,11 @@ class JobSpec:
         if not self.min_replicas <= self.replicas <= self.max_replicas:
             said = f"is {self.replicas}, but the job has between {self.min_replicas} and {self.max_replicas} replicas"
             raise RejectedError(said, where="replicas")
-        if self.standby or self.copy_of or self.ring:
-            said = "a ring" if self.ring else "a service with a standby"
-            raise RejectedError(f"{said} has a fixed number of replicas", where="replicas")
+        if self.ring:
+            raise RejectedError("a ring has a fixed number of replicas", where="replicas")
+        if self.standby or self.copy_of:
+            said = "a service with a standby has no range of replicas: set a number, and change it while it runs"
+            raise RejectedError(said, where="replicas")
         if self.template not in RESIZABLE:
             said = f"a {self.template} cannot be resized while it runs; elastic are {', '.join(sorted(RESIZABLE))}"
             raise RejectedError(said, where="replicas")
@@ -409,7 +411,7 @@ class JobSpec:
 
         Replicas of other jobs know their number. Those of services do not, or learn it from their own controller.
         """
-        if self.standby or self.copy_of or self.ring or self.template not in RESIZABLE:  # their number is fixed
+        if self.ring or self.template not in RESIZABLE:  # their number is fixed
             return False
         alone = self.template in INDEPENDENT and not (self.gang or self.single_cluster)
         return self.elastic or self.restarts or alone

@@ -258,6 +258,30 @@ def test_a_change_restarts_one_copy_after_the_other(by_standby: bool) -> None:
     assert active(made, job_id).spec.name == "chat"
 
 
+@pytest.mark.parametrize("by_standby", [False, True])
+@pytest.mark.parametrize("standby", [WARM, COLD])
+def test_both_copies_get_more_and_fewer_replicas_without_a_stop(standby: Standby, by_standby: bool) -> None:
+    """Each copy stays in its cluster, with its attempt; without room there, its replicas wait."""
+    made = world(gpus=4)
+    job_id = service(made, standby, replicas=2)
+    copies = [job_id, *filter(None, [made.job(job_id).other])]
+    clusters = [made.where(each) for each in copies]
+    for number in (4, 1, 3):
+        named = made.job(copies[-1 if by_standby else 0])
+        made.plane.jobs.change(named.id, replace(named.spec, replicas=number), "ada")
+        made.plane.run(10)
+        for each, place in zip(copies, clusters, strict=True):
+            attempt = made.plane.attempt(each)
+            assert (attempt.number, len(attempt.placements), made.state(each)) == (1, number, "running")
+            assert set(attempt.clusters) == {place}
+    named = made.job(job_id)
+    made.plane.jobs.change(job_id, replace(named.spec, replicas=6), "ada")
+    made.plane.run(10)
+    assert [len(made.plane.attempt(each).placements) for each in copies] == [4] * len(copies)
+    assert [made.job(each).attempt for each in copies] == [1] * len(copies)
+    assert len(copies) == 1 or active(made, job_id).id == job_id
+
+
 def test_a_service_without_a_standby_any_more_keeps_its_active_copy() -> None:
     """The standby ends; with a standby again, a new one is placed."""
     made = world()

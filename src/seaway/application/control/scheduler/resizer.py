@@ -183,7 +183,7 @@ class Resizer:
         hits = live.tree.model_hits(owner, requested, (), job.id) if demand.request.gpus else {}
         wanted = without_models(replace(wanted, demand=demand), hits.keys(), live.fleet.snapshot)
         wanted = live.advance.narrow(wanted, spec)
-        demand, stays = wanted.demand, spec.single_cluster or spec.between_replicas.any
+        demand, stays = wanted.demand, spec.in_one_cluster or spec.between_replicas.any
         if stays or demand.network.min_bandwidth_mbps:
             own = frozenset(attempt.clusters)
             allowed = demand.nodes.clusters & own if demand.nodes.clusters else own
