@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seaway.adapters.kubernetes.templates.catalog import TemplateCatalog
 from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.domain.deployment import Endpoint, Reach
+from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.job_state import JobState
-from tests.fakes.kubernetes.kinds import HTTP_ROUTES, INGRESSES, NODES, SERVICES, Kind
+from tests.fakes.kubernetes.kinds import HTTP_ROUTES, INGRESSES, JOBS, NODES, SERVICES, Kind
 from tests.integration.test_cluster_faults import PATIENT, World
 
 pytestmark = pytest.mark.slow
@@ -126,3 +129,49 @@ def test_a_service_that_a_cluster_denies_rejects_the_job(made: Callable[[], Worl
         world.wait(lambda: "no ports of nodes here" in world.reasons(job), "the rejection")
     finally:
         world.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("NodePort", r"192\.0\.2\.\d:3\d{4}"), ("LoadBalancer", r"lb\.example\.com:29500"), ("Pod", r"10\.244\..*:29500")],
+)
+@pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
+def test_pods_of_other_clusters_get_the_address_of_rank_0(
+    tmp_path: Path, how: str, expected: str, *, karmada: bool
+) -> None:
+    """A ring over two clusters starts in that of rank 0; pods elsewhere get an address that leads there."""
+    options = replace(OWN, exposure=replace(EXPOSURE, ring=how))
+    world = World(tmp_path, karmada=karmada, names=("alpha", "beta"), options=options)
+    try:
+        for number, member in enumerate(world.members.values()):
+            status = {"addresses": [{"type": "ExternalIP", "address": f"192.0.2.{number + 1}"}]}
+            for at in range(2):
+                member.patch(NODES, "", f"{member.name}-{at}", {"status": status}, "status")
+        job = world.submit(template="torchrun", replicas=3, ring=True, command=("train",), request=WHOLE_NODES)
+        world.wait(lambda: bool(world.store.attempts(job)), "it is placed")
+        home, other = dict.fromkeys(each.cluster for each in world.store.attempts(job)[-1].placements)
+        world.wait(lambda: bool(world.members[home].list(JOBS, SPACE)), "it starts where rank 0 is")
+        if how == "LoadBalancer":
+            assert not world.members[other].list(JOBS, SPACE)
+            (service,) = [each for each in world.members[home].list(SERVICES, SPACE) if of_rank_0(each)]
+            assigned = {"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}}
+            world.members[home].patch(SERVICES, SPACE, service["metadata"]["name"], assigned, "status")
+        world.wait(lambda: world.state(job) is JobState.RUNNING, "it runs")
+        (there,) = world.members[other].list(JOBS, SPACE)
+        (container,) = there["spec"]["template"]["spec"]["containers"]
+        env = {each["name"]: each["value"] for each in container["env"]}
+        assert re.fullmatch(expected, f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}")
+        assert env["NODE_RANK"] == "2"
+        assert [each for each in seen(world, job) if each.reach is Reach.CLUSTERS]
+        world.plane.jobs.cancel(job, "ada")
+        world.wait(lambda: not world.left(), "nothing is left")
+    finally:
+        world.close()
+
+
+WHOLE_NODES = ResourceRequest(500, 256, 2, 60_000, 0, 1000)
+
+
+def of_rank_0(service: dict[str, Any]) -> bool:
+    """Report whether a service leads to rank 0 of a ring."""
+    return "seaway.io/rank-0" in service["metadata"]["annotations"]

@@ -147,6 +147,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         given.https,
         given.ingress_class,
         given.gateway,
+        given.ring,
     )
     mounting = Mounting(names_in(settings.csi_drivers), PLACEHOLDER not in settings.namespace)
     offer = TemplateCatalog(

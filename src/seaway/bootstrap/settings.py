@@ -32,7 +32,7 @@ from seaway.bootstrap.notifications import NotificationSettings, notification_er
 from seaway.bootstrap.scaling import ScalingSettings, scaling_setting_errors
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
-from seaway.domain.job_spec import Expose, ServiceType
+from seaway.domain.job_spec import RING_TYPES, Expose, ServiceType
 from seaway.scheduling.queueing.registry import queue_discipline_names
 
 PREFIX = "SEAWAY_"
@@ -170,6 +170,10 @@ class ExposeSettings:
     """Class of Ingresses. Empty for the default class of each cluster."""
     gateway: str = ""
     """Gateway of HTTPRoutes in each cluster, `NAMESPACE/NAME`. It must accept routes of the tenants' namespaces."""
+    ring: str = "NodePort"
+    """Address of rank 0 of a ring over clusters: `NodePort`, `LoadBalancer`, or `Pod` where networks of pods are routed
+    between clusters. Empty if each such job has to set `MASTER_ADDR`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -718,6 +722,9 @@ def _expose_errors(expose: ExposeSettings) -> Iterator[RejectedError]:
     elif ServiceType(expose.default).by_host and not expose.domain:
         text = f"is {expose.default}, for which expose.domain is needed"
         yield RejectedError(text, where="[clusters] expose.default")
+    if expose.ring and expose.ring not in RING_TYPES:
+        text = f"is {expose.ring!r}; use {', '.join(RING_TYPES)}, or leave it empty"
+        yield RejectedError(text, where="[clusters] expose.ring")
     namespace, _, gateway = expose.gateway.partition("/")
     if (expose.gateway or ServiceType.HTTP_ROUTE in types) and not all(map(_OBJECT.fullmatch, (namespace, gateway))):
         text = "must be the NAMESPACE/NAME of a Gateway, for the type HTTPRoute"

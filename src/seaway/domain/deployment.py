@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from seaway.domain.job_spec import JobSpec
@@ -18,6 +18,13 @@ def deployment_name(job_id: str, attempt: int) -> str:
 def service_name(job_id: str) -> str:
     """Return the name of a job's service. It is the same for all attempts, so that clients can keep it."""
     return f"sw-{job_id}"
+
+
+ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
+"""Variables with the address and the port of rank 0, as in PyTorch. A job that sets the address connects its pods."""
+
+
+UNKNOWN_RANK_0 = "address-of-rank-0:0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class Deployment:
         Node and devices of each replica in this cluster, also of those that are being removed.
     ring
         Cluster of each replica of the attempt, if they form a ring over several clusters.
+    rank_0
+        Address of rank 0 of such a ring, ``host:port``; empty in its own cluster, and until it is known.
     """
 
     job_id: str
@@ -44,13 +53,27 @@ class Deployment:
     spec: JobSpec
     placements: tuple[Placement, ...]
     ring: tuple[str, ...] = ()
+    rank_0: str = ""
 
     @classmethod
     def of(cls, job_id: str, attempt: int, cluster: str, spec: JobSpec, placements: Sequence[Placement]) -> Deployment:
         """Return the part in one cluster of an attempt with these placements."""
         here = tuple(each for each in placements if each.cluster == cluster)
-        ring = tuple(each.cluster for each in placements) if spec.ring and len(here) < len(placements) else ()
-        return cls(job_id, attempt, cluster, spec, here, ring)
+        if not spec.ring or len(here) == len(placements):
+            return cls(job_id, attempt, cluster, spec, here)
+        ring = tuple(each.cluster for each in placements)
+        rank_0 = next((each.address for each in placements if not each.replica and each.cluster != cluster), "")
+        return cls(job_id, attempt, cluster, spec, here, ring, rank_0)
+
+    @property
+    def awaits_rank_0(self) -> bool:
+        """True if it cannot be sent yet: its replicas need the address of rank 0 in another cluster."""
+        elsewhere = bool(self.ring) and self.ring[0] != self.cluster
+        return elsewhere and not self.rank_0 and ADDRESS not in dict(self.spec.run.env)
+
+    def shown(self) -> Deployment:
+        """Return it as people see it before the address of rank 0 is known."""
+        return replace(self, rank_0=UNKNOWN_RANK_0) if self.awaits_rank_0 else self
 
     @property
     def service_id(self) -> str:
@@ -154,6 +177,8 @@ class Reach(Enum):
     """Clients in networks that reach the internal addresses of the cluster's nodes."""
     CLUSTER = "cluster"
     """Pods of the cluster."""
+    CLUSTERS = "clusters"
+    """Replicas of the same job in other clusters."""
     NONE = "none"
     """No client yet."""
 

@@ -71,6 +71,13 @@ _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9](
 """A DNS name of at least two labels (RFC 1123, section 2.1)."""
 
 
+POD = "Pod"
+"""Address of rank 0 of a ring that is that of its pod, where networks of pods are routed between clusters."""
+
+RING_TYPES = (ServiceType.NODE_PORT.value, ServiceType.LOAD_BALANCER.value, POD)
+"""Ways to reach rank 0 of a ring from other clusters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expose:
     """Way in which clients outside a job's cluster reach its ports.
@@ -136,10 +143,6 @@ HEADED = frozenset({"pytorchjob", "raycluster"})
 
 ONE_TEMPLATE = frozenset({"pytorchjob"})
 """Resizable templates with one pod template for all workers, so that these leave from the last one on."""
-
-
-RANKED = frozenset({"job", "torchrun"})
-"""Templates that give each replica its number, the rank of a ring."""
 
 
 _LEAST = {"replicas": 1, "expected_duration_s": 0, "time_limit_s": 1, "lease_s": 1, "retries": 0}
@@ -289,9 +292,6 @@ class JobSpec:
                     raise RejectedError(f"is too much: the program needs a part of resources.{name} too", where=where)
 
     def _check_ring(self) -> None:
-        if self.template not in RANKED:
-            ranked = " or ".join(sorted(RANKED))
-            raise RejectedError(f"needs ranks, which {self.template} does not give: use {ranked}", where="spread")
         if self.replicas < 2:
             raise RejectedError("needs 2 replicas or more", where="spread")
         if self.one_by_one:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ class Placement:
         True if the replica is being removed. It holds its devices until its pod is gone.
     beside
         Replicas that its workload was created with, such as ``0-3``, if some of them were removed; empty otherwise.
+    address
+        Address of rank 0 of a ring for replicas in other clusters, ``host:port``; empty until it is known, and for
+        other replicas. It does not change the place, so it is ignored in comparisons.
     """
 
     job: str
@@ -49,6 +52,7 @@ class Placement:
     wave: int = 0
     leaving: bool = False
     beside: str = ""
+    address: str = field(default="", compare=False)
 
     @property
     def place(self) -> Hashable:

@@ -337,6 +337,7 @@ REACH = {
     "outside": "anywhere",
     "nodes": "networks of the nodes",
     "cluster": "pods of the cluster",
+    "clusters": "replicas in other clusters",
     "none": "nowhere yet",
 }
 """Clients that can use an endpoint, by its reach."""

@@ -538,7 +538,7 @@ class JobIn(Incoming):
     spread: Literal["clusters"] | None = None
     """`clusters`: the replicas start together, in one cluster or as a ring over several, in which each sends to the
     next. The bounds between replicas then apply to the links between consecutive replicas only, and ranks follow the
-    ring. Only for the templates `job` and `torchrun`.
+    ring. Only for templates that give ranks, such as `job`, `torchrun` and `pytorchjob`.
     """
     template: Name = "job"
     """Name of the workload template."""

@@ -96,8 +96,10 @@ class EndpointOut(Shown):
     """The port of the job."""
     address: str
     """`host:port`, or a URL for HTTP by host name; empty while the cluster has not assigned one."""
-    reach: Literal["outside", "nodes", "cluster", "none"]
-    """Clients that can use it: those outside the cluster, those that reach its nodes, its pods, or none yet."""
+    reach: Literal["outside", "nodes", "cluster", "clusters", "none"]
+    """Clients that can use it: those outside the cluster, those that reach its nodes, its pods, replicas of a ring in
+    other clusters, or none yet.
+    """
     note: str
     """Reason why clients outside the cluster cannot use it, or a condition for it; empty for none."""
 

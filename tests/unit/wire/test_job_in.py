@@ -72,11 +72,10 @@ def test_replicas_may_form_a_ring_over_clusters() -> None:
     [
         ({"replicas": 1}, "needs 2 replicas or more"),
         ({"replicas": 2, "gang": False}, "starts all replicas together, so gang cannot be false"),
-        ({"replicas": 2, "template": "deployment"}, "needs ranks, which deployment does not give: use job or torchrun"),
     ],
 )
 def test_a_ring_that_cannot_be_is_refused(given: dict[str, object], says: str) -> None:
-    """One replica has no next one, and other templates give no ranks."""
+    """One replica has no next one, and replicas that start one by one do not meet."""
     with pytest.raises(RejectedError, match=says) as caught:
         JobIn.model_validate({"name": "train", "spread": "clusters", **given}).spec()
     assert caught.value.where == "spread"

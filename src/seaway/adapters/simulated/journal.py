@@ -57,6 +57,8 @@ class Created:
         How clients outside its cluster reach them.
     service
         ID in the names for clients; empty for that of the job.
+    rank_0
+        Whether it has rank 0 of a ring over several clusters.
     elastic
         Whether its replicas share one amount of work, so that it ends earlier with more of them.
     """
@@ -78,6 +80,7 @@ class Created:
     expose: Expose = NOT_EXPOSED
     service: str = ""
     elastic: bool = False
+    rank_0: bool = False
     kind: Literal["created"] = "created"
 
 

@@ -122,6 +122,7 @@ class Record:
             for each in made.placements
         )
         at = _endpoints(made, cluster) if self.phase is WorkloadPhase.RUNNING else ()
+        at += _rank_0(made, cluster) if made.rank_0 and self.phase in LIVE else ()
         phases = {each.phase for each in replicas}
         worst = WorkloadPhase.FAILED if WorkloadPhase.FAILED in phases else WorkloadPhase.STARTING
         phase = self.phase if phases == {self.phase} else worst
@@ -143,6 +144,16 @@ class Record:
 
 NODE_PORTS = range(30_000, 32_768)
 """Range of the ports of nodes, as in Kubernetes."""
+
+
+RING_PORT = 29_500
+"""Port of rank 0 of a ring."""
+
+
+def _rank_0(made: Created, cluster: str) -> tuple[Endpoint, ...]:
+    """Return the address at which other clusters reach rank 0 of a ring, which it has from its creation."""
+    at_node = NODE_PORTS[crc32(f"{made.job_id} {made.attempt} {RING_PORT}".encode()) % len(NODE_PORTS)]
+    return (Endpoint(f"{made.placements[0].node}.{cluster}.simulated:{at_node}", RING_PORT, Reach.CLUSTERS),)
 
 
 def _endpoints(made: Created, cluster: str) -> tuple[Endpoint, ...]:

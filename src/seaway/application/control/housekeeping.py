@@ -32,7 +32,7 @@ from seaway.application.transitions import (
     stepped,
 )
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import WorkloadPhase
+from seaway.domain.deployment import Reach, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import START_TIMEOUT_S
 
@@ -296,17 +296,26 @@ class Housekeeping:
             self._state.deadlines.in_seconds(left_s, Due.EXPIRY, key)
             return
         self._reset_deadline(Due.EXPIRY, key)
-        silent = ", ".join(self._state.unsent(attempt))
-        self._state.stages.became(attempt, tuple(self._state.unsent(attempt)), Deployed.LATE)
-        yield self._sent_back(*found, f"{silent} did not confirm it within {in_all_s:.0f} s")
+        unsent, home = self._state.unsent(attempt), attempt.clusters[0]
+        waiting = self._state.awaiting_rank_0(attempt)
+        silent = ", ".join(each for each in unsent if each not in waiting)
+        self._state.stages.became(attempt, tuple(unsent), Deployed.LATE)
+        copy = self._state.seen[key[:2]].get(home)
+        notes = [each.note for each in copy.endpoints if each.reach is Reach.NONE and each.note] if copy else []
+        text = f"{silent} did not confirm it"
+        if not silent:
+            text = f"{home} gave no address of rank 0 for {', '.join(waiting)}{f' ({notes[0]})' if notes else ''}"
+        yield self._sent_back(*found, f"{text} within {in_all_s:.0f} s")
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
         """Return the monotonic time of the last progress on an attempt in the slowest cluster.
 
         A cluster that has not received the command yet does not count.
         """
-        signs = [now_ns]
+        signs, waiting = [now_ns], self._state.awaiting_rank_0(attempt)
         for cluster in self._state.unsent(attempt):
+            if cluster in waiting:
+                continue
             key = (attempt.job_id, attempt.number, cluster)
             pending_commands = self._state.pending_commands.get(key)
             if pending_commands is None or not self._state.dispatcher.awaits(pending_commands):

@@ -313,6 +313,8 @@ class Observer:
             change.add(self._exposed(job, attempt, change))
         if news.drift:
             self._edited(job, attempt, news.drift, change)
+        if attempt.spec.ring:
+            self._meet(job, attempt, change)
         if any(each.leaving and each.cluster in news.confirmed for each in attempt.placements):
             self._left(job, attempt, news.confirmed, change)
         return change or None
@@ -374,6 +376,25 @@ class Observer:
             return Change(insert=[job_event(job, ACTOR, "endpoint", _listed(found))])
         after = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
         return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", _listed(found))])
+
+    def _meet(self, job: JobRecord, attempt: Attempt, change: Change) -> None:
+        """Store the address of rank 0 of a ring once its cluster reports it, and send the commands that wait for it."""
+        waiting = self._state.awaiting_rank_0(attempt)
+        copy = self._state.seen[job.id, attempt.number].get(attempt.placements[0].cluster)
+        if not (waiting and copy):
+            return
+        address = next((each.address for each in copy.endpoints if each.reach is Reach.CLUSTERS and each.address), "")
+        if not address:
+            return
+        attempt = next((each for each in change.update if isinstance(each, Attempt)), attempt)
+        first, *others = attempt.placements
+        attempt = replace(attempt, placements=(replace(first, address=address), *others))
+        now_ns = self._state.command_ns(attempt)
+        renewed = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
+        job = next((each for each in change.update if isinstance(each, JobRecord)), renewed)
+        change.update = [job, attempt]
+        change.insert.append(job_event(job, ACTOR, "endpoint", f"rank 0 answers the other clusters at {address}"))
+        change.put += [PendingCommand(job.id, attempt.number, each, Verb.CREATE, now_ns) for each in waiting]
 
     def _held(self, job: JobRecord, attempt: Attempt) -> Change | None:
         """Return a running job to deploying if a cluster stopped its replicas and holds them; None otherwise."""

@@ -495,7 +495,7 @@ class ControlState:
     def _put_pending_command(self, pending_commands: PendingCommand) -> None:
         key = (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
         self.pending_commands[key] = pending_commands
-        self.dispatcher.give(pending_commands, self.command(pending_commands))
+        self._send(pending_commands)
         if pending_commands.job_id in self.waiting:  # its other copy changed with it, before this command was known
             self.consider(pending_commands.job_id)
 
@@ -504,7 +504,19 @@ class ControlState:
         joined = set(clusters)
         for pending_commands in self.pending_commands.values():
             if pending_commands.cluster in joined:
-                self.dispatcher.give(pending_commands, self.command(pending_commands))
+                self._send(pending_commands)
+
+    def _send(self, pending_commands: PendingCommand) -> None:
+        """Send a command, unless it waits for the address of rank 0 of a ring; it is stored again with that."""
+        command = self.command(pending_commands)
+        if not (isinstance(command, Deployment) and command.awaits_rank_0):
+            self.dispatcher.give(pending_commands, command)
+
+    def awaiting_rank_0(self, attempt: Attempt) -> Sequence[str]:
+        """Return the clusters whose commands wait for the address of rank 0 of a ring."""
+        if not attempt.spec.ring:
+            return ()
+        return [each for each in self.unsent(attempt) if deployment(attempt, each).awaits_rank_0]
 
     def command(self, pending_commands: PendingCommand) -> Command:
         """Return the command for a cluster."""

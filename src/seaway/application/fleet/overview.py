@@ -272,7 +272,7 @@ class Overview:
             Deployment.of(UNNAMED, 1, cluster, spec, trial.placements)
             for cluster in dict.fromkeys(each.cluster for each in trial.placements)
         ]
-        documents = [document for each in made for document in self._backend(each.cluster).manifests(each)]
+        documents = [document for each in made for document in self._backend(each.cluster).manifests(each.shown())]
         return replace(trial, manifests=tuple(documents))
 
     def reason(self, job: JobRecord) -> Reason:
@@ -362,7 +362,7 @@ class Overview:
         return [
             document
             for cluster in attempt.clusters
-            for document in self._backend(cluster).manifests(deployment(attempt, cluster))
+            for document in self._backend(cluster).manifests(deployment(attempt, cluster).shown())
         ]
 
     def latest_log(self, job: JobRecord, replica: int, container: str = "") -> Log:

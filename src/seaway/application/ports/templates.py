@@ -36,6 +36,9 @@ class PlainTemplates:
         """Return a job; a service gets restarts."""
         return spec.with_template_traits(single_cluster=spec.single_cluster, restarts=spec.template == DEPLOYMENT)
 
-    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:  # accepts any job
-        """Return no problems."""
+    def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
+        """Return the reason why a service cannot be a ring; no other problems."""
+        if spec.ring and spec.template == DEPLOYMENT:
+            said = f"needs ranks, which {spec.template} does not give: use job"
+            return [RejectedError(said, where="spread")]
         return ()

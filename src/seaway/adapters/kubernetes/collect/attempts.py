@@ -252,7 +252,9 @@ class Attempts:
         def host() -> NodeHost | None:
             return self._host(sorted({pod.node for pod in pods if pod.node}))
 
-        return widest_first(each for place in sorted(found) for each in endpoints(found[place], host))
+        first = self.replica_pods(key).get(0)
+        ip = first.ip if first else ""
+        return widest_first(each for place in sorted(found) for each in endpoints(found[place], host, ip))
 
     def put_exposing(self, place: ObjectKey, exposing: Exposing) -> None:
         """Record the content of an object that gives ports of an attempt an address. The object itself is known."""

@@ -49,6 +49,8 @@ class PodSummary:
         Container name of each slice; empty if unknown.
     pods
         For an unmanaged pod: its count toward the node's pods; 0 after it ended.
+    ip
+        For a Seaway pod: its address; empty before it has one.
     resource_version
         Version of the pod that the summary describes; ignored in comparisons.
     """
@@ -73,6 +75,7 @@ class PodSummary:
     holders: tuple[str, ...] = ()
     init_containers: tuple[str, ...] = ()
     pods: int = 1
+    ip: str = ""
     resource_version: str = field(default="", compare=False)
 
     @property
@@ -122,6 +125,7 @@ def summarise_pod(pod: PodObject, view: PodView, namespaces: Namespaces) -> PodS
         pod.spec.node_selector.get(HOSTNAME, ""),
         _holders(pod, view.held),
         tuple(intern(each.name) for each in pod.spec.init_containers if not each.sidecar),
+        ip=pod.status.pod_ip,
         resource_version=meta.resource_version,
     )
 

@@ -9,12 +9,13 @@ HTTPRoute, conditions of its parents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from seaway.adapters.kubernetes.objects.core import Condition, Meta, NodeAddress, OwnedMeta, Part
+from seaway.adapters.kubernetes.templates.names import RANK_0_OF_RING
 from seaway.adapters.kubernetes.templates.plain import SCHEME
 from seaway.domain.deployment import Endpoint, Reach
 from seaway.domain.job_spec import ServiceType
@@ -184,15 +185,19 @@ def node_host(node: str, addresses: Iterable[NodeAddress]) -> NodeHost | None:
     return None
 
 
-def endpoints(found: Exposing, host_of: Callable[[], NodeHost | None]) -> tuple[Endpoint, ...]:
+def endpoints(found: Exposing, host_of: Callable[[], NodeHost | None], rank_0_ip: str = "") -> tuple[Endpoint, ...]:
     """Return the endpoints that an object gives to a job.
 
     Parameters
     ----------
     host_of
         Returns the address of a node of the cluster, for ports of nodes.
+    rank_0_ip
+        Address of the pod of replica 0; empty if it has none here.
     """
     if isinstance(found, ServiceObject):
+        if RANK_0_OF_RING in found.metadata.annotations:
+            return _of_rank_0(found, host_of, rank_0_ip)
         return _of_service(found, host_of)
     return _of_ingress(found) if isinstance(found, IngressObject) else _of_route(found)
 
@@ -201,6 +206,20 @@ def widest_first(found: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
     """Return endpoints in the order of their reach, each once."""
     order = list(Reach)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: order.index(each.reach)))
+
+
+def _of_rank_0(service: ServiceObject, host_of: Callable[[], NodeHost | None], ip: str) -> tuple[Endpoint, ...]:
+    """Return the address at which other clusters reach rank 0 of a ring: the widest one, or that of its pod."""
+    if service.spec.cluster_ip == HEADLESS:
+        why = "" if ip else "the pod of rank 0 has no address yet"
+        host = f"[{ip}]" if ":" in ip else ip
+        reach = Reach.NONE if why else Reach.CLUSTERS
+        return tuple(
+            Endpoint(f"{host}:{each.port}" if ip else "", each.port, reach, why) for each in service.spec.ports
+        )
+    found = _of_service(service, host_of)
+    first = found[:1] if found and found[0].reach is not Reach.CLUSTER else ()
+    return tuple(replace(each, reach=Reach.CLUSTERS if each.address else Reach.NONE) for each in first)
 
 
 def _of_service(service: ServiceObject, host_of: Callable[[], NodeHost | None]) -> tuple[Endpoint, ...]:

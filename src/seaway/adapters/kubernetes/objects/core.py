@@ -192,6 +192,7 @@ class PodStatus(Part, frozen=True):
     reason: str = ""
     message: str = ""
     nominated_node_name: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

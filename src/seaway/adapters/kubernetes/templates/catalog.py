@@ -113,7 +113,8 @@ class TemplateCatalog:
         """Return a job with the traits of its template, or without traits if the template is unknown."""
         known = self.templates.get(spec.template)
         return spec.with_template_traits(
-            single_cluster=bool(known and known.single_cluster), restarts=bool(known and known.restarts)
+            single_cluster=bool(known and known.single_cluster and not (spec.ring and known.ranks)),
+            restarts=bool(known and known.restarts),
         )
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:

@@ -44,6 +44,9 @@ class Exposure:
         Class of Ingresses; empty for the default of the cluster.
     gateway
         Gateway of HTTPRoutes, ``namespace/name``.
+    ring
+        How replicas of a ring in other clusters reach rank 0: by a Service of this type, or by the address of its pod
+        (``POD``); empty if each job has to set the address.
     """
 
     types: tuple[ServiceType, ...] = (ServiceType.CLUSTER_IP, ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER)
@@ -52,6 +55,7 @@ class Exposure:
     https: bool = False
     ingress_class: str = ""
     gateway: str = ""
+    ring: str = ServiceType.NODE_PORT
 
 
 @dataclass(frozen=True, slots=True)

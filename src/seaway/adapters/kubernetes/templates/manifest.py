@@ -193,10 +193,11 @@ class Group:
         return tuple(_group(placements, self.role) for placements in found.values())
 
     def split(self, first: str, rest: str) -> tuple[Group, Group]:
-        """Return replica 0 and the other replicas, with their roles."""
+        """Return the first replica, which is replica 0 except in a ring, and the other ones, with their roles."""
+        lead = min(each.replica for each in self.every)
         return (
-            _group((each for each in self.every if not each.replica), first),
-            _group((each for each in self.every if each.replica), rest),
+            _group((each for each in self.every if each.replica == lead), first),
+            _group((each for each in self.every if each.replica != lead), rest),
         )
 
 

@@ -43,6 +43,9 @@ DEVICES = "seaway.io/devices"
 MAX_RESTARTS = "seaway.io/max-restarts"
 """Annotation of pods: maximum number of restarts of their containers in place."""
 
+RANK_0_OF_RING = "seaway.io/rank-0"
+"""Annotation of a service: other clusters reach rank 0 of a ring by it."""
+
 CLUSTER = "seaway.io/cluster"
 """Annotation: cluster of the object. In Karmada, one attempt may have objects for several clusters."""
 
@@ -128,6 +131,10 @@ def port_name(index: int) -> str:
     """Return the name of a job's port, by its position. The NetworkPolicy of the namespace refers to it."""
     return f"port-{index}"
 
+
+RANK_0 = "rank-0"
+"""Role of the service by which other clusters reach rank 0 of a ring, and name of its port in pods. The NetworkPolicy
+of the namespace refers to it."""
 
 MAX_LABEL_LENGTH = 63
 """Maximum length of a DNS label."""

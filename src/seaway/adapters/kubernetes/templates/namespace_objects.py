@@ -13,7 +13,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
-from seaway.adapters.kubernetes.templates.names import MANAGED_BY, MANAGER, ROLE, TENANT, port_name
+from seaway.adapters.kubernetes.templates.names import MANAGED_BY, MANAGER, RANK_0, ROLE, TENANT, port_name
 from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, kind_of, read_manifests
 from seaway.domain.errors import RejectedError
 
@@ -92,12 +92,14 @@ def _placed(body: dict[str, Any], namespace: str, marks: dict[str, str]) -> dict
 def network_policies(egress: Sequence[IPv4Network | IPv6Network] = ()) -> list[dict[str, Any]]:
     """Return the NetworkPolicies of a tenant's namespace.
 
-    Pods may connect to each other and to DNS servers. Everybody may connect to the ports of jobs. The operator of Ray
+    Pods may connect to each other and to DNS servers. Everybody may connect to the ports of jobs, and to rank 0 of
+    rings. The operator of Ray
     may connect to heads of Ray clusters, from a namespace that is not a tenant's.
     """
     peers: list[dict[str, Any]] = [{"podSelector": {}}]
     dns = [{"port": DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]
-    ports = [{"port": port_name(index), "protocol": "TCP"} for index in range(MAX_PORTS)]
+    names = [*map(port_name, range(MAX_PORTS)), RANK_0]
+    ports = [{"port": name, "protocol": "TCP"} for name in names]
     outside = [{"to": [_block(each)]} for each in egress]
     every = {
         "podSelector": {},

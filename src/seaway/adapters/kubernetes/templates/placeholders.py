@@ -15,6 +15,7 @@ from typing import Any
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Path
 from seaway.adapters.kubernetes.templates.names import port_name
+from seaway.adapters.kubernetes.templates.plain import master, rank_0_name
 from seaway.adapters.kubernetes.templates.runtime import command_of, references
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
@@ -57,6 +58,10 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
     "image": Placeholder(Sort.TEXT, "run.image"),
     "replicas": Placeholder(Sort.NUMBER, "replicas of the part"),
     "total_replicas": Placeholder(Sort.NUMBER, "replicas of the job"),
+    "ranks": Placeholder(Sort.NAME, "numbers of the part's replicas by index of their pod, separated by spaces"),
+    "rank_0": Placeholder(Sort.TEXT, "address of replica 0, also for other clusters of a ring"),
+    "rank_0_port": Placeholder(Sort.NUMBER, "port of replica 0 at this address"),
+    "ring": Placeholder(Sort.TEXT, "cluster of each rank of a ring over clusters, separated by commas; else empty"),
     "gpus": Placeholder(Sort.NUMBER, "devices of each replica"),
     "priority": Placeholder(Sort.NUMBER, "the job's priority"),
     "command": Placeholder(Sort.LIST, "run.command"),
@@ -73,9 +78,21 @@ _TEXTS_UNDER = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"
 """Fields whose subfields are texts."""
 
 
-def values(context: Context, group: Group) -> dict[str, Any]:
-    """Return the values of all placeholders for one part."""
+def values(context: Context, group: Group, *, ranked: bool = False) -> dict[str, Any]:
+    """Return the values of all placeholders for one part.
+
+    Parameters
+    ----------
+    ranked
+        True if the template gives ranks.
+
+    Raises
+    ------
+    RejectedError
+        If it gives ranks, and the address of replica 0 is unknown.
+    """
     spec, deployment = context.spec, context.deployment
+    rank_0, port = master(context, rank_0_name(context)) if ranked else ("", "0")
     ports = list(dict.fromkeys(spec.run.ports))
     return {
         "name": context.name(group.digest),
@@ -92,6 +109,10 @@ def values(context: Context, group: Group) -> dict[str, Any]:
         "image": spec.run.image or context.options.default_image,
         "replicas": len(group.replicas),
         "total_replicas": spec.replicas,
+        "ranks": " ".join(map(str, group.replicas)),
+        "rank_0": rank_0,
+        "rank_0_port": int(port),
+        "ring": ",".join(deployment.ring),
         "gpus": spec.demand.request.gpus,
         "priority": spec.priority,
         "command": list(command_of(spec, spec.run.command)),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
-from seaway.adapters.kubernetes.templates.names import PART, selector
+from seaway.adapters.kubernetes.templates.names import INDEX, PART, RANK_0, RANK_0_OF_RING, object_name, selector
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
 from seaway.adapters.kubernetes.templates.runtime import backoff_limit
+from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_spec import ServiceType
+from seaway.domain.job_spec import POD, ServiceType
 
 PEERS = "peers"
 
@@ -114,19 +116,27 @@ RANKS = "SEAWAY_RANKS"
 RING = "SEAWAY_RING"
 """Variable with the cluster of each rank of a ring over several clusters, separated by commas."""
 
+DEFAULT_PORT = 29_500
+"""Port on which replica 0 serves the others; the default of torchrun."""
+
 
 def render_job(context: Context) -> list[Manifest]:
-    """Return a service if the job has ports, and the Jobs. Replicas of a ring get their rank."""
-    pods = ((group, _ranked(context, group) if context.spec.ring else PLAIN) for group in context.groups)
-    return port_service(context) + [each for group, pod in pods for each in indexed_job(context, group, pod)]
+    """Return a service if the job has ports, and the Jobs. Replicas of a ring get their rank, and services for it."""
+    if not context.spec.ring:
+        return port_service(context) + [each for group in context.groups for each in indexed_job(context, group, PLAIN)]
+    jobs = [each for group in context.groups for each in indexed_job(context, group, _ranked(context, group))]
+    return [*ring_services(context), *port_service(context), *jobs]
 
 
 def _ranked(context: Context, group: Group) -> Pod:
-    env = (("WORLD_SIZE", str(context.spec.replicas)), *ring_variables(context))
+    address, port = master(context)
+    env = {"WORLD_SIZE": str(context.spec.replicas), ADDRESS: address, PORT: port, **dict(ring_variables(context))}
+    fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
-        return Pod(env=(("RANK", str(group.replicas[0])), *env))
-    ranks, command = rank_by_index(context, group, "RANK")
-    return Pod(env=(*env, *ranks), command=command)
+        env["RANK"] = str(group.replicas[0])
+        return Pod(env=tuple(env.items()), fields=fields, rank_0_port=rank_0_port(context))
+    listed, command = rank_by_index(context, group, "RANK")
+    return Pod(env=(*env.items(), *listed), command=command, fields=fields, rank_0_port=rank_0_port(context))
 
 
 def ring_variables(context: Context) -> tuple[tuple[str, str], ...]:
@@ -134,10 +144,87 @@ def ring_variables(context: Context) -> tuple[tuple[str, str], ...]:
     return ((RING, ",".join(context.deployment.ring)),) if context.deployment.ring else ()
 
 
+def ring_services(context: Context) -> list[Manifest]:
+    """Return the service that gives the pods of this cluster names, and that of rank 0 for other clusters."""
+    return [peers_service(context, rank_0_port(context)), *rank_0_service(context)]
+
+
+def rank_0_service(
+    context: Context, chosen: dict[str, str] | None = None, port: int = 0, *, within: bool = False
+) -> list[Manifest]:
+    """Return the service by which other clusters reach rank 0; none in their clusters, or if the job has an address.
+
+    Parameters
+    ----------
+    chosen
+        Labels of the pod of rank 0; None for a pod of an Indexed Job.
+    port
+        Port of rank 0; 0 for that of the job.
+    within
+        True to return a service also if all replicas are in one cluster.
+    """
+    kind = context.options.exposure.ring if context.deployment.ring else POD if within else ""
+    if not kind or 0 not in context.replicas or ADDRESS in dict(context.spec.run.env):
+        return []
+    if chosen is None:
+        group = next(each for each in context.groups if 0 in each.replicas)
+        chosen = {PART: group.digest, INDEX: str(group.replicas.index(0))}
+    ports = [_port("rendezvous", port or rank_0_port(context))]
+    reached = {"clusterIP": "None"} if kind == POD else {"type": kind}
+    selected = {**selector(context.deployment), **chosen}
+    service = _service(
+        context, RANK_0, {**reached, "publishNotReadyAddresses": True, "selector": selected, "ports": ports}
+    )
+    if context.deployment.ring:
+        service.body["metadata"]["annotations"][RANK_0_OF_RING] = "true"
+    return [service]
+
+
+def rank_0_name(context: Context) -> str:
+    """Return the name of the service of rank 0 in its cluster."""
+    return f"{context.name(context.whole, RANK_0)}.{context.options.namespace}.svc"
+
+
+def rank_0_port(context: Context) -> int:
+    """Return the port of replica 0; the job can override the default."""
+    text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
+        raise RejectedError(f"{PORT} is {text[:60]!r}, but must be a port", where="run.env")
+    return int(text)
+
+
+def master(context: Context, at_home: str = "") -> tuple[str, str]:
+    """Return the address and port of replica 0; the job can override the default.
+
+    Parameters
+    ----------
+    at_home
+        Address in the cluster of replica 0; empty for the name of its pod in an Indexed Job.
+
+    Raises
+    ------
+    RejectedError
+        If replica 0 is in another cluster, and its address is unknown.
+    """
+    port = str(rank_0_port(context))
+    if said := dict(context.spec.run.env).get(ADDRESS):
+        return said, port
+    for group in context.groups:
+        if 0 in group.replicas:
+            pod = f"{object_name(context.deployment, group.digest)}-{group.replicas.index(0)}"
+            return at_home or peer(context, pod), port
+    if context.deployment.rank_0:
+        host, _, port = context.deployment.rank_0.rpartition(":")
+        return host.strip("[]"), port
+    raise RejectedError(
+        f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
+        "replicas in one cluster with placement.clusters or between_replicas",
+        where="run.env",
+    )
+
+
 def rank_by_index(context: Context, group: Group, *names: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Return a variable and a command that give each pod of a part with several replicas its rank.
-
-    The command is a shell, because no field of Kubernetes maps an index to a rank.
 
     Parameters
     ----------
@@ -149,19 +236,40 @@ def rank_by_index(context: Context, group: Group, *names: str) -> tuple[tuple[tu
     RejectedError
         If the job has no command.
     """
+    return ranks(group.replicas), rank_command(context, "$JOB_COMPLETION_INDEX", dict.fromkeys(names, '"$rank"'))
+
+
+def ranks(replicas: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """Return the variable with the ranks of pods, in the order of their indexes."""
+    return ((RANKS, " ".join(map(str, replicas))),)
+
+
+def rank_command(context: Context, index: str, exports: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command of the job in a shell that selects the rank of a pod by its index.
+
+    It is a shell, because no field of Kubernetes maps an index to a rank.
+
+    Parameters
+    ----------
+    index
+        The index in the shell.
+    exports
+        Variables that the command gets, with their values in the shell, in which ``$rank`` is the rank.
+
+    Raises
+    ------
+    RejectedError
+        If the job has no command.
+    """
     run = context.spec.run
     if not run.command:
-        raise RejectedError(
-            "is needed: replicas that share devices are given their ranks by a shell", where="run.command"
-        )
-    exports = " ".join(f'{name}="$rank"' for name in names)
+        raise RejectedError("is needed: a shell gives replicas their ranks", where="run.command")
     choose = (
         f"i=0; for rank in ${RANKS}; do "
-        '[ "$i" = "$JOB_COMPLETION_INDEX" ] && break; i=$((i+1)); done; '
-        f'export {exports}; exec "$@"'
+        f'[ "$i" = "{index}" ] && break; i=$((i+1)); done; '
+        f'export {" ".join(f"{name}={value}" for name, value in exports.items())}; exec "$@"'
     )
-    ranks = ((RANKS, " ".join(map(str, group.replicas))),)
-    return ranks, ("/bin/sh", "-c", choose, "sh", *run.command)
+    return ("/bin/sh", "-c", choose, "sh", *run.command)
 
 
 def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS, REPLICAS, labels, port_name
+from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS, RANK_0, REPLICAS, labels, port_name
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,
@@ -61,6 +61,8 @@ class Pod:
         True if a shell runs the setup commands before the command.
     ports
         True if it listens on the job's ports.
+    rank_0_port
+        Port on which rank 0 serves the others; 0 for none.
     shared_memory
         True if only the replica's memory limits the shared memory, instead of the default of 64 MiB.
     scheduler
@@ -77,6 +79,7 @@ class Pod:
     args: tuple[str, ...] | None = None
     wrapped: bool = True
     ports: bool = True
+    rank_0_port: int = 0
     shared_memory: bool = False
     scheduler: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -324,8 +327,11 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         container["args"] = list(args)
     if env := variables(run, (*pod.env, *tied.env)):
         container["env"] = env
-    if run.ports and pod.ports:
-        container["ports"] = container_ports(run)
+    ports = container_ports(run) if pod.ports else []
+    if pod.rank_0_port and context.deployment.ring:
+        ports.append({"name": RANK_0, "containerPort": pod.rank_0_port})
+    if ports:
+        container["ports"] = ports
     if found := mounts(context.spec.runtime, large_shm=pod.shared_memory):
         container["volumeMounts"] = found
     if tied.resources:

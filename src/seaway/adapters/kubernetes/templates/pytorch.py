@@ -13,22 +13,29 @@ from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
-from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, object_name, selector
+from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, selector
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.adapters.kubernetes.templates.plain import (
     PEERS,
     indexed_job,
-    peer,
-    peers_service,
+    master,
     port_service,
+    rank_0_port,
+    rank_0_service,
     rank_by_index,
+    rank_command,
+    ranks,
+    ring_services,
     ring_variables,
 )
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
 from seaway.adapters.kubernetes.templates.runtime import backoff_limit, restart_policy
-from seaway.domain.errors import RejectedError
+from seaway.domain.deployment import ADDRESS, PORT
 
 MASTER, WORKER = "Master", "Worker"
+
+OPERATOR_PORT = 23_456
+"""Port on which the training operator lets the master serve the workers."""
 
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 """Label that the training operator sets on pods."""
@@ -42,14 +49,16 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     workers to nodes. If all nodes get equally many workers, a constraint enforces that. With unequal numbers and shared
     devices, the result may differ from the plan; Seaway then reads it from the pods.
 
-    An elastic job has only workers, and a rendezvous at which they join and leave.
+    An elastic job has only workers, and a rendezvous at which they join and leave. A ring has one PyTorchJob in each
+    cluster, whose master is the lowest rank there.
     """
     elastic = context.spec.elastic
     roles: dict[str, Any] = {}
     templates: list[PodTemplate] = []
+    command, env = _in_ring(context)
     for group in (_elastic(context),) if elastic else context.group.split(MASTER, WORKER):
         if group.replicas:
-            template = _template(context, group)
+            template = _template(context, group, command, env)
             roles[group.role] = {
                 "replicas": len(group.replicas),
                 "restartPolicy": restart_policy(context.spec, "Never"),
@@ -68,6 +77,7 @@ def render_pytorchjob(context: Context) -> list[Manifest]:
     claims = [claim for template in templates for claim in template.claims]
     body = context.workload("kubeflow.org/v1", "PyTorchJob", spec)
     return [
+        *rank_0_service(context, {ROLE: MASTER.lower()}, OPERATOR_PORT),
         *port_service(context, {REPLICA_INDEX: "0"} if elastic else {ROLE: MASTER.lower()}),
         *claims,
         Manifest(body, pins, context.replicas),
@@ -79,10 +89,32 @@ def _elastic(context: Context) -> Group:
     return replace(context.group, role=WORKER, began=f"0-{context.spec.max_replicas - 1}")
 
 
-def _template(context: Context, group: Group) -> PodTemplate:
+def _in_ring(context: Context) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str], ...]]:
+    """Return the command and variables of pods in a ring over clusters; none without one.
+
+    The operator sets ranks within its PyTorchJob, and sets them last. So a shell maps them to those of the ring.
+    """
+    spec = context.spec
+    if not context.deployment.ring:
+        return None, ()
+    replicas = str(spec.replicas)
+    exports = {"RANK": '"$rank"', "PET_NODE_RANK": '"$rank"', "PET_NNODES": replicas}
+    exports["WORLD_SIZE"] = str(spec.replicas * max(spec.demand.request.gpus, 1))
+    if 0 not in context.replicas or ADDRESS in dict(spec.run.env):
+        address, port = master(context)
+        exports |= {ADDRESS: f'"{address}"', PORT: port, f"PET_{ADDRESS}": f'"{address}"', f"PET_{PORT}": port}
+    return rank_command(context, "${RANK:-0}", exports), (*ring_variables(context), *ranks(context.replicas))
+
+
+def _template(
+    context: Context, group: Group, command: tuple[str, ...] | None, env: tuple[tuple[str, str], ...]
+) -> PodTemplate:
     pod = Pod(
         "pytorch",
+        env=env,
+        command=command,
         role=group.role.lower(),
+        rank_0_port=OPERATOR_PORT if group.role == MASTER else 0,
         ports=group.role == MASTER or context.spec.elastic,
         shared_memory=True,
         fields={} if context.spec.elastic else _equal_spread(context, group),
@@ -106,64 +138,38 @@ def _equal_spread(context: Context, group: Group) -> dict[str, Any]:
     return {"topologySpreadConstraints": [spread]}
 
 
-ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
-DEFAULT_PORT = 29_500
-"""Port on which replica 0 serves the others; the default of torchrun."""
-
-
 def render_torchrun(context: Context) -> list[Manifest]:
-    """Return the pods' service, a service for ports, and Jobs with ranks equal to the replicas' indexes.
+    """Return the pods' services, a service for ports, and Jobs with ranks equal to the replicas' indexes.
 
     The lowest rank in this cluster serves the ports.
     """
     first = context.groups[0]
-    port = _port(context)
     chosen = {PART: first.digest, INDEX: "0"}
-    written = [peers_service(context, port), *port_service(context, chosen)]
+    written = [*ring_services(context), *port_service(context, chosen)]
     for group in context.groups:
-        written += indexed_job(context, group, _pod(context, group, port))
+        written += indexed_job(context, group, _pod(context, group))
     return written
 
 
-def _port(context: Context) -> int:
-    """Return the port of replica 0; the job can override the default."""
-    text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise RejectedError(f"{PORT} is {text[:60]!r}, but must be a port", where="run.env")
-    return int(text)
-
-
-def _pod(context: Context, group: Group, port: int) -> Pod:
+def _pod(context: Context, group: Group) -> Pod:
     spec = context.spec
+    address, port = master(context)
     per_node = str(max(spec.demand.request.gpus, 1))
     env = {
-        ADDRESS: _master(context),
-        PORT: str(port),
+        ADDRESS: address,
+        PORT: port,
         "NNODES": str(spec.replicas),
         "NPROC_PER_NODE": per_node,
     }
     fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
         env["NODE_RANK"] = str(group.replicas[0])
-        return Pod(env=_with_torchrun(env) + ring_variables(context), fields=fields, shared_memory=True)
-    ranks, command = rank_by_index(context, group, "NODE_RANK", "PET_NODE_RANK")
-    env_of_all = (*_with_torchrun(env), *ring_variables(context), *ranks)
-    return Pod(env=env_of_all, command=command, fields=fields, shared_memory=True)
+        pod = Pod(env=_with_torchrun(env) + ring_variables(context))
+    else:
+        listed, command = rank_by_index(context, group, "NODE_RANK", "PET_NODE_RANK")
+        pod = Pod(env=(*_with_torchrun(env), *ring_variables(context), *listed), command=command)
+    return replace(pod, fields=fields, shared_memory=True, rank_0_port=rank_0_port(context))
 
 
 def _with_torchrun(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return (*env.items(), *((f"PET_{name}", value) for name, value in env.items()))
-
-
-def _master(context: Context) -> str:
-    """Return the address of replica 0; the job can override the default."""
-    if said := dict(context.spec.run.env).get(ADDRESS):
-        return said
-    for group in context.groups:
-        if 0 in group.replicas:
-            return peer(context, f"{object_name(context.deployment, group.digest)}-{group.replicas.index(0)}")
-    raise RejectedError(
-        f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
-        "replicas in one cluster with placement.clusters or between_replicas",
-        where="run.env",
-    )

@@ -14,7 +14,7 @@ from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import require_free
 from seaway.adapters.kubernetes.templates.pods import tolerations
 from seaway.adapters.kubernetes.templates.runtime import forbidden_objects
-from seaway.domain.deployment import Deployment
+from seaway.domain.deployment import ADDRESS, PORT, Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec, ServiceType
 from seaway.domain.runtime import RestartPolicy
@@ -60,6 +60,8 @@ class Template:
         Kinds of its objects, besides services and device claims, which every template may write.
     loosens_pods
         True if its pods fail the Pod Security Standard "restricted".
+    ranks
+        True if it gives each replica its rank, so that a job can be a ring over clusters.
     expose
         Type of the service of jobs that choose none; None for the operator's default.
     lacks
@@ -76,6 +78,7 @@ class Template:
     direct_only: bool = False
     writes: tuple[KindName, ...] = ()
     loosens_pods: bool = False
+    ranks: bool = False
     expose: ServiceType | None = None
     lacks: frozenset[str] = frozenset()
 
@@ -94,7 +97,7 @@ _RAY_LACKS = frozenset({"restart_policy", "max_restarts", "time_limit_warning"})
 BUILT_IN: Templates = {
     each.name: each
     for each in (
-        Template("job", "work that ends by itself", plain.render_job, writes=_JOB),
+        Template("job", "work that ends by itself", plain.render_job, writes=_JOB, ranks=True),
         Template(
             "deployment",
             "a service that runs until it is stopped",
@@ -102,7 +105,14 @@ BUILT_IN: Templates = {
             restarts=True,
             writes=(KindName("apps/v1", "Deployment"),),
         ),
-        Template("torchrun", "distributed PyTorch, without an operator", pytorch.render_torchrun, _FULL, writes=_JOB),
+        Template(
+            "torchrun",
+            "distributed PyTorch, without an operator",
+            pytorch.render_torchrun,
+            _FULL,
+            writes=_JOB,
+            ranks=True,
+        ),
         Template(
             "pytorchjob",
             "distributed PyTorch by Kubeflow's training operator",
@@ -110,6 +120,7 @@ BUILT_IN: Templates = {
             needs=("PyTorchJob.kubeflow.org",),
             single_cluster=True,
             writes=(KindName("kubeflow.org/v1", "PyTorchJob"),),
+            ranks=True,
         ),
         Template(
             "raycluster",
@@ -162,7 +173,12 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
     forbidden = forbidden_variables(deployment.spec), forbidden_objects(deployment.spec, options.mounting)
     for error in chain(_missing(deployment.spec, template, options), *forbidden, _lacking(deployment.spec, template)):
         raise error
-    if template.single_cluster and sum(not each.leaving for each in deployment.placements) < deployment.spec.replicas:
+    ring = deployment.spec.ring and template.ranks
+    if (
+        template.single_cluster
+        and not ring
+        and sum(not each.leaving for each in deployment.placements) < deployment.spec.replicas
+    ):
         raise RejectedError(
             f"a {template.name} cannot span clusters: restrict it with placement.clusters",
             where="template",
@@ -179,15 +195,29 @@ def problems(spec: JobSpec, options: TemplateOptions, templates: Templates = BUI
     found = [*_missing(spec, template, options), *forbidden_variables(spec), *_unexposable(spec, template, options)]
     found += forbidden_objects(spec, options.mounting)
     found += _lacking(spec, template)
-    if spec.ring and spec.template == "torchrun" and pytorch.ADDRESS not in dict(spec.run.env):
-        why = f"{pytorch.ADDRESS} is needed: rank 0 may be in any cluster, so give an address that all of them reach"
-        found.append(RejectedError(why, where="run.env"))
+    found += _unconnectable(spec, template, options, templates) if spec.ring else ()
     for check in (lambda: require_free(spec.labels), lambda: tolerations(spec.demand.nodes.tolerations)):
         try:
             check()
         except RejectedError as error:
             found.append(error)
     return found
+
+
+def _unconnectable(
+    spec: JobSpec, template: Template, options: TemplateOptions, templates: Templates
+) -> Iterator[RejectedError]:
+    """Yield the reasons why replicas of a ring cannot be connected."""
+    if not template.ranks:
+        ranked = ", ".join(each.name for each in templates.values() if each.ranks)
+        yield RejectedError(f"needs ranks, which {template.name} does not give: use {ranked}", where="spread")
+    env = dict(spec.run.env)
+    if not options.exposure.ring and ADDRESS not in env:
+        why = f"{ADDRESS} is needed: rank 0 may be in any cluster, so give an address that all of them reach"
+        yield RejectedError(why, where="run.env")
+    if PORT in env and ADDRESS not in env:
+        why = f"{PORT} is set by Seaway, because it differs between clusters: leave it out, or set {ADDRESS} too"
+        yield RejectedError(why, where="run.env")
 
 
 def _lacking(spec: JobSpec, template: Template) -> Iterator[RejectedError]:

@@ -10,14 +10,14 @@ be in one cluster (``seaway.io/single-cluster``), and that Seaway adds a service
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
-from seaway.adapters.kubernetes.templates.plain import port_service
+from seaway.adapters.kubernetes.templates.plain import port_service, rank_0_service
 from seaway.adapters.kubernetes.templates.pods import pin_pod_template
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import (
@@ -53,6 +53,9 @@ _RESTARTING = frozenset(
 )
 """Kinds whose pods run until they are stopped, by default."""
 
+RANKS, OF_RING = "ranks", ("rank_0", "rank_0_port", "ring")
+"""Placeholders of ranks, and those that only templates with ranks use."""
+
 ROOT: Path = ()
 
 _FIELDS = {"image": "run.image", "command": "run.command"}
@@ -75,6 +78,8 @@ class UserTemplate:
         Rules for the template and for its filled-in manifests.
     expose
         Type of the service that Seaway adds; None for a service only if the job demands one.
+    ranked
+        True if it gives ranks, so that Seaway adds a service for replica 0.
     """
 
     name: str
@@ -83,6 +88,7 @@ class UserTemplate:
     pods: Path
     rules: Rules
     expose: ServiceType | None = None
+    ranked: bool = False
 
     def render(self, context: Context) -> list[Manifest]:
         """Return the objects of a deployment: every manifest for each part, the workload last, without duplicates.
@@ -94,9 +100,10 @@ class UserTemplate:
         """
         exposed = self.expose or context.spec.expose.type
         added = port_service(context, default=self.expose) if exposed else []
+        added += rank_0_service(context, within=True) if self.ranked else []
         written = {(kind_of(each.body), each.name): each for each in added}
         for group in context.groups:
-            known = values(context, group)
+            known = values(context, group, ranked=self.ranked)
             for place in (*(each for each in range(len(self.manifests)) if each != self.workload), self.workload):
                 for one in self._fill(place, known, context, group):
                     key = (kind_of(one.body), one.name)
@@ -145,25 +152,26 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
         errors.append(error)
     else:
         chosen = manifests[workload]
-        errors += [_at(workload, chosen, each) for each in (*_structure_problems(chosen, pods), *_ambiguities(chosen))]
+        found = (*_structure_problems(chosen, pods), *_ambiguities(chosen), *_unranked(manifests, chosen))
+        errors += [_at(workload, chosen, each) for each in found]
     if errors:
         _reject(name, errors)
     words = {word for manifest in manifests for word, _, _ in used(manifest)}
     expose = find(manifests[workload], ("metadata", "annotations", EXPOSE))
     exposed = ServiceType(expose) if expose else None
-    found = UserTemplate(name, tuple(manifests), workload, pods, rules, exposed)
+    ranked = RANKS in words
+    made = UserTemplate(name, tuple(manifests), workload, pods, rules, exposed, ranked)
     purpose = text.partition("\n")[0].removeprefix("#").strip() if text.startswith("#") else "of the operator's own"
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
-    says = found.manifests[workload]
+    says = made.manifests[workload]
     restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _RESTARTING), _flag(says, SINGLE_CLUSTER)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     loosens = loosens_pods(find(says, (*pods, "spec")))
     traits = (requires, needs, together, restarts)
     lacks = frozenset({"restart_policy"} | (set() if "command" in words else {"setup", "time_limit_warning"}))
-    return Template(
-        name, purpose[:200], found.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed, lacks=lacks
-    )
+    made_of = Template(name, purpose[:200], made.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed)
+    return replace(made_of, ranks=ranked, lacks=lacks)
 
 
 # ---------------------------------------------------------------- checking
@@ -244,6 +252,16 @@ def _ambiguities(manifest: dict[str, Any]) -> Iterator[RejectedError]:
     path = ("metadata", "annotations", EXPOSE)
     if find(manifest, path) not in (None, *ServiceType):
         yield RejectedError(f"must be one of {', '.join(ServiceType)}", where=Pin(path, None).pointer)
+
+
+def _unranked(manifests: list[dict[str, Any]], workload: dict[str, Any]) -> Iterator[RejectedError]:
+    """Yield the errors of a template that needs ranks which its pods do not have."""
+    words = {word for manifest in manifests for word, _, _ in used(manifest)}
+    indexed = kind_of(workload) == "Job.batch" and find(workload, ("spec", "completionMode")) == "Indexed"
+    if words & {RANKS, *OF_RING} and not indexed:
+        yield RejectedError("must be a Job with completionMode Indexed, whose pods have ranks", where="/spec")
+    elif words & {*OF_RING} and RANKS not in words:
+        yield RejectedError("must use ${ranks} to give each pod its rank", where="/spec")
 
 
 def _flag(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:

@@ -26,9 +26,9 @@ TAKEN = {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}
 HOST = NodeHost("node-1", "10.0.0.1", external=False)
 
 
-def read(kind: type[Any], spec: dict[str, Any], status: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
-    """Read an object."""
-    meta = {"name": "sw", "namespace": "seaway"}
+def read(kind: type[Any], spec: dict[str, Any], status: dict[str, Any] | None = None, **marks: str) -> Any:  # noqa: ANN401
+    """Read an object with these annotations."""
+    meta = {"name": "sw", "namespace": "seaway", "annotations": marks}
     item = read_item(json.dumps({"metadata": meta, "spec": spec, "status": status or {}}).encode(), kind)
     assert not isinstance(item, Broken)
     return item
@@ -65,6 +65,33 @@ def test_a_service_has_addresses_for_those_who_reach_it(
     assert [(each.address, each.reach.value) for each in reported] == found
     for each in reported:
         assert each.note or each.reach.value in ("outside", "cluster")
+
+
+AT_NODE = {"type": "NodePort", "ports": [{"port": 29500, "nodePort": 31337}]}
+BALANCED = {"type": "LoadBalancer", "ports": [{"port": 29500, "nodePort": 31337}]}
+OF_POD = {"clusterIP": "None", "ports": [{"port": 29500}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "host", "ip", "found"),
+    [
+        (AT_NODE, {}, HOST, "", ("10.0.0.1:31337", "clusters")),
+        (AT_NODE, {}, None, "", ("", "none")),
+        (BALANCED, TAKEN, HOST, "", ("192.0.2.7:29500", "clusters")),
+        (BALANCED, {}, HOST, "", ("", "none")),
+        (OF_POD, {}, HOST, "10.244.0.9", ("10.244.0.9:29500", "clusters")),
+        (OF_POD, {}, HOST, "2001:db8::9", ("[2001:db8::9]:29500", "clusters")),
+        (OF_POD, {}, HOST, "", ("", "none")),
+    ],
+)
+def test_rank_0_of_a_ring_has_one_address_for_other_clusters(
+    spec: dict[str, Any], status: dict[str, Any], host: NodeHost | None, ip: str, found: tuple[str, str]
+) -> None:
+    """It is that of a node, a load balancer or its pod, as the service says; without one there is a reason."""
+    service = read(ServiceObject, spec, status, **{"seaway.io/rank-0": "true"})
+    (only,) = endpoints(service, lambda: host, ip)
+    assert (only.address, only.reach.value) == found
+    assert only.note or only.address
 
 
 def test_only_a_name_in_the_cluster_says_that_nothing_else_reaches_it() -> None:

@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
 from seaway.adapters.kubernetes.templates.names import (
     ATTEMPT,
+    INDEX,
     JOB,
     MANAGED_BY,
     MAX_RESTARTS,
@@ -28,6 +29,7 @@ from seaway.adapters.kubernetes.templates.names import (
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
 from seaway.adapters.kubernetes.templates.runtime import Mounting, command_of
 from seaway.adapters.kubernetes.templates.safety import RESTRICTED_VOLUMES
+from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
 from seaway.domain.job_spec import Expose, JobSpec, ServiceType
@@ -503,35 +505,107 @@ def test_a_shell_needs_to_know_what_to_run() -> None:
 RING = ("a", "a", "b", "b", "b", "a", "a", "c")
 
 
-def test_replicas_of_a_ring_get_their_rank_and_the_ring() -> None:
-    """A fixed rank, or one by a shell where replicas share devices, and the cluster of every rank."""
-    made = replace(deployment("job", numbers=(3, 4, 7)), ring=RING)
-    made = replace(made, spec=replace(made.spec, replicas=8, ring=True))
-    shared, alone = many(render(made, options()), "Job")
+def in_ring(template: str, numbers: tuple[int, ...], *, rank_0: str = "", **env: str) -> Deployment:
+    """Return the part of a ring over clusters with some of its replicas."""
+    made = deployment(template, numbers=numbers, run=replace(sample.RUN, env=tuple(env.items())))
+    home = numbers[0] == 0
+    return replace(made, spec=replace(made.spec, replicas=8, ring=True), ring=RING, rank_0="" if home else rank_0 or AT)
+
+
+AT = "192.0.2.7:31337"
+
+
+def test_replicas_of_a_ring_get_their_rank_the_ring_and_the_address_of_rank_0() -> None:
+    """A fixed rank, or one by a shell where replicas share devices, the cluster of every rank, and where to meet."""
+    shared, alone = many(render(in_ring("job", (3, 4, 7)), options()), "Job")
     for job in (shared, alone):
         assert env(job)["WORLD_SIZE"] == "8"
         assert env(job)["SEAWAY_RING"] == "a,a,b,b,b,a,a,c"
+        assert (env(job)["MASTER_ADDR"], env(job)["MASTER_PORT"]) == ("192.0.2.7", "31337")
     assert env(alone)["RANK"] == "7"
     assert env(shared)["SEAWAY_RANKS"] == "3 4"
     assert "export RANK=" in container(shared)["command"][2]
     assert container(alone)["command"] == ["python", "train.py"]
-    within = replace(made, ring=())
-    assert "SEAWAY_RING" not in env(many(render(within, options()), "Job")[0])
+    made = deployment("job")
+    within = render(replace(made, spec=replace(made.spec, ring=True)), options())
+    job = many(within, "Job")[0]
+    assert "SEAWAY_RING" not in env(job)
+    assert env(job)["MASTER_ADDR"].endswith("-peers.seaway.svc")
     assert "RANK" not in env(many(render(deployment("job"), options()), "Job")[0])
 
 
-def test_torchrun_in_a_ring_has_the_ring_and_needs_an_address() -> None:
-    """Ranks are those of torchrun; rank 0 may be in any cluster, which is reported before the job is placed."""
-    made = replace(deployment("torchrun", numbers=(3, 4, 7)), ring=RING)
-    spec = replace(made.spec, replicas=8, ring=True)
-    (problem,) = problems(spec, options())
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("NodePort", {"type": "NodePort"}),
+        ("LoadBalancer", {"type": "LoadBalancer"}),
+        ("Pod", {"clusterIP": "None"}),
+    ],
+)
+@pytest.mark.parametrize("template", ["job", "torchrun", "pytorchjob"])
+def test_other_clusters_reach_rank_0_as_the_operator_chooses(template: str, kind: str, fields: dict[str, str]) -> None:
+    """Its cluster has a service for it, ready or not, and pods with the port that the NetworkPolicy opens."""
+    chosen = options(exposure=Exposure(ring=kind))
+    written = render(in_ring(template, (0, 1, 7)), chosen)
+    (service,) = [each for each in many(written, "Service") if each["metadata"]["name"].endswith("-rank-0")]
+    assert service["metadata"]["annotations"]["seaway.io/rank-0"] == "true"
+    spec = service["spec"]
+    assert {name: spec.get(name) for name in fields} == fields
+    assert spec["publishNotReadyAddresses"]
+    port = 23_456 if template == "pytorchjob" else 29_500
+    assert spec["ports"][0]["port"] == port
+    elsewhere = render(in_ring(template, (3, 4, 7)), chosen)
+    assert not [each for each in many(elsewhere, "Service") if each["metadata"]["name"].endswith("-rank-0")]
+    if template != "pytorchjob":
+        job = many(written, "Job")[0]
+        assert {"name": "rank-0", "containerPort": port} in container(job)["ports"]
+        pod = job["spec"]["template"]
+        assert {**pod["metadata"]["labels"], INDEX: "0"}.items() >= spec["selector"].items()
+
+
+@pytest.mark.parametrize("template", ["job", "torchrun", "pytorchjob"])
+def test_a_ring_needs_an_address_that_seaway_or_the_job_gives(template: str) -> None:
+    """The job's own address is used everywhere; without one, the operator must allow one, and Seaway sets the port."""
+    own = in_ring(template, (0, 1, 7), MASTER_ADDR="master.example")
+    assert not [each for each in many(render(own, options()), "Service") if "-rank-0" in each["metadata"]["name"]]
+    none = options(exposure=Exposure(ring=""))
+    assert problems(own.spec, none) == []
+    (problem,) = problems(in_ring(template, (0, 1, 7)).spec, none)
     assert problem.where == "run.env"
     assert "MASTER_ADDR is needed: rank 0 may be in any cluster" in str(problem)
-    spec = replace(spec, run=replace(sample.RUN, env=(("MASTER_ADDR", "master.example"),)))
-    assert problems(spec, options()) == []
-    shared, alone = many(render(replace(made, spec=spec), options()), "Job")
+    (problem,) = problems(in_ring(template, (0, 1, 7), MASTER_PORT="1234").spec, options())
+    assert "MASTER_PORT is set by Seaway" in str(problem)
+
+
+def test_templates_without_ranks_are_no_rings() -> None:
+    """The error names those that give ranks."""
+    (problem,) = problems(replace(in_ring("job", (0, 1, 7)).spec, template="deployment"), options())
+    assert problem.where == "spread"
+    assert problem.message == "needs ranks, which deployment does not give: use job, torchrun, pytorchjob"
+
+
+def test_torchrun_in_a_ring_has_the_ring_and_the_address() -> None:
+    """Ranks are those of torchrun, and so are the variables with the address."""
+    shared, alone = many(render(in_ring("torchrun", (3, 4, 7), rank_0="[2001:db8::7]:31337"), options()), "Job")
     assert (env(alone)["NODE_RANK"], env(alone)["SEAWAY_RING"]) == ("7", "a,a,b,b,b,a,a,c")
     assert (env(shared)["SEAWAY_RANKS"], env(shared)["SEAWAY_RING"]) == ("3 4", "a,a,b,b,b,a,a,c")
+    assert (env(alone)["PET_MASTER_ADDR"], env(alone)["PET_MASTER_PORT"]) == ("2001:db8::7", "31337")
+
+
+@pytest.mark.parametrize(("local", "rank"), [("0", "3"), ("1", "4"), ("2", "7"), ("", "3")])
+def test_a_pytorchjob_in_a_ring_maps_its_ranks_to_those_of_the_ring(local: str, rank: str) -> None:
+    """The operator numbers the pods of each cluster from 0; a shell exports the ranks of the whole ring instead."""
+    made = in_ring("pytorchjob", (3, 4, 7))
+    made = replace(made, spec=replace(made.spec, run=replace(made.spec.run, command=("env",))))
+    roles = one(render(made, options()), "PyTorchJob").body["spec"]["pytorchReplicaSpecs"]
+    assert {name: role["replicas"] for name, role in roles.items()} == {"Master": 1, "Worker": 2}
+    for role in roles.values():
+        (found,) = role["template"]["spec"]["containers"]
+        given = {each["name"]: each["value"] for each in found["env"]} | ({"RANK": local} if local else {})
+        said = subprocess.run(found["command"], env=given, capture_output=True, text=True, check=True).stdout
+        exported = dict(line.split("=", 1) for line in said.splitlines())
+        assert (exported["RANK"], exported["WORLD_SIZE"], exported["PET_NNODES"]) == (rank, "8", "8")
+        assert (exported["MASTER_ADDR"], exported["MASTER_PORT"]) == ("192.0.2.7", "31337")
 
 
 def test_a_pytorchjob_splits_replica_0_off() -> None:

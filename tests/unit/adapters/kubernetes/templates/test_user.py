@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -112,6 +113,65 @@ def test_a_service_is_added_for_a_template_or_job_that_demands_one() -> None:
     assert "Service" not in {each.kind for each in rendered(SERVE)}
     (complaint,) = complaints(changed("metadata.annotations", {"seaway.io/expose": "Nodeport"}))
     assert "must be one of ClusterIP, NodePort, LoadBalancer, Ingress, HTTPRoute" in complaint
+
+
+RANKED = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: '${name}'}
+spec:
+  completions: ${replicas}
+  parallelism: ${replicas}
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: ${image}
+        command: [sh, -c, 'set -- ${ranks}; shift "$JOB_COMPLETION_INDEX"; echo "$1"']
+        env:
+        - {name: MASTER_ADDR, value: '${rank_0}'}
+        - {name: MASTER_PORT, value: '${rank_0_port}'}
+        - {name: SEAWAY_RING, value: '${ring}'}
+"""
+
+
+def test_a_template_with_ranks_can_be_a_ring() -> None:
+    """Each pod gets its rank and the address of replica 0, for which Seaway adds a service in its cluster."""
+    run = Run("image:1")
+    read = {"mine": read_template("mine", RANKED, Rules())}
+    ring = ("alpha",) * 3 + ("beta",) * 3
+    here = deployment("mine", run=run, ring=True, replicas=6)
+    home = render(replace(here, ring=ring), options(), read)
+    assert problems(here.spec, options(), read) == []
+    service = one(home, "Service")
+    assert service.body["spec"]["type"] == "NodePort"
+    (first, *_) = many(home, "Job")
+    assert sample.env(first)["MASTER_ADDR"] == f"{service.name}.seaway.svc"
+    elsewhere = deployment("mine", run=run, ring=True, replicas=6, numbers=(3, 4, 5))
+    written = render(replace(elsewhere, ring=ring, rank_0="192.0.2.7:31337"), options(), read)
+    assert "Service" not in {each.kind for each in written}
+    shared, _ = many(written, "Job")
+    assert "set -- 3 4; shift" in sample.container(shared)["command"][2]
+    given = sample.env(shared)
+    assert (given["MASTER_ADDR"], given["MASTER_PORT"]) == ("192.0.2.7", "31337")
+    assert given["SEAWAY_RING"] == "alpha,alpha,alpha,beta,beta,beta"
+    within = render(here, options(), read)
+    assert one(within, "Service").body["spec"]["clusterIP"] == "None"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RANKED.replace("Indexed", "NonIndexed"), "must be a Job with completionMode Indexed, whose pods have ranks"),
+        (RANKED.replace("${ranks}", "1"), r"must use \$\{ranks\} to give each pod its rank"),
+    ],
+)
+def test_a_template_of_a_ring_must_give_ranks(text: str, said: str) -> None:
+    """Only pods with an index can have a rank, and only with ranks is there a replica 0."""
+    (complaint,) = complaints(text)
+    assert re.search(said, complaint)
 
 
 def test_a_template_is_filled_in_for_each_part() -> None:
