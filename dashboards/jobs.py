@@ -243,6 +243,20 @@ def _way(language: Language) -> list[Panel]:
                 say("moved", "迁移"): f"sum(rate(seaway_slo_moves_total{WINDOW}))",
             },
         ),
+        lines(
+            Show(
+                say("Standbys", "备用副本"),
+                say(
+                    "Services that should have a standby in another cluster, and those that cannot switch to it now.",
+                    "应在其他集群有备用副本的服务，以及目前无法切换到备用副本的服务。",
+                ),
+                decimals=0,
+            ),
+            {
+                say("services", "服务"): "max(seaway_standbys)",
+                say("without a standby", "缺少备用副本"): "max(seaway_standbys_missing)",
+            },
+        ),
         ranking(
             Show(
                 say("What keeps jobs waiting", "任务等待的原因"),

@@ -406,6 +406,18 @@ def test_a_database_that_falls_behind_is_informed_of(tmp_path: Path) -> None:
     )
 
 
+def test_missing_standbys_are_reported(tmp_path: Path) -> None:
+    """The alert has the number of services without a standby, after five minutes."""
+    fires(
+        tmp_path,
+        "SeawayStandbyMissing",
+        {"seaway_standbys_missing": "0 2x20"},
+        not_at="5m",
+        at="7m",
+        it=("2 services have no standby that could take over", {}),
+    )
+
+
 def test_dead_letters_are_reported(tmp_path: Path) -> None:
     """The alert has the number of messages that are not delivered."""
     fires(

@@ -6,7 +6,7 @@ The English text in the code is the key of the catalogues in `locale/zh`, one fi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -54,9 +54,32 @@ PLACEMENT_CLAUSES = (
 `{clause}` is another clause, and `{clauses}` are several, with commas between them.
 """
 
-_CLAUSE_PATTERNS = tuple(
-    (each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in PLACEMENT_CLAUSES
+EVENT_CLAUSES = (
+    "{place} is active instead of {other}, {seconds} s after the last report of {cluster}: {clause}",
+    "{place} is active instead of {other}: {clause}",
+    "{place} has room for a standby",
+    "no cluster has room for a standby: {clause}",
+    "it was placed again",
+    "the service has changed",
+    "requested by {who}: {clause}",
+    "requested by {who}",
+    "{place} is drained",
+    "{place} does not answer",
+    "{place} is not in the fleet any more",
+    "{place} does not run it yet",
 )
+"""Texts of the events of standbys, and of the reasons for a switch, as `PLACEMENT_CLAUSES`."""
+
+
+Clauses = tuple[tuple[str, re.Pattern[str]], ...]
+"""Clauses with their patterns."""
+
+
+def _patterns(clauses: Iterable[str]) -> Clauses:
+    return tuple((each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in clauses)
+
+
+_OF_PLACEMENTS, _OF_EVENTS = _patterns(PLACEMENT_CLAUSES), _patterns(EVENT_CLAUSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +114,24 @@ class Words:
         clauses = [self._clause(each) for each in english.split("; ")] if self.language != FIRST else []
         return FULL_WIDTH_SEMICOLON.join(clauses) if clauses and all(clauses) else self.translated(english)
 
+    def event(self, english: str) -> str:
+        """Translate the text of an event that has clauses; as `translated` for others."""
+        return (self.language != FIRST and self._clause(english, _OF_EVENTS)) or self.translated(english)
+
     def plain(self, english: str) -> str:
         """Translate the reason of a placement or a warning, without markup; English if a clause is unknown."""
         return self._clause(english) or english
 
-    def _clause(self, english: str) -> str:
+    def _clause(self, english: str, known: Clauses = _OF_PLACEMENTS) -> str:
         """Translate a clause; empty for an unknown one."""
         if english in self.known:
             return self.known[english]
-        for clause, pattern in _CLAUSE_PATTERNS:
+        for clause, pattern in known:
             if (found := pattern.fullmatch(english)) and clause in self.known:
                 names = found.groupdict()
                 for name in names.keys() & {"clause", "clauses"}:
                     parts = names[name].split(", ") if name == "clauses" else [names[name]]
-                    names[name] = ", ".join(self._clause(each) or each for each in parts)
+                    names[name] = ", ".join(self._clause(each, known) or each for each in parts)
                 return self(clause, **names)
         return ""
 

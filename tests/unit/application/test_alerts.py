@@ -64,6 +64,7 @@ class World:
     network: NetworkFigures = field(default_factory=NetworkFigures)
     ready: bool = True
     dead_letters: int = 0
+    standbys_missing: int = 0
     preempted: dict[tuple[str, str], int] = field(default_factory=dict)
     queues: QueueFigures = field(default_factory=QueueFigures)
     start_errors: Timing = field(default_factory=Timing)
@@ -80,6 +81,7 @@ class World:
             ready=self.ready, jobs=jobs, store=store, decided=0, placed={}, conflicts=0, preempted=self.preempted,
             failures=0, slo_violations=0, moves=0, stages={}, deployed=self.deployed, pending_commands={},
             last_seen_s={}, clusters={}, failing_tasks=self.tasks, notified=NotifierCounts(dead=self.dead_letters),
+            standbys=(9, self.standbys_missing),
         )  # fmt: skip
 
     def queue_figures(self) -> QueueFigures:
@@ -269,6 +271,15 @@ def test_a_task_that_keeps_failing_is_reported() -> None:
     assert world.go(570) == []
     assert world.go(60) == [("SeawayTaskFails", "prune", 1)]
     world.tasks["prune"] = False
+    assert world.go(0) == []
+
+
+def test_missing_standbys_are_reported() -> None:
+    """Services that could not switch for five minutes are reported with their number."""
+    world = World(standbys_missing=2)
+    assert world.go(270) == []
+    assert world.go(60) == [("SeawayStandbyMissing", "", 2)]
+    world.standbys_missing = 0
     assert world.go(0) == []
 
 

@@ -22,7 +22,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
-from seaway.web.words import PLACEMENT_CLAUSES, language_of, words_of
+from seaway.web.words import EVENT_CLAUSES, PLACEMENT_CLAUSES, language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -62,6 +62,7 @@ CLAUSES = {
     NO_PLACE,
     DELAYS,
     *PLACEMENT_CLAUSES,
+    *EVENT_CLAUSES,
 }
 """Anything that the API says in a clause that is always the same.
 
@@ -154,3 +155,27 @@ def test_the_reason_of_a_placement_is_translated_clause_by_clause(english: str, 
     half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
     assert words_of("zh").sentence(english).translate(half_width) == chinese
     assert words_of("en").sentence(english) == english
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        (
+            "beta is active instead of alpha, 31.5 s after the last report of alpha: alpha does not answer",
+            "beta 代替 alpha 成为活动副本,距 alpha 最后一次上报 31.5 秒:alpha 没有响应",
+        ),
+        ("beta is active instead of alpha: alpha/n-1 is drained", "beta 代替 alpha 成为活动副本:alpha/n-1 正在排空"),
+        (
+            "beta is active instead of alpha: requested by eve: a: test",
+            "beta 代替 alpha 成为活动副本:由 eve 请求:a: test",
+        ),
+        ("no cluster has room for a standby: not enough free CPU", "没有集群可容纳备用副本:空闲 CPU 不足"),
+        ("beta has room for a standby", "beta 可容纳备用副本"),
+        ("shrinks from 4 to 2 replicas: so it is", '<span lang="en">shrinks from 4 to 2 replicas: so it is</span>'),
+    ],
+)
+def test_the_events_of_standbys_are_translated(english: str, chinese: str) -> None:
+    """Names and texts of users stay as they are; other events stay English, and are marked as such."""
+    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
+    assert words_of("zh").event(english).translate(half_width) == chinese
+    assert words_of("en").event(english) == english

@@ -132,6 +132,9 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
         ["queue", "rule"],
         figures.preempted,
     )
+    standbys, missing = figures.standbys
+    yield GaugeMetricFamily("seaway_standbys", "Placed services that should have a standby.", standbys)
+    yield GaugeMetricFamily("seaway_standbys_missing", "Placed services that cannot switch to their standby.", missing)
     yield CounterMetricFamily(
         "seaway_slo_violations", "Running jobs whose network violated a bound for too long.", figures.slo_violations
     )

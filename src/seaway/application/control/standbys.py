@@ -126,6 +126,17 @@ class Standbys:
     def _restart(self, job: JobRecord, attempt: Attempt) -> Change:
         return sent_back(job, attempt, "it restarts with the change of the service", ACTOR, self._now_ns)
 
+    def missing(self) -> tuple[int, int]:
+        """Return the number of placed services that should have a standby, and of those that cannot switch to it."""
+        jobs = [self._state.jobs[job_id] for job_id in self._state.paired]
+        active = [each for each in jobs if each.spec.standby and each.state.placed and not each.is_standby]
+        standbys = [self._state.jobs.get(each.other) for each in active]
+        lack = [
+            self.unready(standby) if standby else each.spec.has_warm_standby or self.unverified(each)
+            for each, standby in zip(active, standbys, strict=True)
+        ]
+        return len(active), sum(map(bool, lack))
+
     def unready(self, standby: JobRecord) -> str:
         """Return the reason why a standby cannot become active; empty if it can."""
         if standby.state is not JobState.RUNNING:

@@ -215,6 +215,7 @@ DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
 DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
 DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
 TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S)
+STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S)
 NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S)
 
 DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
@@ -225,6 +226,7 @@ RULES = (
     DATABASE_SLOW,
     DATABASE_BEHIND,
     TASK_FAILS,
+    STANDBY_MISSING,
     NOTIFICATIONS_DEAD,
     DEPLOYMENTS_FAIL,
     GATEWAY_FULL,
@@ -338,13 +340,13 @@ class Alerts:
             yield DATABASE_FAILS, "", failures
         if (slow_s := quantile_s(early.took, now.took, SLOW_SHARE)) > DATABASE_SLOW.bound:
             yield DATABASE_SLOW, "", slow_s
-        if figures.store.waiting > DATABASE_BEHIND.bound:
-            yield DATABASE_BEHIND, "", figures.store.waiting
         for task, fails in figures.failing_tasks.items():
             if fails:
                 yield TASK_FAILS, task, 1
-        if figures.notified.dead > NOTIFICATIONS_DEAD.bound:
-            yield NOTIFICATIONS_DEAD, "", figures.notified.dead
+        counts = {DATABASE_BEHIND: figures.store.waiting, STANDBY_MISSING: figures.standbys[1]}
+        for rule, number in {**counts, NOTIFICATIONS_DEAD: figures.notified.dead}.items():
+            if number > rule.bound:
+                yield rule, "", number
         for cluster, failed, ended in self._deployments():
             if failed > max(DEPLOYMENTS_FAIL.bound, FAILING_SHARE * ended):
                 yield DEPLOYMENTS_FAIL, cluster, failed

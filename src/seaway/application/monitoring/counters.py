@@ -150,6 +150,8 @@ class Figures:
         Whether the last run failed, by scheduled task.
     notified
         Numbers of messages of notifications.
+    standbys
+        Number of placed services that should have a standby, and of those that cannot switch to it.
     """
 
     ready: bool
@@ -170,6 +172,7 @@ class Figures:
     collecting: Mapping[str, CollectorState] = field(default_factory=dict)
     failing_tasks: Mapping[str, bool] = field(default_factory=dict)
     notified: NotifierCounts = field(default_factory=NotifierCounts)
+    standbys: tuple[int, int] = (0, 0)
 
 
 def figures(controller: Controller, writer: Writer) -> Figures:
@@ -184,6 +187,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         for array in live.arrays.known.values():
             unstarted[array.spec.queue] += array.waiting
         pending_commands, delays = list(live.pending_commands.values()), live.dispatcher.delays()
+        standbys = controller.standbys.missing()
         queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
@@ -208,6 +212,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
             name: replace(state, problems={**state.problems, DUPLICATE: nodes.get(name, 0)})
             for name, state in collecting.items()
         },
+        standbys=standbys,
     )
 
 

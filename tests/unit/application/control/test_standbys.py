@@ -319,6 +319,21 @@ def test_a_cold_standby_holds_nothing_but_has_a_verified_place() -> None:
     ]
 
 
+@pytest.mark.parametrize("standby", [WARM, COLD])
+def test_missing_standbys_are_counted(standby: Standby) -> None:
+    """A service counts while its standby does not run or has no place, and no more when it has ended."""
+    made = world("alpha beta")
+    job_id, missing = service(made, standby), made.plane.controller.standbys.missing
+    made.plane.run(40)
+    assert missing() == (1, 0)
+    made.plane.operations.cordon("beta", "", "eve", "", drain=True)
+    made.plane.run(40)
+    assert missing() == (1, 1)
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.run(10)
+    assert missing() == (0, 0)
+
+
 def test_a_service_with_a_cold_standby_starts_elsewhere_on_the_loss_of_its_cluster() -> None:
     """The time until it runs there is reported."""
     made = world("alpha beta gamma")

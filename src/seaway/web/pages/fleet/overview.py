@@ -180,6 +180,8 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
             what = words("{n} changes are waiting to be stored", n=number)
         case "SeawayTaskFails":
             what = words("The scheduled task {task} has failed for 10 minutes", task=of)
+        case "SeawayStandbyMissing":
+            what, href = words("{n} services have no standby that could take over", n=number), "/jobs"
         case "SeawayNotificationsDead":
             what, href = words("{n} messages of notifications are not delivered", n=number), "/settings?section=server"
         case "SeawayDeploymentsFail":
