@@ -74,7 +74,7 @@ class Standbys:
 
     def changes(self) -> list[Change]:
         """Return the changes to store."""
-        paired = [job for job_id in sorted(self._state.paired) if (job := self._state.jobs.get(job_id))]
+        paired = self._paired()
         found = [change for job in paired for change in self._look(job)]
         return found + list(self._verify(paired))
 
@@ -126,10 +126,12 @@ class Standbys:
     def _restart(self, job: JobRecord, attempt: Attempt) -> Change:
         return sent_back(job, attempt, "it restarts with the change of the service", ACTOR, self._now_ns)
 
+    def _paired(self) -> list[JobRecord]:
+        return [job for job_id in sorted(self._state.paired) if (job := self._state.jobs.get(job_id))]
+
     def missing(self) -> tuple[int, int]:
         """Return the number of placed services that should have a standby, and of those that cannot switch to it."""
-        jobs = [self._state.jobs[job_id] for job_id in self._state.paired]
-        active = [each for each in jobs if each.spec.standby and each.state.placed and not each.is_standby]
+        active = [each for each in self._paired() if each.spec.standby and each.state.placed and not each.is_standby]
         standbys = [self._state.jobs.get(each.other) for each in active]
         lack = [
             self.unready(standby) if standby else each.spec.has_warm_standby or self.unverified(each)
