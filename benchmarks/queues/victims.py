@@ -6,8 +6,9 @@ import pickle
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import lcm
 from random import Random
 
@@ -38,8 +39,11 @@ EQUAL = 0.95
 DRAWN = 250
 """Number of fleets that are drawn together."""
 
-MICRO = 1_000_000
-"""Lost work counts in millionths."""
+FINE = 10_000
+"""Lost work counts in parts of so many."""
+
+JOB, LAST = 10_000, 10**17
+"""Cost of a job in that of replicas, and of the first elastic job that ends, which outweighs all others."""
 
 SOLVER = "benchmarks.queues.optimum"
 
@@ -52,18 +56,24 @@ class Comparison:
     ----------
     compared, equal
         Number of fleets on which victims exist, and of those on which the cost equals the optimum.
+    shrinks, ends
+        Number of fleets on which elastic jobs shrink in the optimum, and on which one ends.
     needless
         Fleets on which a victim was needless, by seed.
     """
 
     compared: int = 0
     equal: int = 0
+    shrinks: int = 0
+    ends: int = 0
     needless: list[int] = field(default_factory=list)
 
     def add(self, other: Comparison) -> None:
         """Add the figures of other fleets."""
         self.compared += other.compared
         self.equal += other.equal
+        self.shrinks += other.shrinks
+        self.ends += other.ends
         self.needless += other.needless
 
 
@@ -89,6 +99,8 @@ def compare(seeds: Sequence[int]) -> Comparison:
         assert world.fits_without(queue, like, best), f"{seed}: the job does not fit"
         assert allowed(world, queue, like, best), f"{seed}: the victims of the programme are protected"
         result.compared += 1
+        result.shrinks += any(each.whole for each in best)
+        result.ends += any(_ends_elastic(each) for each in best)
         result.equal += found is not None and whole_cost(found.victims) <= whole_cost(best)
         if found and _has_needless(world, queue, like, found):
             result.needless.append(seed)
@@ -105,12 +117,17 @@ def queue_victims(seed: int) -> Result:
     row = {
         "fleets": drawn,
         "with_victims": found.compared,
+        "with_shrinking": found.shrinks,
+        "with_elastic_ends": found.ends,
         "optimal_percent": round(100 * share, 1),
         "needless": len(found.needless),
     }
     missed = [f"the victims cost the least on {share:.1%} of the fleets"] if share < EQUAL else []
     missed += [f"needless victims on the fleets {found.needless}"] if found.needless else []
-    notes = ["up to 16 GPUs, jobs with halves, whole GPUs and gangs; optimum: CP-SAT, with the rules as constraints"]
+    notes = [
+        "up to 16 GPUs, jobs with halves, whole GPUs and gangs; optimum: CP-SAT, with the rules as constraints",
+        "two of five running jobs are elastic: replicas beyond the minimum go first, and whole elastic jobs last",
+    ]
     return Result("queue-victims", [row], notes, missed)
 
 
@@ -118,18 +135,40 @@ def _has_needless(world: World, queue: str, like: Job, found: Displacement) -> b
     """Report whether the job fits, by the rules, although one of the victims stays."""
     for each in found.victims:
         fewer = [other for other in found.victims if other is not each]
-        if fewer and world.fits_without(queue, like, fewer) and allowed(world, queue, like, fewer):
-            return True
+        if any(other.before is each for other in fewer):
+            continue
+        instead = _ways_to_shrink(world.replicas[each.key[0]]) if _ends_elastic(each) else ()
+        for victims in (fewer, *([*fewer, *replicas] for replicas in instead)):
+            if victims and world.fits_without(queue, like, victims) and allowed(world, queue, like, victims):
+                return True
     return False
 
 
+def _ways_to_shrink(replicas: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """Yield the sets of replicas that an elastic job can lose."""
+    for number in range(1, (replicas[0].spare or 0) + 1 if replicas else 0):
+        for some in combinations(replicas, number):
+            if all(each.before is None or each.before in some for each in some):
+                yield some
+
+
+def _ends_elastic(each: Candidate) -> bool:
+    return each.whole is None and each.spare is not None
+
+
 def whole_cost(found: Sequence[Candidate]) -> int:
-    """Return the cost of victims as one whole number: lost work first, then priorities, then the number."""
-    return sum(_cost(each) for each in found)
+    """Return the cost of victims as one whole number.
+
+    The end of any elastic job is first, then lost work, priorities and the number of jobs, then the number of replicas
+    and their priorities.
+    """
+    return sum(_cost(each) for each in found) + LAST * any(_ends_elastic(each) for each in found)
 
 
 def _cost(each: Candidate) -> int:
-    return round(each.lost * MICRO) * 10_000 + each.priority * 100 + 1
+    if each.whole:
+        return 100 + each.priority
+    return (round(each.lost * FINE) * 10_000 + each.priority * 100 + 1) * JOB
 
 
 class VictimProgramme:
@@ -147,8 +186,9 @@ class VictimProgramme:
         self.programme = Programme()
         self._world, self._queue, self._like = world, queue, like
         self._requested = requested_amounts(like.demand, like.replicas)
-        self._candidates = list(world.running.values())
+        self._candidates = [each for name in world.running for each in (world.running[name], *world.replicas[name])]
         self._taken = [self.programme.add_variable(int(self._may_ever(each))) for each in self._candidates]
+        self._keep_minimum()
         self._fit()
         mine = world.tree.node(queue)
         within = self._flag()  # the queue stays within its guarantee
@@ -187,6 +227,21 @@ class VictimProgramme:
     def _at_most(self, terms: Sequence[tuple[int, int]], more: Sequence[tuple[int, int]], most: int = 0) -> None:
         """Keep a sum of terms at most another one plus a number."""
         self.programme.limit([*terms, *((-times, variable) for times, variable in more)], most)
+
+    # Elastic jobs.
+
+    def _keep_minimum(self) -> None:
+        """Let an elastic job keep its minimum, or end whole, and let its replicas leave in order."""
+        taken = dict(zip(self._candidates, self._taken, strict=True))
+        replicas = defaultdict[Candidate, list[tuple[int, int]]](list)
+        for each, x in taken.items():
+            if each.whole:
+                replicas[each.whole].append((1, x))
+            if each.before:
+                self._at_most([(1, x)], [(1, taken[each.before])])
+        for whole, terms in replicas.items():
+            spare = whole.spare or 0
+            self.programme.limit([*terms, (spare, taken[whole])], spare)
 
     # Room on nodes and devices.
 
@@ -267,6 +322,11 @@ class VictimProgramme:
     def _minimise(self) -> None:
         """Make the cost of what stays as large as possible."""
         terms = [(_cost(each), x) for each, x in zip(self._candidates, self._taken, strict=True)]
+        last = self._flag()
+        for each, x in zip(self._candidates, self._taken, strict=True):
+            if _ends_elastic(each):
+                self._at_most([(1, x)], [(1, last)])
+        terms.append((LAST, last))
         total = sum(cost for cost, _ in terms)
         stays = self.programme.add_variable(total)
         self.programme.limit([(1, stays), *terms], total)
@@ -287,4 +347,4 @@ class _Scaled:
 
     def without_all(self, jobs: Sequence[tuple[Candidate, int]], but: Sequence[Candidate]) -> int:
         """Return the held amount without all jobs but some."""
-        return self.held - sum(self.amount(each) for each, _ in jobs if each not in but)
+        return self.held - sum(self.amount(each) for each, _ in jobs if each.whole is None and each not in but)

@@ -18,10 +18,12 @@ from seaway.domain.job_spec import HEADED, ONE_TEMPLATE, JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 
 ELSEWHERE = "it is placed elsewhere"
-
-AWAITS_VICTIMS = ("preempted job has ended", "preempted jobs have ended")
-"""Ends of the reason of a job that displaced one other, or several. After a restart, its place is reserved again."""
 """End of the reason of a job that was moved away. It applies until the next placement attempt."""
+
+AWAITS_ENDS = ("preempted job has ended", "preempted jobs have ended")
+AWAITS_SHRINKING = ("elastic job has shrunk", "elastic jobs have shrunk")
+AWAITS_VICTIMS = (*AWAITS_ENDS, *AWAITS_SHRINKING)
+"""Ends of the reason of a job that displaced one other, or several. After a restart, its place is reserved again."""
 
 ACCEPTED, TAKEN_IN = "accepted", "added to its queue"
 """Reasons of the first two events of a job: stored, and read by the control loop."""

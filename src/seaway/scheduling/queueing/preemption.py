@@ -1,12 +1,13 @@
 """Choice of the running jobs that a waiting job displaces.
 
 Rules say which jobs may be displaced. Among these, the search looks for the set with the least cost after whose removal
-the waiting job fits, by a decision of the engine on a copy of the fleet.
+the waiting job fits, by a decision of the engine on a copy of the fleet. Elastic jobs first shrink, replica by replica.
+They end last.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,13 +86,13 @@ MAX_TRIES = 400
 
 _RESOURCES = (CPU, MEMORY, GPU_CORES, GPU_MEMORY)
 
-Cost = tuple[float, int, int]
-"""Cost of victims: lost work, sum of priorities, number."""
+Cost = tuple[float, int, int, int, int]
+"""Cost of victims: lost work, sum of priorities and number of jobs, then number of replicas and sum of priorities."""
 
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A running job that may be displaced.
+    """A running job that may be displaced, or a replica by which an elastic one can shrink.
 
     Attributes
     ----------
@@ -103,8 +104,16 @@ class Candidate:
         Its priority, with the points that it gained while it waited.
     lost
         Work that is lost with it: its dominant share of the pool times the seconds since its start or checkpoint.
+    spare
+        Number of replicas of an elastic job, or of that of a replica, beyond the minimum; None for other jobs.
+    whole
+        The job of a replica; None for a job. The number in the key of a replica is negative.
+    before
+        Replica that has to leave before this one, because they share a workload.
     row
         Its amounts of `_RESOURCES`.
+    order
+        1 for a job, 0 for a replica.
     """
 
     key: Key
@@ -114,17 +123,50 @@ class Candidate:
     nodes: tuple[int, ...]
     priority: int
     lost: float
+    spare: int | None = None
+    whole: Candidate | None = None
+    before: Candidate | None = None
     row: tuple[int, ...] = field(init=False)
+    order: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute the row."""
         self.row = tuple(self.amounts.get(name, 0) for name in _RESOURCES)
+        self.order = int(self.whole is None)
+
+    @property
+    def job_key(self) -> Key:
+        """Key of the attempt, also of one of its replicas."""
+        return self.whole.key if self.whole else self.key
+
+
+def replicas_of(whole: Candidate, leaving: Iterable[Sequence[int]], amounts: Mapping[int, Amounts]) -> list[Candidate]:
+    """Return the replicas by which an elastic job can shrink; none if it has its minimum.
+
+    Parameters
+    ----------
+    leaving
+        Numbers of replicas, those of each workload in the order in which they have to leave.
+    amounts
+        Amounts of each replica.
+    """
+    found: list[Candidate] = []
+    for workload in leaving if whole.spare else ():
+        before = None
+        for replica in workload:
+            part = whole.allocation.part({replica})
+            key = (whole.key[0], -1 - replica)
+            before = Candidate(
+                key, whole.owner, amounts[replica], part, part.nodes, whole.priority, 0.0, whole.spare, whole, before
+            )
+            found.append(before)
+    return found
 
 
 RunningByQueue = Mapping[str, Sequence[Candidate]]
 """Running jobs of each queue."""
 
-_BY_COST = attrgetter("lost", "priority", "key")
+_BY_COST = attrgetter("order", "lost", "priority", "key")
 
 
 def by_queue(jobs: Iterable[Candidate]) -> RunningByQueue:
@@ -149,9 +191,11 @@ class Displacement:
 
 
 def cost_of(victims: Iterable[Candidate]) -> Cost:
-    """Return the cost of displacing jobs: lost work first, then priorities, then the number."""
+    """Return the cost of victims. Of jobs, lost work is first, then priorities, then the number."""
     found = list(victims)
-    return sum(each.lost for each in found), sum(each.priority for each in found), len(found)
+    jobs, replicas = ([each for each in found if each.order == order] for order in (1, 0))
+    lost, priorities = sum(each.lost for each in jobs), sum(each.priority for each in jobs)
+    return lost, priorities, len(jobs), len(replicas), sum(each.priority for each in replicas)
 
 
 def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
@@ -201,19 +245,32 @@ class DisplacementRules:
         self._running = running
         self._spared = spared
         self._removed: set[Key] = set()
+        self._shrunk: dict[Key, dict[str, int]] = {}  # amounts of the removed replicas of elastic jobs
         self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
 
     def remove(self, victim: Candidate) -> None:
-        """Withdraw a running job."""
-        self.tree.withdraw(victim.key)
-        self._removed.add(victim.key)
+        """Withdraw a running job, or a replica of one."""
+        if victim.whole:
+            self._resize(victim.whole, victim.amounts, 1)
+        else:
+            self.tree.withdraw(victim.key)
+            self._removed.add(victim.key)
         self._change_lower(victim, -1)
 
     def restore(self, victim: Candidate) -> None:
-        """Let a removed job run again."""
-        self.tree.hold(victim.key, victim.owner, victim.amounts)
-        self._removed.discard(victim.key)
+        """Let a removed job or replica run again."""
+        if victim.whole:
+            self._resize(victim.whole, victim.amounts, -1)
+        else:
+            self.tree.hold(victim.key, victim.owner, victim.amounts)
+            self._removed.discard(victim.key)
         self._change_lower(victim, 1)
+
+    def _resize(self, whole: Candidate, amounts: Amounts, times: int) -> None:
+        gone, held = self._shrunk.setdefault(whole.key, {}), dict(whole.amounts)
+        add(gone, amounts, times)
+        add(held, gone, -1)
+        self.tree.hold(whole.key, whole.owner, held)
 
     def _change_lower(self, victim: Candidate, times: int) -> None:
         for priority, lower in self._lower[victim.owner.queue].items():
@@ -226,10 +283,12 @@ class DisplacementRules:
         if priority not in lower:
             running = [each for each in self._running.get(queue, ()) if each.priority < priority]
             lower[priority] = total_of(each.amounts for each in running if each.key not in self._removed)
+            for each in running if self._shrunk else ():
+                add(lower[priority], self._shrunk.get(each.key, NO_AMOUNTS), -1)
         return lower[priority]
 
     def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:
-        """Report whether each of some removed jobs may be the last one, as `allow` does."""
+        """Report whether each of some removed jobs and replicas may be the last one, as `allow` does."""
         for each in victims:
             self.restore(each)
             allowed = self.allow(each, requested)
@@ -317,11 +376,16 @@ class VictimSearch:
         self._allowed = _allowed_nodes(snapshot, self._queue)
         self._plan: Plan
         self._out: dict[Key, Candidate] = {}
+        self._shrunk = Counter[Key]()  # number of replicas of each elastic job that are out
+        self._replicas = defaultdict[Key, list[Candidate]](list)
         self._best: Displacement | None = None
         self._tries = 0
 
     def find(self, candidates: Sequence[Candidate]) -> Displacement | None:
         """Return the cheapest victims that were found; None if no allowed set makes room.
+
+        Elastic jobs shrink first. If that is not enough, other jobs end too. Only if that is not enough either, an
+        elastic job ends.
 
         No victim is needless: if any of them stays, the job does not fit, or the rules protect another one. Of more
         than `MAX_PRUNED` victims, none is needless for the place that was found.
@@ -329,8 +393,22 @@ class VictimSearch:
         Parameters
         ----------
         candidates
-            Running jobs with priorities below that of `priority_below`.
+            Running jobs with priorities below that of `priority_below`, and replicas of the elastic ones.
         """
+        for each in candidates:
+            if each.whole:
+                self._replicas[each.job_key].append(each)
+        replicas = [each for each in candidates if each.whole]
+        others, tried = [each for each in candidates if each.whole or each.spare is None], 0
+        for offered in (replicas, others, candidates):
+            if len(offered) > tried and (found := self._find(offered)):
+                return found
+            tried = len(offered)
+        return None
+
+    def _find(self, candidates: Sequence[Candidate]) -> Displacement | None:
+        """Return the cheapest victims among some candidates."""
+        self._tries = 0
         on = _OnNodes(candidates)
         rules = self._rules
         if not self._allowed.all() and not rules.tree.hit(rules.owner, rules.requested, self._job.name):
@@ -373,8 +451,10 @@ class VictimSearch:
             self._try_subsets(on.cheapest(MAX_COMBINED), self._needed_in_all())
             self._try_group(list(dict.fromkeys(each for n in self._best_nodes(on) for each in on.candidates(n))))
         if self._best is None or len(offered) <= MANY:
-            self._try_group(sorted(offered, key=lambda each: each.lost / (_size(each.amounts) or 1)))
+            self._try_group(sorted(offered, key=lambda each: (each.order, each.lost / (_size(each.amounts) or 1))))
             self._try_group(sorted(offered, key=_BY_COST))
+        if (self._best is None or len(offered) <= MANY) and not all(each.order for each in offered):
+            self._try_group(sorted(offered, key=_BY_COST), beyond=True)
 
     def _needed_in_all(self) -> Int64:
         """Return the amounts that all nodes together lack."""
@@ -383,7 +463,8 @@ class VictimSearch:
 
     def _cheapest_nodes(self, on: _OnNodes) -> Sequence[int]:
         """Return the nodes with the least estimated loss for room for one replica; of equal ones, near its data."""
-        order = np.lexsort((on.lost[on.which], on.nodes))
+        order = np.lexsort((on.lost[on.which], on.order[on.which], on.nodes))
+        order = order[on.may_leave[order]]
         nodes, which = on.nodes[order], on.which[order]
         amounts, lost = on.amounts[which].cumsum(axis=0), on.lost[which].cumsum()
         first = np.flatnonzero(np.diff(nodes, prepend=-1))
@@ -396,11 +477,11 @@ class VictimSearch:
         )
         found, position = np.unique(nodes[enough], return_index=True)
         at = enough[position]
-        cost = (lost[at] - lost[before[at]] + on.lost[which[before[at]]]).round(6)
-        order = np.argsort(cost, kind="stable")
+        cost, count = (lost[at] - lost[before[at]] + on.lost[which[before[at]]]).round(6), at - before[at]
+        order = np.lexsort((count, cost))
         if self._job.data.places:
             pulls = pull_ms(self._snapshot, self._job.data)
-            order = np.lexsort((pulls[self._snapshot.arrays.nodes[NODE_CLUSTER, found]], cost))
+            order = np.lexsort((pulls[self._snapshot.arrays.nodes[NODE_CLUSTER, found]], count, cost))
         return [int(each) for each in found[order[:MAX_NODES]]]
 
     def _best_nodes(self, on: _OnNodes) -> Sequence[int]:
@@ -421,15 +502,15 @@ class VictimSearch:
         few = found[:MAX_COMBINED]
         if not few:
             return False
-        chosen = (np.arange(1, 1 << len(few))[:, None] >> np.arange(len(few))) & 1
-        costs = chosen @ np.array([(each.lost, each.priority, 1) for each in few], np.float64)
+        chosen = _sets_of(few)
+        costs = chosen @ np.array([cost_of([each]) for each in few], np.float64)
         enough = np.flatnonzero((chosen @ _amounts(few) >= needed).all(axis=1))
         order = np.lexsort(costs[enough].T[::-1])
         for at in enough[order[:MAX_SUBSETS]]:
             group = [each for each, taken in zip(few, chosen[at], strict=True) if taken]
             if self._best and cost_of(group) >= self._best.cost:
                 return True
-            removal = _Removal(group, self._rules.allow, self._take_out)
+            removal = _Removal(group, self._may_leave, self._take_out)
             succeeds = removal.advance(len(group)) and len(removal.taken) == len(group) and self._fits()
             if succeeds:
                 self._note(removal.taken)
@@ -438,23 +519,111 @@ class VictimSearch:
                 return True
         return False
 
-    def _try_group(self, group: Sequence[Candidate]) -> None:
-        """Remove candidates in order until the job fits, in steps of doubling size, then put back what is needless."""
-        removal, step = _Removal(group, self._rules.allow, self._take_out), 1
-        fits = False
-        while not fits and self._tries < MAX_TRIES and removal.advance(step):
-            fits = self._fits()
-            step *= 2
-        if fits:
-            self._put_back_beside(sorted(removal.taken, key=_BY_COST, reverse=True))
-            taken = [each for each in removal.taken if each.key in self._out]
-            for each in sorted(taken, key=_BY_COST, reverse=True) if len(taken) <= MAX_PRUNED else ():
-                self._put_back([each.key])
-                if not (self._fits() and self._are_allowed(taken)):
-                    self._take_out(each)
+    def _try_group(self, group: Sequence[Candidate], *, beyond: bool = False) -> None:
+        """Remove candidates in order until the job fits, in steps of doubling size, then put back what is needless.
+
+        Parameters
+        ----------
+        beyond
+            Whether elastic jobs may first lose more replicas than they can spare, until it is known which ones help.
+        """
+        removal = _Removal(group, partial(self._may_leave, beyond=beyond), self._take_out)
+        if self._removes_enough(removal):
+            self._put_back_needless(removal.taken)
+            if beyond and (beyond_minimum := self._beyond_minimum()):
+                self._put_back(beyond_minimum)
+                removal = _Removal(group, self._may_leave, self._take_out)
+                if self._fits() or self._removes_enough(removal):
+                    self._put_back_needless([*self._out.values()])
+            for whole in [each for each in self._out.values() if each.order and each.spare]:
+                self._shrink_instead(whole)
+            if not self._beyond_minimum() and self._fits():
+                self._note([*self._out.values()])
+        self._put_back([*self._out])
+
+    def _removes_enough(self, removal: _Removal) -> bool:
+        """Remove candidates until the job fits; report whether it does."""
+        step = 1
+        while self._tries < MAX_TRIES and removal.advance(step):
             if self._fits():
-                self._note([each for each in taken if each.key in self._out])
-        self._put_back([each.key for each in removal.taken])
+                return True
+            step *= 2
+        return False
+
+    def _put_back_needless(self, taken: Iterable[Candidate]) -> None:
+        """Put back those of some removed candidates without which the job still fits, the dearest ones first.
+
+        Replicas that a job cannot spare are before these.
+        """
+        for excess in (True, False) if self._beyond_minimum() else (False,):
+            left = sorted((each for each in taken if each.key in self._out), key=_BY_COST, reverse=True)
+            self._put_back_beside(left, excess=excess)
+            left = [each for each in left if each.key in self._out]
+            for each in left if len(left) <= MAX_PRUNED else ():
+                if self._stays_out(each, excess=excess):
+                    continue
+                self._put_back([each.key])
+                if not (self._fits() and self._are_allowed(self._out.values())):
+                    self._take_out(each)
+
+    def _stays_out(self, candidate: Candidate, *, excess: bool) -> bool:
+        """Report whether a removed candidate is not put back: another replica leaves only after this one.
+
+        With `excess`, only replicas are put back of which their job cannot spare as many as leave.
+        """
+        if excess and (candidate.whole is None or self._shrunk[candidate.job_key] <= (candidate.spare or 0)):
+            return True
+        return candidate.whole is not None and any(each.before is candidate for each in self._out.values())
+
+    def _beyond_minimum(self) -> list[Key]:
+        """Return the replicas that elastic jobs cannot spare, the last ones that were removed."""
+        out = Counter[Key]()
+        found = []
+        for each in self._out.values():
+            out[each.job_key] += 1
+            if each.whole and out[each.job_key] > (each.spare or 0):
+                found.append(each.key)
+        return found
+
+    def _shrink_instead(self, whole: Candidate) -> None:
+        """Let an elastic job shrink instead of being displaced, if that is enough."""
+        nodes = set(self._plan.decisions[:, PLAN_NODE].tolist())
+        self._put_back([whole.key])
+        replicas = sorted(self._replicas[whole.key], key=lambda each: nodes.isdisjoint(each.nodes))
+        removal = _Removal(replicas, partial(self._may_leave, beyond=True), self._take_out)
+        removal.advance(len(replicas))
+        if self._fits():
+            self._put_back_needless(removal.taken)
+        if self._beyond_minimum() or not self._fits():
+            self._put_back([each.key for each in removal.taken])
+            self._take_out(whole)
+
+    def _may_leave(self, candidate: Candidate, *, beyond: bool = False) -> bool:
+        """Report whether a job or a replica may leave now. Elastic jobs keep their minimum, or end whole.
+
+        Parameters
+        ----------
+        beyond
+            Whether they keep nothing.
+        """
+        if candidate.key in self._out:
+            return False
+        if candidate.whole:
+            whole, before = candidate.whole.key, candidate.before
+            stays = (not beyond and self._shrunk[whole] >= (candidate.spare or 0)) or whole in self._out
+            return not stays and (before is None or before.key in self._out) and self._rules.allow(candidate)
+        parts = self._replicas_out(candidate)
+        for each in parts:
+            self._rules.restore(each)
+        allowed = self._rules.allow(candidate)
+        for each in parts:
+            self._rules.remove(each)
+        return allowed
+
+    def _replicas_out(self, whole: Candidate) -> list[Candidate]:
+        if not self._shrunk[whole.key]:
+            return []
+        return [each for each in self._out.values() if each.whole is whole]
 
     def _are_allowed(self, taken: Iterable[Candidate], requested: Amounts | None = None) -> bool:
         """Report whether the rules allow each removed candidate as the last one."""
@@ -465,7 +634,7 @@ class VictimSearch:
         if victims and (self._best is None or cost_of(victims) < self._best.cost):
             self._best = Displacement(tuple(victims), tuple(self._plan.placements()))
 
-    def _put_back_beside(self, taken: Sequence[Candidate]) -> None:
+    def _put_back_beside(self, taken: Sequence[Candidate], *, excess: bool) -> None:
         """Put back the candidates that have room beside the job at the place that was found last.
 
         One that shares an ancestor with the job stays out if its use would protect others that stay out.
@@ -475,9 +644,11 @@ class VictimSearch:
         for allocation in booked:
             allocation.restore(self._snapshot)
         for each in taken:
-            if _has_room(self._snapshot, each.allocation, each.amounts):
+            stays_out = self._stays_out(each, excess=excess)
+            if not stays_out and _has_room(self._snapshot, each.allocation, each.amounts):
                 self._put_back([each.key])
-                protects = not own.isdisjoint(tree.node(each.owner.queue).path) and not self._are_allowed(taken)
+                out = self._out.values()
+                protects = not own.isdisjoint(tree.node(each.owner.queue).path) and not self._are_allowed(out)
                 if protects or tree.hit(owner, self._rules.requested, self._job.name):
                     self._take_out(each)
         for allocation in booked:
@@ -492,26 +663,31 @@ class VictimSearch:
         if rules.tree.hit(rules.owner, rules.requested, self._job.name):
             return False
         self._tries += 1
-        self._plan = decide(self._snapshot, self._queue, self._profile, overdue={0}, dry_run=True)
-        self._forget_plan()
-        if not self._plan.jobs_placed[0]:
+        plan = decide(self._snapshot, self._queue, self._profile, overdue={0}, dry_run=True)
+        self._snapshot.release(plan.decisions.copy(), plan.slices, plan.rows_of(0))
+        if not plan.jobs_placed[0]:
             return False
-        return self._are_allowed(self._out.values(), self._plan.amounts(self._job.demand.request))
-
-    def _forget_plan(self) -> None:
-        """Release what the plan allocates. The plan itself stays as it is."""
-        self._snapshot.release(self._plan.decisions.copy(), self._plan.slices, self._plan.rows_of(0))
+        amounts = plan.amounts(self._job.demand.request)
+        if not self._are_allowed(self._out.values(), amounts):
+            return False
+        self._plan = plan
+        return True
 
     def _take_out(self, candidate: Candidate) -> None:
+        self._put_back([each.key for each in self._replicas_out(candidate)])  # a job ends with all of its replicas
         candidate.allocation.copy().release(self._snapshot)
         self._out[candidate.key] = candidate
         self._rules.remove(candidate)
+        if candidate.whole:
+            self._shrunk[candidate.job_key] += 1
 
     def _put_back(self, keys: Iterable[Key]) -> None:
         for key in keys:
             if candidate := self._out.pop(key, None):
                 candidate.allocation.restore(self._snapshot)
                 self._rules.restore(candidate)
+                if candidate.whole:
+                    self._shrunk[candidate.job_key] -= 1
 
 
 class _Removal:
@@ -571,6 +747,25 @@ def _allowed_nodes(snapshot: Snapshot, queue: JobQueue) -> NDArray[np.bool_]:
     return allowed
 
 
+def _sets_of(found: Sequence[Candidate]) -> Int64:
+    """Return all sets of candidates in which elastic jobs keep their minimum or end whole, shape (S, X)."""
+    chosen: Int64 = (np.arange(1, 1 << len(found))[:, None] >> np.arange(len(found))) & 1
+    if all(each.order for each in found):
+        return chosen
+    at = {each.key: number for number, each in enumerate(found)}
+    valid = np.ones(len(chosen), np.bool_)
+    replicas = defaultdict[Key, list[int]](list)
+    for number, each in enumerate(found):
+        if each.whole:
+            replicas[each.job_key].append(number)
+        if each.before:
+            valid &= chosen[:, number] <= (chosen[:, at[each.before.key]] if each.before.key in at else 0)
+    for key, numbers in replicas.items():
+        ends = chosen[:, at[key]] if key in at else 0
+        valid &= chosen[:, numbers].sum(axis=1) <= (found[numbers[0]].spare or 0) * (1 - ends)
+    return chosen[valid]
+
+
 def _amounts(found: Sequence[Candidate]) -> Int64:
     """Return the amounts of candidates, shape (X, 4)."""
     rows = chain.from_iterable([each.row for each in found])
@@ -582,32 +777,52 @@ class _OnNodes:
 
     Attributes
     ----------
-    amounts, lost, counts
-        Amounts, loss, and number of nodes of each candidate, shapes (C, 4), (C,) and (C,).
+    amounts, lost, order, counts
+        Amounts, loss, order, and number of nodes of each candidate, shapes (C, 4), (C,), (C,) and (C,).
     nodes, which
         Number of each node of each candidate, and index of the candidate, shape (X,).
+    may_leave
+        Whether no more replicas of an elastic job on the node come before than the job can spare, shape (X,).
     """
 
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self._candidates = candidates
         self.amounts = _amounts(candidates)
         self.lost = np.array([each.lost for each in candidates], np.float64)
+        self.order: Int64 = np.array([each.order for each in candidates], np.int64)
         self.counts: Int64 = np.array([len(each.nodes) for each in candidates], np.int64)
         self.nodes: Int64 = np.array([*chain.from_iterable([each.nodes for each in candidates])], np.int64)
         self.which = np.repeat(np.arange(len(candidates)), self.counts)
+        self.may_leave = np.ones(len(self.which), np.bool_)
+        before = Counter[tuple[Key, int]]()
+        for x in np.flatnonzero(self.order[self.which] == 0).tolist():
+            each = candidates[self.which[x]]
+            before[on_node := (each.job_key, int(self.nodes[x]))] += 1
+            self.may_leave[x] = before[on_node] <= (each.spare or 0)
 
     def candidates(self, n: int) -> list[Candidate]:
         """Return the candidates on a node, the cheapest first."""
-        return sorted((self._candidates[at] for at in self.which[self.nodes == n]), key=_BY_COST)
+        return sorted(_with_earlier(self._candidates[at] for at in self.which[self.nodes == n]), key=_BY_COST)
 
     def candidates_on(self, allowed: NDArray[np.bool_]) -> list[Candidate]:
         """Return the candidates with a node for which `allowed`, shape (N,), is true."""
-        return [self._candidates[at] for at in np.unique(self.which[allowed[self.nodes]])]
+        return _with_earlier(self._candidates[at] for at in np.unique(self.which[allowed[self.nodes]]))
 
     def cheapest(self, most: int) -> list[Candidate]:
         """Return the cheapest candidates."""
-        order = np.lexsort((np.array([each.priority for each in self._candidates]), self.lost))
+        order = np.lexsort((np.array([each.priority for each in self._candidates]), self.lost, self.order))
         return [self._candidates[at] for at in order[:most]]
+
+
+def _with_earlier(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates with the replicas that have to leave before them."""
+    found = {each.key: each for each in candidates}
+    for each in [*found.values()]:
+        before = each.before
+        while before and before.key not in found:
+            found[before.key] = before
+            before = before.before
+    return list(found.values())
 
 
 def _has_room(snapshot: Snapshot, allocation: Allocation, amounts: Amounts) -> bool:

@@ -244,17 +244,111 @@ def test_an_elastic_job_shrinks_before_another_is_preempted() -> None:
     assert "waits until 1 elastic job has shrunk" in waited
 
 
-def test_what_shrinking_does_not_give_is_taken_by_preemption() -> None:
-    """A job that needs more than shrinking frees displaces one job as well, and the elastic job keeps its minimum."""
+def by_priority(made: Scene, min_runtime_s: int = 0) -> None:
+    """Let jobs of the default queue displace those of a lower priority."""
+    queue = Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY, min_runtime_s=min_runtime_s)
+    made.plane.writer.commit([Change(put=[queue])])
+
+
+def urgent(made: Scene, *sizes: int, **fields: object) -> list[str]:
+    """Submit jobs of a higher priority together, and wait until they run."""
+    jobs = [spec(gpus=each, **({"priority": 5, "expected_duration_s": 100_000} | fields)) for each in sizes]
+    found = made.plane.submit(*jobs)
+    made.plane.run(30)
+    return found
+
+
+@pytest.mark.parametrize("age_s", [1, 100_000])
+def test_what_shrinking_does_not_give_is_taken_by_preemption(age_s: int) -> None:
+    """A job that needs more than shrinking frees displaces one job as well, however much work that loses.
+
+    The elastic job keeps its minimum.
+    """
     made = nodes_of_four(1)
-    made.plane.writer.commit([Change(put=[Queue("default", preemption=Preemption.PREEMPT_LOWER_PRIORITY)])])
+    by_priority(made)
+    other = made.submit(gpus=1, expected_duration_s=1_000_000)
+    made.plane.run(age_s, age_s)
+    job = elastic(made, 1, 8, expected_duration_s=1_000_000)
+    (large,) = urgent(made, 3)
+    assert [made.state(each) for each in (large, other, job)] == ["running", "queued", "running"]
+    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (1, 1)
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 4000
+    waited = [each.reason for each in made.plane.store.events(0, 1000, job_id=large)]
+    assert "waits until 1 elastic job has shrunk and 1 preempted job has ended" in waited
+
+
+def test_an_elastic_job_ends_only_if_nothing_else_makes_room() -> None:
+    """A job for all GPUs displaces the elastic one whole; one that leaves its minimum displaces the others."""
+    made = nodes_of_four(1)
+    by_priority(made)
+    others = made.plane.submit(*[spec(gpus=1, expected_duration_s=100_000) for _ in range(2)])
+    job = elastic(made, 1, 8)
+    (large,) = urgent(made, 3)
+    assert [made.state(each) for each in (large, job, *others)] == ["running", "running", "queued", "queued"]
+    made.plane.jobs.cancel(large, "ada")
+    made.plane.run(300)
+    (whole,) = urgent(made, 4)
+    assert [made.state(each) for each in (whole, job)] == ["running", "queued"]
+
+
+def test_elastic_jobs_shrink_replica_by_replica() -> None:
+    """Only as many replicas leave as the waiting jobs need, also if several of them ask at once."""
+    made = nodes_of_four(2)
+    by_priority(made)
     other = made.submit(gpus=1, expected_duration_s=100_000)
     job = elastic(made, 1, 8)
-    urgent = made.plane.submit(spec(gpus=3, priority=5, expected_duration_s=100_000))[0]
-    made.plane.run(20)
-    assert made.state(urgent) == "running"
-    assert sorted([made.state(other), made.state(job)]) == ["queued", "running"]
-    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 4000
+    assert len(made.plane.attempt(job).placements) == 7
+    small = urgent(made, 1)
+    assert (made.state(small[0]), len(made.plane.attempt(job).placements)) == ("running", 6)
+    several = urgent(made, 1, 2, 1, priority=4)
+    assert [made.state(each) for each in (*several, other, job)] == ["running"] * 5
+    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (2, 1)
+    assert pods(made, job) == sorted(each.replica for each in made.plane.attempt(job).placements)
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 8000
+
+
+def test_the_replicas_leave_that_are_where_the_waiting_job_may_run() -> None:
+    """Of an elastic job on two GPU models, those on the model of the waiting job leave, whichever are the last."""
+    models = [[gpu(model=model) for _ in range(4)] for model in ("A100", "L4")]
+    for model in ("A100", "L4"):
+        made = scene(fleet(cluster(*[node(*each) for each in models], name="alpha")))
+        by_priority(made)
+        job = elastic(made, 6, 8)
+        (small,) = urgent(made, 2, models={model})
+        assert [made.state(each) for each in (small, job)] == ["running"] * 2
+        assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (6, 1)
+
+
+def test_the_minimum_run_time_protects_the_minimum_of_an_elastic_job() -> None:
+    """A job that has not run for long shrinks, and ends later."""
+    made = nodes_of_four(1)
+    by_priority(made, min_runtime_s=3600)
+    job = elastic(made, 2, 4)
+    small, large = urgent(made, 2, 4)
+    assert [made.state(each) for each in (small, large, job)] == ["running", "queued", "running"]
+    assert len(made.plane.attempt(job).placements) == 2
+    made.plane.jobs.cancel(small, "ada")
+    made.plane.run(4000)
+    assert [made.state(each) for each in (large, job)] == ["running", "queued"]
+
+
+def test_a_decision_to_shrink_and_displace_survives_a_restart_at_every_commit() -> None:
+    """The winner gets its place, nothing is lost, and neither more jobs end nor more replicas leave."""
+    for commits in range(1, 6):
+        made = nodes_of_four(2)
+        by_priority(made)
+        made.plane.writer.commit([Change(put=[Queue("late")])])
+        others = made.plane.submit(*[spec(gpus=1, expected_duration_s=100_000) for _ in range(2)])
+        job = elastic(made, 2, 8)
+        large = made.plane.submit(spec(gpus=3, replicas=2, gang=True, priority=5, expected_duration_s=100_000))[0]
+        for _ in range(commits):
+            made.plane.controller.step()
+        made.plane.restart()
+        late = made.plane.submit(spec(gpus=1, queue="late", expected_duration_s=100_000))[0]
+        made.plane.run(60)
+        assert [made.state(each) for each in (large, job)] == ["running", "running"]
+        assert sum(made.state(each) == "running" for each in (*others, late)) == 0
+        assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (2, 1)
 
 
 def test_a_job_that_shrank_does_not_take_the_room_back() -> None:

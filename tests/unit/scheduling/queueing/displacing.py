@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, capacity_of, held_amounts, requested_amounts
 from seaway.domain.job import Job
+from seaway.domain.placement import Placement
 from seaway.domain.queues import Preemption, Queue, Reclaim
-from seaway.scheduling.allocations import allocations_of
+from seaway.scheduling.allocations import allocate
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
@@ -20,6 +22,7 @@ from seaway.scheduling.queueing.preemption import (
     VictimSearch,
     by_queue,
     priority_below,
+    replicas_of,
 )
 from seaway.scheduling.queueing.tree import NO_WEIGHTS, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -53,33 +56,79 @@ NESTED_SHARES: tuple[dict[str, int], ...] = (
 )
 """Parts of guarantees, and requests, in trees of several levels."""
 
+ELASTIC = 0.4
+"""Share of elastic jobs on random fleets."""
+
 LOWER, FAIR = Preemption.PREEMPT_LOWER_PRIORITY, Reclaim.FAIR_SHARE
 
 
 @dataclass
 class World:
-    """A fleet with running jobs."""
+    """A fleet with running jobs.
+
+    Attributes
+    ----------
+    least
+        Minimum number of replicas of elastic jobs, and whether these leave in order.
+    """
 
     snapshot: Snapshot
     tree: QueueTree
     running: dict[str, Candidate] = field(default_factory=dict)
     jobs: dict[str, tuple[str, Job]] = field(default_factory=dict)
     taken: dict[str, set[str]] = field(default_factory=dict)
+    least: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    replicas: dict[str, list[Candidate]] = field(default_factory=dict)
+    places: dict[str, dict[int, Placement]] = field(default_factory=dict)
 
     def run(self, name: str, queue: str, like: Job, *, seconds: float = 1.0) -> bool:
         """Start a job where it fits; report whether it does."""
-        plan = decide(self.snapshot, JobQueue(self.snapshot, [like]), PROFILE)
-        if not plan.jobs_placed[0]:
-            self.snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+        places = self._place(like)
+        if not places:
             return False
         self.jobs[name] = (queue, like)
-        amounts = held_amounts(like.demand, plan.placements(), self.snapshot.device)
-        (allocation,) = allocations_of(plan)
-        key, owner = (name, 1), Owner(queue, "default")
-        lost = self.tree.node(queue).share_of(amounts) * seconds
-        self.running[name] = Candidate(key, owner, amounts, allocation, allocation.nodes, like.priority, lost)
-        self.tree.hold(key, owner, amounts)
+        self._set(name, places, seconds)
         return True
+
+    def run_elastic(self, name: str, queue: str, like: Job, random: Random) -> None:
+        """Start a job where it fits, and let it shrink to some smaller number of replicas."""
+        self.least[name] = random.randrange(1, like.replicas + 1), random.random() < 0.3
+        self.run(name, queue, like, seconds=random.randrange(1, 1000))
+
+    def _place(self, like: Job) -> dict[int, Placement]:
+        plan = decide(self.snapshot, JobQueue(self.snapshot, [like]), PROFILE)
+        places = {each.replica: each for each in plan.placements()} if plan.jobs_placed[0] else {}
+        self.snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+        return places
+
+    def _set(self, name: str, places: dict[int, Placement], seconds: float = 1.0) -> None:
+        """Let a job run in some places, instead of earlier ones."""
+        (queue, like), key = self.jobs[name], (name, 1)
+        if name in self.running:
+            self.running[name].allocation.release(self.snapshot)
+        amounts = held_amounts(like.demand, list(places.values()), self.snapshot.device)
+        allocation = allocate(self.snapshot, replace(like, replicas=len(places)), list(places.values()))
+        owner, lost = Owner(queue, "default"), self.tree.node(queue).share_of(amounts) * seconds
+        least, in_order = self.least.get(name, (0, False))
+        whole = Candidate(key, owner, amounts, allocation, allocation.nodes, like.priority, lost)
+        whole.spare = len(places) - least if least else None
+        numbers = sorted(places, reverse=True)
+        each_amounts = {n: held_amounts(like.demand, [places[n]], self.snapshot.device) for n in numbers}
+        self.replicas[name] = replicas_of(whole, [numbers] if in_order else [[n] for n in numbers], each_amounts)
+        self.running[name], self.places[name] = whole, places
+        self.tree.hold(key, owner, amounts)
+
+    def grow(self) -> bool:
+        """Let elastic jobs have one more replica each, where there is room; report whether any has."""
+        grown = False
+        for name in self.least.keys() & self.running.keys():
+            places, like = self.places[name], self.jobs[name][1]
+            more = self._place(replace(like, replicas=1, gang=False)) if len(places) < like.replicas else {}
+            for each in more.values():
+                number = next(n for n in range(like.replicas) if n not in places)
+                self._set(name, {**places, number: replace(each, replica=number)})
+                grown = True
+        return grown
 
     def end(self, name: str) -> None:
         """End a job."""
@@ -92,12 +141,9 @@ class World:
         arrays = self.snapshot.copy().arrays
         mine = self.tree.node(queue).queue
         rules = self.rules(queue, like, name)
+        parts = [part for name in self.running for part in (*self.replicas[name], self.running[name])]
         found = VictimSearch(self.snapshot, PROFILE, like, rules).find(
-            [
-                each
-                for each in self.running.values()
-                if each.priority < priority_below(mine, like.priority, each.owner.queue)
-            ]
+            [each for each in parts if each.priority < priority_below(mine, like.priority, each.owner.queue)]
         )
         assert all((was == now).all() for was, now in zip(arrays.nodes, self.snapshot.arrays.nodes, strict=True))
         assert all((was == now).all() for was, now in zip(arrays.devices, self.snapshot.arrays.devices, strict=True))
@@ -110,11 +156,20 @@ class World:
         return DisplacementRules(self.tree, owner, like.priority, amounts, running, spared)
 
     def take(self, name: str, queue: str, victims: Sequence[Candidate]) -> None:
-        """End the victims of a job, and remember those of other queues."""
-        others = (each.key[0] for each in victims if each.owner.queue != queue)
-        self.taken.setdefault(name, set()).update(others)
-        for each in victims:
+        """End the victims of a job, or let them shrink, and remember those of other queues that ended."""
+        ends = [each for each in victims if each.whole is None]
+        self.taken.setdefault(name, set()).update(each.key[0] for each in ends if each.owner.queue != queue)
+        for each in ends:
             self.end(each.key[0])
+        leaving = defaultdict[str, set[int]](set)
+        for each in victims:
+            if each.whole:
+                leaving[each.key[0]].add(-1 - each.key[1])
+        for job_name, gone in leaving.items():
+            assert job_name in self.running, "a job shrinks or ends"
+            stay = {n: each for n, each in self.places[job_name].items() if n not in gone}
+            assert len(stay) >= self.least[job_name][0], "a job keeps its minimum"
+            self._set(job_name, stay)
 
     def fits_without(self, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
         """Report whether a job fits once other jobs have ended."""
@@ -146,12 +201,19 @@ def random_world(random: Random) -> tuple[World, str, Job]:
     capacity = {"gpus": 1000 * gpus, "gpu_cores": 1000 * gpus, "gpu_memory": 81_920 * gpus, "cpu": 16_000 * len(nodes)}
     world = World(Snapshot(fleet(cluster(*nodes))), QueueTree(tree, {"default": capacity}))
     for at in range(3 * gpus):
-        world.run(f"job-{at:02}", random.choice("abc"), random_job(random), seconds=random.randrange(1, 1000))
+        name, queue = f"job-{at:02}", random.choice("abc")
+        if random.random() < ELASTIC:
+            world.run_elastic(name, queue, random_job(random, replicas=random.randrange(1, 5)), random)
+        else:
+            world.run(name, queue, random_job(random), seconds=random.randrange(1, 1000))
     return world, random.choice("abc"), random_job(random, priority=random.randrange(4))
 
 
-def mixed_world(random: Random) -> tuple[World, list[tuple[str, Job]]]:
-    """Return a small loaded fleet of several GPU models, and new jobs with their queues."""
+def mixed_world(random: Random, *, elastic: bool = False) -> tuple[World, list[tuple[str, Job]]]:
+    """Return a small loaded fleet of several GPU models, and new jobs with their queues.
+
+    With `elastic`, running jobs with several replicas can shrink.
+    """
     models = random.sample([*MODELS], random.choice((2, 2, 3)))
     per_node = random.choice((1, 2, 4, 8))
     nodes = []
@@ -176,7 +238,11 @@ def mixed_world(random: Random) -> tuple[World, list[tuple[str, Job]]]:
     world = World(Snapshot(fleet(parts)), QueueTree(tree, {"default": capacity}, gpu_weights=weights))
     jobs = [(random.choice(tree).name, mixed_job(random, models)) for _ in range(capacity[GPUS] // 500 + 12)]
     for at, (queue, like) in enumerate(jobs[:-12]):
-        world.run(f"job-{at:02}", queue, like, seconds=random.randrange(1, 1000))
+        if elastic:
+            several = replace(like, replicas=random.randrange(1, 5), gang=True)
+            world.run_elastic(f"job-{at:02}", queue, several, random)
+        else:
+            world.run(f"job-{at:02}", queue, like, seconds=random.randrange(1, 1000))
     return world, jobs[-12:]
 
 
@@ -248,14 +314,14 @@ def mixed_job(random: Random, models: Sequence[str]) -> Job:
 def random_job(random: Random, **fields: int) -> Job:
     """Return a job with whole GPUs or a share of one, alone or as a gang."""
     share = random.choice(({"gpu_milli": 500, "gpu_memory_percent": 50}, {}, {}, {"gpus": 2}))
-    replicas = random.choice((1, 1, 1, 2))
+    replicas = fields.get("replicas") or random.choice((1, 1, 1, 2))
     priority = fields.get("priority", random.randrange(3))
     figures = {"gpus": 1, "cpu_milli": 1000, **share}
     return job("new", **figures, replicas=replicas, gang=replicas > 1, priority=priority)
 
 
 def allowed(world: World, queue: str, like: Job, victims: Sequence[Candidate]) -> bool:
-    """Report whether the rules allow to displace all of some jobs."""
+    """Report whether the rules allow to displace all of some jobs and replicas."""
     rules = world.rules(queue, like)
     for each in victims:
         rules.remove(each)

@@ -211,6 +211,8 @@ def let_all_ask(
 ) -> None:
     """Let all new jobs and all displaced jobs ask again and again, until none of them displaces another.
 
+    Elastic jobs grow when no other job starts.
+
     Parameters
     ----------
     last
@@ -222,7 +224,8 @@ def let_all_ask(
     waiting, displaced, in_vain = [name for name in jobs if name.startswith("new")], 0, 0
     either = random.random() < 0.5
     last = either if last is None else last
-    while in_vain < len(waiting):
+    while waiting and (in_vain < len(waiting) or world.grow()):
+        in_vain = 0 if in_vain == len(waiting) else in_vain
         name = waiting.pop(0)
         found = None if world.run(name, *jobs[name]) else world.victims(*jobs[name], name if remembers else "")
         if name not in world.running and not found:
@@ -233,7 +236,8 @@ def let_all_ask(
         if found:
             world.take(name, jobs[name][0], found.victims)
         for each in found.victims if found else ():
-            waiting.insert(len(waiting) if last else random.randrange(len(waiting) + 1), each.key[0])
+            if each.whole is None:
+                waiting.insert(len(waiting) if last else random.randrange(len(waiting) + 1), each.key[0])
             displaced += 1
         assert not found or world.run(name, *jobs[name])
         assert displaced < TOO_MANY * len(jobs), "queues displace each other for ever"
@@ -256,6 +260,14 @@ def test_queues_do_not_let_all_ask_on_mixed_fleets(seed: int) -> None:
     random = Random(seed)
     world, new = mixed_world(random)
     let_all_ask(world, new, random)
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))])
+def test_elastic_jobs_do_not_shrink_and_grow_in_turns(seed: int) -> None:
+    """Displacements end also if elastic jobs grow wherever there is room. They keep their minimum when they shrink."""
+    random = Random(seed)
+    world, new = mixed_world(random, elastic=True)
+    let_all_ask(world, new, random, remembers=True)
 
 
 @pytest.mark.parametrize("last", [False, True])

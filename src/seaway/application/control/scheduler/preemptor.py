@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservation, Reservations
-from seaway.application.control.scheduler.resizer import chosen_to_leave
+from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import (
-    AWAITS_VICTIMS,
+    AWAITS_ENDS,
+    AWAITS_SHRINKING,
     blocked,
     leaving,
     moved,
@@ -40,6 +41,7 @@ from seaway.scheduling.queueing.preemption import (
     VictimSearch,
     may_displace_any,
     priority_below,
+    replicas_of,
 )
 from seaway.scheduling.queueing.tree import Key, Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -69,18 +71,25 @@ _Alike = tuple[Kind, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A waiting job, and the running jobs that make room for it.
-
-    Attributes
-    ----------
-    shrinking
-        Attempts of which only replicas beyond the minimum are victims, as they were before, by the key of the victim.
-    """
+    """A waiting job, and the running jobs that make room for it."""
 
     entry: Entry
     victims: tuple[Candidate, ...]
     change: Change
-    shrinking: Mapping[Key, Attempt]
+
+    @property
+    def ends(self) -> Sequence[Candidate]:
+        """The jobs that end. The others shrink."""
+        return [each for each in self.victims if each.whole is None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shrunk:
+    """An elastic job as it will be once a claim is stored, and the time of its commands."""
+
+    job: JobRecord
+    attempt: Attempt
+    command_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +111,9 @@ class _Running:
     share
         Dominant share of the pool that it loses per second; 0 if it loses nothing.
     candidate
-        The job, or the minimum of its replicas.
-    beyond
-        Its other replicas, which can leave alone; None for a job that cannot shrink. The number in its key is negative.
+        The job.
+    replicas
+        Replicas by which it can shrink.
     """
 
     attempt: Attempt
@@ -115,7 +124,7 @@ class _Running:
     began_ns: int | None
     share: float
     candidate: Candidate
-    beyond: Candidate | None = None
+    replicas: Sequence[Candidate] = ()
 
 
 class Preemptor:
@@ -140,6 +149,7 @@ class Preemptor:
         self._infeasible: dict[_Alike, int] = {}
         self._later: dict[_Alike, tuple[int, str]] = {}  # end of a minimum run time, and the job
         self._claims: dict[str, Claim] = {}
+        self._shrunk: dict[Key, _Shrunk] = {}  # by claims that are not stored yet
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
         self._lost: dict[str, None] = {}  # winners without their reservation
@@ -167,6 +177,7 @@ class Preemptor:
         """
         if self._reports_missing():
             return []
+        self._shrunk.clear()
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
         self.foreseen = {job_id: each for job_id, each in self.foreseen.items() if each.at_ns + AGAIN_NS > now_ns}
@@ -202,14 +213,13 @@ class Preemptor:
 
     def settle(self, claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> None:
         """Release the reservations of claims that were not stored because a user changed one of their jobs."""
+        self._shrunk.clear()
         for claim, outcome in zip(claims, outcomes, strict=True):
             if outcome is not Outcome.STORED:
                 self._claims.pop(claim.entry.record.id, None)
                 self._reservations.release_placed(claim.entry.record.id)
                 continue
-            for each in claim.victims:
-                if each.key[1] < 0:
-                    continue  # its job goes on with fewer replicas
+            for each in claim.ends:
                 self._state.tree.end(each.key)
                 rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
                 self.displaced[each.owner.queue, rule] += 1
@@ -221,6 +231,7 @@ class Preemptor:
     def forget(self) -> None:
         """Drop all claims on a replaced snapshot. Those of stored decisions are made again by `restore`."""
         self._claims.clear()
+        self._shrunk.clear()
         self._infeasible.clear()
         self._later.clear()
         self._lost.update(dict.fromkeys(sorted(self._state.awaiting_victims)))
@@ -267,14 +278,7 @@ class Preemptor:
         """
         self._drop_old()
         running = self._running_jobs() if displaces else {}
-        with self._apart(running):
-            return self._claim_from(entry, running, displaces=displaces)
-
-    def _claim_from(self, entry: Entry, running: Mapping[str, Sequence[_Running]], *, displaces: bool) -> Claim | None:
-        jobs = {
-            queue: [part for each in held for part in (each.candidate, each.beyond) if part]
-            for queue, held in running.items()
-        }
+        jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
         spared = self._taken.get(entry.record.id, ())
         rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs, spared)
         heads, winners = self._yielding(entry, rules) if displaces else ([], [])
@@ -293,13 +297,12 @@ class Preemptor:
         self.foreseen.pop(entry.record.id, None)
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
-        graces_s = [_grace_s(self._attempt_of(each.key)) for each in found.victims]
+        graces_s = [_grace_s(self._attempt(each.job_key)) for each in found.victims]
         self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
         losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
         if not found.victims and not losers:
             return None
-        shrinking = {each.key: self._attempt_of(each.key) for each in found.victims if each.key[1] < 0}
-        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers), shrinking)
+        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers))
         self._claims[entry.record.id] = claim
         return claim
 
@@ -327,11 +330,9 @@ class Preemptor:
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
             placements = _fitting(snapshot, job, profile) if not self._state.waiting.hit(entry) else ()
             found = Displacement((), placements) if placements else None
-            beyond = [each for each in candidates if each.key[1] < 0]
-            for offered in (beyond, candidates):  # jobs shrink before any is displaced
-                if found is None and offered:
-                    found = VictimSearch(snapshot, profile, job, rules).find(offered)
-            used = self._used(entry, found, yielding) if found else []
+            if found is None and candidates:
+                found = VictimSearch(snapshot, profile, job, rules).find(candidates)
+            used = self._used(entry, found, yielding, rules) if found else []
         return found, used
 
     def _foresee(
@@ -352,7 +353,7 @@ class Preemptor:
         found, _ = self._search(entry, yielding, rules, [*candidates, *later])
         if found:
             at_ns = self._state.clock.monotonic_ns() + max(later.get(each, 0) for each in found.victims)
-            ends = frozenset(each.key for each in found.victims if each.key[1] > 0)
+            ends = frozenset(each.key for each in found.victims if each.whole is None)
             self.foreseen[entry.record.id] = Foreseen(ends, at_ns)
 
     def _yielding(self, entry: Entry, rules: DisplacementRules) -> tuple[list[Reservation], list[Reservation]]:
@@ -368,7 +369,7 @@ class Preemptor:
             if priority >= priority_below(tree.node(entry.queue).queue, entry.job.priority, other.queue):
                 continue
             if self._reservations.of_claim(other.record.id) is each:
-                victims = self._claims[other.record.id].victims if other.record.id in self._claims else ()
+                victims = self._claims[other.record.id].ends if other.record.id in self._claims else ()
                 alive = any(self._state.current(victim.key) for victim in victims)
                 if other.queue == entry.queue and not alive:
                     winners.append(each)
@@ -385,12 +386,14 @@ class Preemptor:
         tree.withdraw(other.next_attempt)
         return may
 
-    def _used(self, entry: Entry, found: Displacement, yielding: Sequence[Reservation]) -> list[Reservation]:
+    def _used(
+        self, entry: Entry, found: Displacement, yielding: Sequence[Reservation], rules: DisplacementRules
+    ) -> list[Reservation]:
         """Return the reservations of nodes or of room that a job takes. It runs as if ending jobs were gone."""
         tree, nodes = self._state.tree, {(each.cluster, each.node) for each in found.placements}
         used, beside = [], []
         for victim in found.victims:
-            tree.withdraw(victim.key)
+            rules.remove(victim)
         for each in yielding:
             other, key = each.entry, each.entry.next_attempt
             claims = self._reservations.of_claim(other.record.id) is each
@@ -406,7 +409,7 @@ class Preemptor:
         for key in beside:
             tree.withdraw(key)
         for victim in found.victims:
-            tree.hold(victim.key, victim.owner, victim.amounts)
+            rules.restore(victim)
         return used
 
     def _drop_old(self) -> None:
@@ -425,9 +428,8 @@ class Preemptor:
         claimed = [
             each
             for claim in self._claims.values()
-            for each in claim.victims
-            if (known := attempts.get(_attempt_key(each.key)))
-            and (known is claim.shrinking.get(each.key) if each.key[1] < 0 else known.state.live)
+            for each in claim.ends
+            if (known := attempts.get(each.key)) and known.state.live
         ]
         ending = [each for each in attempts.values() if each.state is AttemptState.ENDING and live.ends_soon(each)]
         for attempt in ending:
@@ -449,12 +451,12 @@ class Preemptor:
             tree.claim(*claim)
         for entry in winners:
             tree.withdraw(entry.next_attempt)
-        for attempt in (*(self._attempt_of(key) for key in held), *ending, *parting):  # with all that they hold
+        for attempt in (*(attempts[key] for key in held), *ending, *parting):  # with all that they hold
             self._state.count(attempt)
 
     def _withdraw_leaving(self, snapshot: Snapshot) -> list[Attempt]:
         """Remove leaving replicas from a copy of the fleet and from the tree; return their attempts."""
-        attempts = self._state.attempts.values()
+        attempts = (self._attempt(key) for key in self._state.attempts)
         parting = [each for each in attempts if each.state.live and each.remaining is not each.placements]
         for attempt in parting:
             key = (attempt.job_id, attempt.number)
@@ -465,36 +467,23 @@ class Preemptor:
             self._state.tree.hold(key, self._owner(attempt), stay)
         return parting
 
-    @contextmanager
-    def _apart(self, running: Mapping[str, Sequence[_Running]]) -> Iterator[None]:
-        """Count the replicas beyond the minimum of elastic jobs apart in the tree, under their own keys."""
-        tree, beyond = self._state.tree, [each for held in running.values() for each in held if each.beyond]
-        for each in beyond:
-            for part in (each.candidate, each.beyond):
-                if part:
-                    tree.hold(part.key, part.owner, part.amounts)
-        yield
-        for each in beyond:
-            if each.beyond:
-                tree.withdraw(each.beyond.key)
-            self._state.count(each.attempt)
-
     def _owner(self, attempt: Attempt) -> Owner:
         job = self._state.jobs.get(attempt.job_id)
         return Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by if job else "")
 
-    def _attempt_of(self, key: Key) -> Attempt:
-        return self._state.attempts[_attempt_key(key)]
+    def _attempt(self, key: Key) -> Attempt:
+        """Return an attempt as it will be once all claims are stored that let it shrink."""
+        return self._shrunk[key].attempt if key in self._shrunk else self._state.attempts[key]
 
     def _running_jobs(self) -> Mapping[str, Sequence[_Running]]:
-        """Return the running jobs of each queue beside the victims of claims, each computed once."""
+        """Return the running jobs of each queue beside those that end for claims, each computed once."""
         live, found = self._state, defaultdict[str, list[_Running]](list)
-        claimed = {_attempt_key(each.key) for claim in self._claims.values() for each in claim.victims}
+        claimed = {each.key for claim in self._claims.values() for each in claim.ends}
         basis = live.tree.version, live.fleet.snapshot
         if self._basis != basis or len(self._running) > 2 * len(live.attempts):
             self._running, self._basis = {}, basis
-        for key, attempt in live.attempts.items():
-            running = self._running.get(key)
+        for key in live.attempts:
+            attempt, running = self._attempt(key), self._running.get(key)
             if running is None or running.attempt is not attempt or running.job is not live.jobs.get(key[0]):
                 if (running := self._running_job(key, attempt)) is None:
                     continue
@@ -524,8 +513,7 @@ class Preemptor:
                     and (queue.preemptible if preemptible is None else preemptible)
                     and usable.issuperset(each.clusters)
                 ):
-                    if each.beyond:
-                        found.append(each.beyond)
+                    found += each.replicas
                     ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
                     candidate.lost = each.share * ran_ns / NS_PER_S
                     if ran_ns < min_ns and each.attempt.running_ns:
@@ -546,25 +534,24 @@ class Preemptor:
         share = node.share_of(attempt.amounts) if loses else 0.0
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
-        candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, 0.0)
-        began_ns, beyond = self._state.began_ns.get(key), self._beyond(attempt, booking)
-        other = None
-        if beyond:
-            parts = beyond, {each.replica for each in attempt.placements} - beyond
-            placed = ([each for each in attempt.placements if each.replica in part] for part in parts)
-            amounts = [held_amounts(spec.demand, each, self._state.fleet.snapshot.device) for each in placed]
-            most, least = (booking.part(part) for part in parts)
-            candidate = Candidate(key, owner, amounts[1], least, least.nodes, priority, 0.0)
-            other = Candidate((key[0], -key[1]), owner, amounts[0], most, most.nodes, priority, 0.0)
-        return _Running(attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate, other)
+        amounts, began_ns = attempt.amounts, self._state.began_ns.get(key)
+        if attempt.remaining is not attempt.placements:  # searches see the fleet without the other replicas
+            booking = booking.part({each.replica for each in attempt.remaining})
+            amounts = held_amounts(spec.demand, attempt.remaining, self._state.fleet.snapshot.device)
+        candidate = Candidate(key, owner, amounts, booking, booking.nodes, priority, 0.0)
+        replicas = self._replicas(attempt, candidate) if spec.elastic else ()
+        return _Running(
+            attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate, replicas
+        )
 
-    def _beyond(self, attempt: Attempt, booking: Allocation) -> frozenset[int]:
-        """Return the replicas beyond the minimum of an elastic job, unless some are leaving already."""
-        number = len(attempt.placements) - attempt.spec.least_replicas
-        if not attempt.spec.elastic or number <= 0 or attempt.remaining is not attempt.placements:
-            return frozenset()
-        known = booking.decisions[:, PLAN_NODE] >= 0  # its nodes may be gone
-        return chosen_to_leave(attempt, number, self._state.fleet.snapshot) if known.all() else frozenset()
+    def _replicas(self, attempt: Attempt, candidate: Candidate) -> Sequence[Candidate]:
+        """Return the replicas by which an elastic job can shrink."""
+        candidate.spare = max(0, len(attempt.remaining) - attempt.spec.least_replicas)
+        if (candidate.allocation.decisions[:, PLAN_NODE] < 0).any():
+            return ()  # one of its nodes is gone
+        device, demand = self._state.fleet.snapshot.device, attempt.spec.demand
+        amounts = {each.replica: held_amounts(demand, [each], device) for each in attempt.remaining}
+        return replicas_of(candidate, [[each.replica for each in of] for of in leaving_order(attempt)], amounts)
 
     # Changes.
 
@@ -579,29 +566,44 @@ class Preemptor:
             change.add(blocked(loser, f"its place goes to job {winner.id} of higher priority", ACTOR, now_ns))
         if not victims:
             return change
-        ends = [each for each in victims if each.key[1] > 0]
-        ending = {each.key for each in ends}
-        shrinks = [each for each in victims if each.key[1] < 0 and _attempt_key(each.key) not in ending]
-        waits = [f"{len(shrinks)} elastic job{'s have' if len(shrinks) > 1 else ' has'} shrunk"] if shrinks else []
-        waits += [f"{len(ends)} {AWAITS_VICTIMS[len(ends) > 1]}"] if ends else []
+        ends, shrinks = [each for each in victims if each.whole is None], defaultdict[Candidate, set[int]](set)
+        for each in victims:
+            if each.whole:
+                shrinks[each.whole].update(each.allocation.decisions[:, PLAN_REPLICA].tolist())
+        waits = [f"{len(shrinks)} {AWAITS_SHRINKING[len(shrinks) > 1]}"] if shrinks else []
+        waits += [f"{len(ends)} {AWAITS_ENDS[len(ends) > 1]}"] if ends else []
         reason = f"waits until {' and '.join(waits)}"
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
         else:
             change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
         for each in (*ends, *shrinks):
-            job, attempt = self._state.jobs[each.key[0]], self._attempt_of(each.key)
             by = "of higher priority" if each.owner.queue == entry.queue else f"of queue {entry.queue!r}"
-            if each.key[1] > 0:
-                said = f"preempted by job {winner.id} {by}"
-                change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
+            if each in shrinks:
+                change.add(self._shrink(each, shrinks[each], f"job {winner.id} {by}"))
                 continue
-            gone = set(each.allocation.decisions[:, PLAN_REPLICA].tolist())
-            after = leaving(attempt, gone)
-            said = f"{sizes_text(attempt, after)}, its minimum, for job {winner.id} {by}"
-            change.add(resized(job, attempt, after, ACTOR, said, self._state.command_ns(after)))
-            self._state.rest_from_resizes(job)
+            job, attempt = self._job(each.key), self._attempt(each.key)
+            said = f"preempted by job {winner.id} {by}"
+            change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
         return change
+
+    def _shrink(self, whole: Candidate, replicas: Collection[int], winner: str) -> Change:
+        """Return the change that lets replicas of an elastic job leave, also after another claim of this call."""
+        job, before, key = self._job(whole.key), self._attempt(whole.key), whole.key
+        after = leaving(before, replicas)
+        least = ", its minimum," if len(replicas) == whole.spare else ""
+        said = f"{sizes_text(before, after)}{least} for {winner}"
+        command_ns = self._state.command_ns(after)
+        if key in self._shrunk:
+            command_ns = max(command_ns, self._shrunk[key].command_ns + 1)
+        change = resized(job, before, after, ACTOR, said, command_ns)
+        resized_job = next(each for each in change.update if isinstance(each, JobRecord))
+        self._shrunk[key] = _Shrunk(resized_job, after, command_ns)
+        self._state.rest_from_resizes(job)
+        return change
+
+    def _job(self, key: Key) -> JobRecord:
+        return self._shrunk[key].job if key in self._shrunk else self._state.jobs[key[0]]
 
 
 def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement, ...]:
@@ -610,11 +612,6 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placements
-
-
-def _attempt_key(key: Key) -> Key:
-    """Return the key of an attempt of which a candidate may be only a part."""
-    return key[0], abs(key[1])
 
 
 def _alike(entry: Entry) -> _Alike:

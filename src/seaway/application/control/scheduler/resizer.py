@@ -6,7 +6,7 @@ queue. Leaving ones hold their devices until their pods are gone.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -267,29 +267,34 @@ def chosen_to_leave(
 ) -> frozenset[int]:
     """Return the replicas to remove: those on the nodes that are the emptiest then, so that whole nodes become free.
 
-    Replicas of one workload leave from the last one on, because its controller numbers its pods.
+    Those of one workload leave in the order of `leaving_order`.
 
     Parameters
     ----------
     retained
         Replicas that do not leave.
     """
-    headed, one_template = attempt.spec.template in HEADED, attempt.spec.template in ONE_TEMPLATE
-    groups = defaultdict[Hashable, list[Placement]](list)
-    for each in sorted(attempt.remaining, key=lambda each: each.replica):
-        groups["" if one_template else each.place].append(each)
+    left = [deque(workload) for workload in leaving_order(attempt)]
     freed: defaultdict[int, int] = defaultdict(int)
     chosen: set[int] = set()
     for _ in range(number):
-        tails = [group[-1] for group in groups.values() if group]
-        tails = [each for each in tails if each.replica not in retained and not (headed and each.replica == 0)]
+        tails = [each for each in left if each and each[0].replica not in retained]
         if not tails:
             break
-        best = max(tails, key=lambda each: (_free_share(each, attempt, snapshot, freed), each.replica))
+        best = max(tails, key=lambda each: (_free_share(each[0], attempt, snapshot, freed), each[0].replica)).popleft()
         freed[snapshot.node_index.get((best.cluster, best.node), -1)] += _size(best, attempt)
-        groups["" if one_template else best.place].pop()
         chosen.add(best.replica)
     return frozenset(chosen)
+
+
+def leaving_order(attempt: Attempt) -> list[list[Placement]]:
+    """Return the replicas that may leave, those of each workload from the last one on, as its controller needs it."""
+    headed, one_template = attempt.spec.template in HEADED, attempt.spec.template in ONE_TEMPLATE
+    workloads = defaultdict[Hashable, list[Placement]](list)
+    for each in sorted(attempt.remaining, key=lambda each: each.replica, reverse=True):
+        if each.replica or not headed:
+            workloads["" if one_template else each.place].append(each)
+    return list(workloads.values())
 
 
 def _free_share(leaves: Placement, attempt: Attempt, snapshot: Snapshot, freed: defaultdict[int, int]) -> float:
