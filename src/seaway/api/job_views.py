@@ -20,7 +20,7 @@ from seaway.application.records import Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
 from seaway.wire.job_in import MAX_REPLICAS
-from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields
+from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields, ring_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MAX_LINES = 10_000
@@ -77,11 +77,15 @@ async def list_attempts(
     rows = [
         each for each in await pipeline.threads.read(pipeline.plane.store.attempts, found.id) if each.number > after
     ]
-    workloads = await pipeline.threads.read(pipeline.plane.overview.workloads, found)
+    overview = pipeline.plane.overview
+    workloads = await pipeline.threads.read(overview.workloads, found)
+    live = [each for each in rows[-1:] if each.state.live and each.spec.ring]
+    ring = await pipeline.threads.read(overview.ring, live[0]) if live else []
     wanted = range(first, first + replicas)
     shown = {
         "attempts": [attempt_fields(each, wanted) for each in rows[:limit]],
         "workloads": [copy_fields(each, wanted) for each in workloads],
+        "ring": ring_fields(ring),
         "next": rows[limit - 1].number if len(rows) > limit else None,
     }
     return json_reply(shown)

@@ -28,7 +28,7 @@ from seaway.terminal.listing import Listing
 from seaway.terminal.reasons import picture
 from seaway.terminal.refresh import Due, View
 from seaway.terminal.summary import StatusLine
-from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, containers, details, facts
+from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, containers, details, facts, ring
 from seaway.terminal.tree import FLEET_COLUMNS, NODE, Tree, condition
 from seaway.terminal.words import STYLES, Body, cordoned, cores, gib, level, line, models
 
@@ -145,6 +145,8 @@ class JobScreen(Screen[None], View):
         parts: list[RenderableType] = [facts(body)]
         if endpoints := [each for copy in ran["workloads"] for each in copy["endpoints"]]:
             parts += ["", Rows(ENDPOINT_COLUMNS, endpoints)]
+        if ran.get("ring"):
+            parts += ["", ring(ran["ring"], wide=False)]
         if ran["attempts"]:
             parts += ["", Rows(ATTEMPT_COLUMNS, ran["attempts"])]
         return Group(*parts, "", containers(ran["workloads"]))

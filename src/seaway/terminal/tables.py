@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -457,6 +457,21 @@ LINK_COLUMNS = (
     Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),
 )
 """Columns of links."""
+
+
+def ring(parts: Sequence[Body], *, wide: bool) -> RenderableType:
+    """Return the table of the clusters of a ring, with the link from each to the next one."""
+    columns = (
+        Column("RING", lambda each: each["cluster"]),
+        Column("REPLICAS", lambda each: str(each["replicas"]), right=True),
+        Column("NEXT", lambda each: each["next"]),
+        *(replace(each, cell=_of_link(each.cell)) for each in LINK_COLUMNS if each.title not in ("FROM", "TO")),
+    )
+    return Rows(columns, parts, wide=wide)
+
+
+def _of_link(write: Callable[[Body], str | Text]) -> Callable[[Body], str | Text]:
+    return lambda part: write(part["link"]) if part["link"] else NONE
 
 
 def table(body: Body, *, raw: bool, wide: bool) -> RenderableType:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from seaway.application.network.views import RingPart
 from seaway.application.records import Attempt, JobRecord, Pair
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
@@ -16,6 +17,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.wire.fields import moment, moment_or_none
 from seaway.wire.job_text import job_text
+from seaway.wire.links import KnownLinkOut, known_link_fields
 from seaway.wire.message import Shown, fields_of
 
 Given = TypeVar("Given")
@@ -305,11 +307,26 @@ class ObservedWorkload(Shown):
     replicas: list[ObservedReplica]
 
 
+class RingLinkOut(Shown):
+    """Part of a ring over clusters: a cluster, and its link to the next one."""
+
+    cluster: str
+    """Cluster of consecutive ranks."""
+    next: str
+    """Cluster of the following rank."""
+    replicas: int
+    """Number of replicas in the cluster."""
+    link: KnownLinkOut | None
+    """Present figures of the link; null if both clusters are behind one gateway, or have none."""
+
+
 class AttemptList(Shown):
     """Attempts of a job, by number, and the workloads of the latest."""
 
     attempts: list[AttemptOut]
     workloads: list[ObservedWorkload]
+    ring: list[RingLinkOut] = Field(default_factory=list)
+    """Ring of the latest attempt, from the cluster of rank 0; empty in one cluster."""
     next: int | None
     """Cursor of the next page: send it as `after`; null on the last page."""
 
@@ -433,6 +450,19 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
         ended_at=moment_or_none(attempt.ended_ns),
         placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
     )
+
+
+def ring_fields(parts: Sequence[RingPart]) -> list[dict[str, Any]]:
+    """Return the fields of `RingLinkOut` for each part of a ring."""
+    return [
+        {
+            "cluster": each.cluster,
+            "next": each.next,
+            "replicas": each.replicas,
+            "link": known_link_fields(each.link) if each.link else None,
+        }
+        for each in parts
+    ]
 
 
 def endpoint_fields(copy: Workload) -> list[dict[str, Any]]:

@@ -9,12 +9,13 @@ from rich.console import Console
 
 from seaway.cli.jobs.show import _picture
 from tests.unit.client.requesting import JOB
+from tests.unit.web.test_link_matrix import link
 
 
 def rows(workloads: list[dict[str, Any]], *, wide: bool = True) -> list[list[str]]:
     """Print a job, and return the cells of its containers."""
     out = io.StringIO()
-    Console(file=out, width=200).print(_picture(JOB, [], workloads, wide=wide))
+    Console(file=out, width=200).print(_picture(JOB, {"attempts": [], "workloads": workloads}, wide=wide))
     lines = out.getvalue().splitlines()
     heads = [at for at, line in enumerate(lines) if line.startswith("REPLICA")]
     return [line.split() for at in heads for line in lines[at + 1 : lines.index("", at)]]
@@ -37,10 +38,27 @@ ENDPOINT = {"cluster": "alpha", "port": 80, "address": "192.0.2.1:30080", "reach
 def test_every_address_says_who_reaches_it() -> None:
     """The addresses of a job's ports are listed with the clients that can use them, and why others cannot."""
     out = io.StringIO()
-    Console(file=out, width=200).print(_picture(JOB, [], [copy()], wide=False))
+    Console(file=out, width=200).print(_picture(JOB, {"attempts": [], "workloads": [copy()]}, wide=False))
     (line,) = (each.split() for each in out.getvalue().splitlines() if "192.0.2.1" in each)
     assert line == ["80", "192.0.2.1:30080", "networks", "of", "the", "nodes", "alpha", "internal"]
     assert "changed in alpha: services/sw was deleted" in out.getvalue()
+
+
+def test_a_ring_has_a_row_for_each_cluster_with_its_link_to_the_next_one() -> None:
+    """Figures are those of the link; behind one gateway there are none."""
+    figures = link(latency_ns=4_100_000, free_mbps=7_000, bandwidth_mbps=10_000).model_dump()
+    ring = [
+        {"cluster": "alpha", "next": "beta", "replicas": 8, "link": figures},
+        {"cluster": "beta", "next": "alpha", "replicas": 4, "link": None},
+    ]
+    out = io.StringIO()
+    Console(file=out, width=200).print(_picture(JOB, {"attempts": [], "workloads": [], "ring": ring}, wide=False))
+    first, second = (
+        line.split() for line in out.getvalue().splitlines() if line.split()[1:3] in (["8", "beta"], ["4", "alpha"])
+    )
+    assert first[:5] == ["alpha", "8", "beta", "4.1", "ms"]
+    assert "7" in first
+    assert set(second[3:]) == {"–"}
 
 
 def test_every_container_has_a_row_with_its_ports_and_devices() -> None:
@@ -64,7 +82,7 @@ def shown(standby: dict[str, Any]) -> str:
     """Print a service with a standby."""
     out = io.StringIO()
     body = {**JOB, "endpoints": [ENDPOINT], "standby": {**STANDBY, **SWITCH, "endpoints": [], **standby}}
-    Console(file=out, width=200).print(_picture(body, [], [], wide=False))
+    Console(file=out, width=200).print(_picture(body, {"attempts": [], "workloads": []}, wide=False))
     return out.getvalue()
 
 

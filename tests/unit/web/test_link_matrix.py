@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from seaway.web.fragment import written
 from seaway.web.link_figures import FIGURES
 from seaway.web.pages.network.network import drawn, rows_of
-from seaway.web.parts.link_graph import graph, scale_for
+from seaway.web.parts.link_graph import BOX_HEIGHT, BOX_WIDTH, graph, ring_of, scale_for
 from seaway.web.words import Words
 from seaway.wire.fleet import GatewayOut
+from seaway.wire.job_out import RingLinkOut
 from seaway.wire.links import KnownLinkOut, LinkMatrix
 
 MS = 1_000_000
@@ -95,3 +99,25 @@ def test_names_in_tips_are_escaped_and_the_chosen_gateway_is_in_the_middle() -> 
     series = graph(links, ends, scale_for(links, FIGURES["loss"]), "gw-2", Words())["series"][0]
     assert all("<b>office" not in each["tip"] for each in (*series["links"], *series["data"]))
     assert [(each["x"], each["y"]) for each in series["data"] if each["name"] == "gw-2"] == [(0, 0)]
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_a_ring_is_drawn_with_clusters_apart_and_each_link_with_its_figures(count: int) -> None:
+    """Boxes do not overlap and are within the picture; a link leads to its page, and an unknown one has a dash."""
+    parts = [
+        RingLinkOut(cluster=f"c{at}", next=f"c{(at + 1) % count}", replicas=2, link=link(latency_ns=(at + 1) * MS))
+        for at in range(count)
+    ]
+    parts[-1] = parts[-1].model_copy(update={"link": None})
+    drawing = ring_of(parts)
+    for one in drawing.arcs:
+        assert BOX_WIDTH / 2 <= one.x <= drawing.width - BOX_WIDTH / 2
+        assert BOX_HEIGHT / 2 <= one.y <= drawing.height - BOX_HEIGHT / 2
+        for other in drawing.arcs:
+            apart = abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= BOX_HEIGHT
+            assert one is other or apart
+    text = written("job_ring", Words(), ring=drawing, lost=lambda each: str(each.loss_ppm))
+    assert text.count('href="/network/gw-1/gw-2"') == count - 1
+    assert all(f">{at + 1} ms<" in text for at in range(count - 1))
+    assert "ring-none" in text
+    assert text.count("rank 0") == 1

@@ -260,6 +260,7 @@ ANSWERS: dict[str, Any] = {
             }
         ],
         "workloads": [_COPY],
+        "ring": [{"cluster": "berlin", "next": "paris", "replicas": 8, "link": _KNOWN_LINK}],
         "next": None,
     },
     "ClusterOut": _CLUSTER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,7 +21,7 @@ from seaway.application.monitoring.alerts import NetworkFigures, QueueFigures, n
 from seaway.application.monitoring.counters import Figures, NotifierCounts, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
-from seaway.application.network.views import Asked, LinkState, LinkView, Side, reported
+from seaway.application.network.views import Asked, LinkState, LinkView, RingPart, Side, reported
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.store import Store
@@ -47,6 +48,7 @@ from seaway.domain.amounts import GPUS
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.placement import ring_links
 from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
@@ -296,6 +298,19 @@ class Overview:
         with self._controller.lock:
             seen = self._live.seen.get((job.id, job.attempt), {})
             return [seen[cluster] for cluster in sorted(seen)]
+
+    def ring(self, attempt: Attempt) -> list[RingPart]:
+        """Return the clusters of an attempt as a ring, with the present figures of its links; empty in one cluster."""
+        pairs = ring_links(attempt.placements, attempt.spec.replicas) if attempt.spec.ring else ()
+        if not pairs:
+            return []
+        with self._controller.lock:
+            gateways = {each.name: each.gateway for each in self._live.fleet.snapshot.clusters}
+        ends = {pair: (gateways.get(pair[0], ""), gateways.get(pair[1], "")) for pair in pairs}
+        used = {*ends.values()}
+        links = {(each.source, each.target): each for each in self.links(lambda *each: each in used)}
+        count = Counter(each.cluster for each in attempt.placements)
+        return [RingPart(*pair, count[pair[0]], links.get(ends[pair])) for pair in pairs]
 
     def standby_of(self, job: JobRecord) -> StandbyView:
         """Return the standby of a service and the addresses of its copies."""

@@ -97,6 +97,24 @@ def reported(link: Link) -> LinkView:
 
 
 @dataclass(frozen=True, slots=True)
+class RingPart:
+    """A cluster of a ring, and its link to the next one.
+
+    Attributes
+    ----------
+    replicas
+        Number of replicas in the cluster.
+    link
+        None if both clusters are behind one gateway, or have none.
+    """
+
+    cluster: str
+    next: str
+    replicas: int
+    link: LinkView | None
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """Endpoint behind a gateway: clusters or a user site.
 

@@ -45,22 +45,23 @@ def show_job(
             typer.echo(as_yaml(body["spec"]), nl=False)
             return
         plain = output in (Output.TABLE, Output.WIDE)
-        ran = (
-            whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {"attempts": [], "workloads": []}
-        )
-    show(output, body, lambda wide: _picture(body, ran["attempts"], ran["workloads"], wide=wide), lambda: [body["id"]])
+        ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {}
+    show(output, body, lambda wide: _picture(body, ran, wide=wide), lambda: [body["id"]])
 
 
-def _picture(body: Body, attempts: list[Body], workloads: list[Body], *, wide: bool) -> RenderableType:
+def _picture(body: Body, ran: Body, *, wide: bool) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, addresses, containers, facts
+    from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, addresses, containers, facts, ring
 
+    attempts, workloads = ran["attempts"], ran["workloads"]
     shown: list[RenderableType] = [facts(body)]
     if endpoints := addresses(body) if body.get("standby") else [each for it in workloads for each in it["endpoints"]]:
         shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
     shown += [f"[yellow]changed in {copy['cluster']}:[/yellow] {each}" for copy in workloads for each in copy["drift"]]
+    if ran.get("ring"):
+        shown += ["", ring(ran["ring"], wide=wide)]
     if attempts:
         shown += ["", Rows(ATTEMPT_COLUMNS, attempts, wide=wide)]
     if wide:

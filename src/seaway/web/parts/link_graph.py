@@ -1,10 +1,11 @@
-"""Graph of links: gateways on a circle, and an arc for each direction of a link."""
+"""Graph of links: gateways on a circle, and an arc for each direction of a link; and the ring of a job."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from math import cos, pi, sin
+from math import atan2, cos, degrees, hypot, pi, sin
 from typing import TYPE_CHECKING, Any
 
 from seaway.web.link_figures import Figure, Scale, loss_text, scale_of
@@ -12,6 +13,7 @@ from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import GatewayOut
+    from seaway.wire.job_out import RingLinkOut
     from seaway.wire.links import KnownLinkOut
 
 MAX_DRAWN = 60
@@ -152,3 +154,68 @@ def _arc(link: KnownLinkOut, scale: Scale, words: Words) -> dict[str, Any]:
         "lineStyle": {"color": color, "width": 2, "type": line, "curveness": 0.16, "opacity": 0.9},
         "tip": f"{tip}<br>{escape(words(link.state))}",
     }
+
+
+BOX_WIDTH, BOX_HEIGHT = 150, 44
+"""Size of a cluster in the drawing of a ring, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingArc:
+    """Part of the drawing of a ring: a cluster, and the arrow to the next one.
+
+    Attributes
+    ----------
+    x, y
+        Centre of the cluster, pixels.
+    path
+        Path of the arrow.
+    middle, angle
+        Point of the arrow's head, and its direction in degrees.
+    label
+        Point of the text.
+    """
+
+    part: RingLinkOut
+    x: int
+    y: int
+    path: str
+    middle: tuple[int, int]
+    angle: int
+    label: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RingDrawing:
+    """Drawing of a ring over clusters, clockwise from the left.
+
+    Attributes
+    ----------
+    width, height
+        Size in pixels.
+    """
+
+    width: int
+    height: int
+    arcs: Sequence[RingArc]
+
+
+def ring_of(parts: Sequence[RingLinkOut]) -> RingDrawing:
+    """Draw a ring over clusters."""
+    count = len(parts)
+    wide, high = 130 + 45 * count, 24 + 28 * count
+    width, height = 2 * (wide + BOX_WIDTH // 2), 2 * (high + BOX_HEIGHT + 12)
+    turns = [pi + 2 * pi * at / count for at in range(count)]
+    points = [(width / 2 + wide * cos(turn), height / 2 + high * sin(turn)) for turn in turns]
+    arcs = []
+    for part, (x, y), (to_x, to_y) in zip(parts, points, [*points[1:], *points[:1]], strict=True):
+        along_x, along_y = to_x - x, to_y - y
+        length = hypot(along_x, along_y)
+        out_x, out_y = along_y / length, -along_x / length
+        bend = 60 if count == 2 else 24
+        middle = ((x + to_x) / 2, (y + to_y) / 2)
+        head = round(middle[0] + out_x * bend / 2), round(middle[1] + out_y * bend / 2)
+        label = round(middle[0] + out_x * (bend / 2 + 34)), round(middle[1] + out_y * (bend / 2 + 22))
+        path = f"M{x:.0f} {y:.0f} Q{middle[0] + out_x * bend:.0f} {middle[1] + out_y * bend:.0f} {to_x:.0f} {to_y:.0f}"
+        arcs.append(RingArc(part, round(x), round(y), path, head, round(degrees(atan2(along_y, along_x))), label))
+    return RingDrawing(width, height, arcs)

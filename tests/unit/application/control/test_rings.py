@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seaway.adapters.simulated import workload
 from seaway.application.records import Verb
 from seaway.domain.deployment import Reach
 from seaway.domain.runtime import Run
-from tests.unit.application.control.test_slo import three
+from tests.unit.application.control.test_slo import MS, three, ties
 from tests.unit.application.scene import Scene, spec
 
 
@@ -40,6 +42,26 @@ def test_other_clusters_start_with_the_address_of_rank_0() -> None:
     assert events == [f"rank 0 answers the other clusters at {address}"]
     (copy,) = (each for each in made.cluster(first).changes("", 0).workloads)
     assert [(each.address, each.reach) for each in copy.endpoints] == [(address, Reach.CLUSTERS)]
+
+
+def test_a_ring_is_shown_with_the_present_figures_of_its_links() -> None:
+    """Each cluster has the link to the next one, in the order of the ranks, until the attempt ends."""
+    made = three(gpus=1)
+    job_id = ring(made)
+    made.plane.run(10)
+    attempt = made.plane.attempt(job_id)
+    clusters = [each.cluster for each in attempt.placements]
+    parts = made.plane.overview.ring(attempt)
+    assert [(each.cluster, each.next) for each in parts] == [*zip(clusters, [*clusters[1:], clusters[0]], strict=True)]
+    assert [each.replicas for each in parts] == [1, 1, 1]
+    slow = ties()
+    made.clusters.measure([replace(each, latency_ns=17 * MS) for each in slow])
+    made.plane.run(2)
+    for part in made.plane.overview.ring(attempt):
+        assert part.link is not None
+        assert (part.link.source, part.link.target) == (f"gw-{part.cluster}", f"gw-{part.next}")
+        assert part.link.link is not None
+        assert part.link.link.latency_ns == 17 * MS
 
 
 @pytest.mark.parametrize("steps", range(6))

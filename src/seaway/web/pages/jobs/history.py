@@ -16,15 +16,18 @@ from seaway.web import addresses
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import written
 from seaway.web.latest import Turn
+from seaway.web.link_figures import loss_text
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import apply_theme
+from seaway.web.parts.link_graph import ring_of
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.explanations import ReasonOut
     from seaway.wire.job_out import AttemptList, EndpointOut, JobOut, JobPage, Workflow
+    from seaway.wire.links import KnownLinkOut
 
 
 REPLICAS = 50
@@ -57,6 +60,8 @@ class Overview(WithEvents):
         """Draw the empty tab."""
         self._workflow = Fragment("job_workflow", self.words)
         self._workflow.element.set_visibility(False)
+        self._ring = Fragment("job_ring", self.words)
+        self._ring.element.set_visibility(False)
         self._timeline = Fragment("job_timeline", self.words)
         self._after = ""
         if self.job.tasks:
@@ -115,6 +120,9 @@ class Overview(WithEvents):
 
     def _received_attempts(self, ran: AttemptList) -> None:
         self._ran = ran
+        self._ring.element.set_visibility(bool(ran.ring))
+        if ran.ring:
+            self._ring.show(ring=ring_of(ran.ring), lost=_lost)
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
         self._places.show(
@@ -136,6 +144,10 @@ class Overview(WithEvents):
         name = self.words("standby")
         others = [each.model_copy(update={"cluster": f"{each.cluster} ({name})"}) for each in standby.endpoints]
         return [*self.job.endpoints, *others]
+
+
+def _lost(link: KnownLinkOut) -> str:
+    return loss_text(link.loss_ppm, link.loss_bound_ppm)
 
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 168, 46, 56, 14
