@@ -322,7 +322,8 @@ class QueueNode(Holder):
         """Report whether the guarantee protects a running job from other queues.
 
         It protects a job that it would let in again, by the rule of `guarantees`, so that queues within their
-        guarantees do not take turns. Other jobs are protected while the queue holds no share beyond its guarantee.
+        guarantees do not take turns. Jobs without any resource that it names are protected while the queue holds no
+        share beyond its guarantee. Shares do not matter for others: many GPUs of a small weight can be a small share.
 
         Parameters
         ----------
@@ -333,10 +334,11 @@ class QueueNode(Holder):
         """
         if not self.guarantee and self.share_of(amounts) > 0:
             return False
-        named = dict.fromkeys(amounts, 0)  # the queue already holds them
         held = dict(self.use.held)
         add(held, lower(), -1)
-        return _covers(self.guarantee, held, named) or self.beyond_guarantee(held) <= 0
+        if self.guarantee.keys() & amounts.keys():
+            return _covers(self.guarantee, held, dict.fromkeys(amounts, 0))  # the queue already holds them
+        return self.beyond_guarantee(held) <= 0
 
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""

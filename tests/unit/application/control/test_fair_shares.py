@@ -300,6 +300,55 @@ def test_a_lower_priority_gets_nothing_while_a_higher_one_waits() -> None:
         assert not made.plane.controller.live.tree.use("low").held
 
 
+@pytest.mark.parametrize("weights", ["", "A100=2, L4=1", "A100=20"])
+@pytest.mark.parametrize("seed", range(3))
+def test_guarantees_are_met_while_jobs_need_single_models(seed: int, weights: str) -> None:
+    """A guarantee counts GPUs by number, of all models or of one, whatever their weights. No more jobs end than needed.
+
+    The jobs of each queue need one model, or any.
+    """
+    random, gpus = Random(seed), 64
+    parts, left = mixed(gpus), {"A100": gpus // 2, "L4": gpus // 2}
+    made = scene(parts, gpu_weights=weights)
+    queues, needs = [Queue("borrows")], dict[str, str]()
+    for at in range(5):
+        name, model = f"queue-{at}", ("A100", "L4", "")[(at + seed) % 3]
+        number = random.randrange(1, min(left.values()) // 3)
+        resource = model_resource(model) if model and random.random() < 0.5 else GPUS
+        queues.append(Queue(name, guarantee={resource: 1000 * number}, weight=random.randrange(1, 4)))
+        needs[name] = model
+        for each in left:  # any model: both
+            left[each] -= number if each == model or not model else 0
+    made.plane.writer.commit([Change(put=[*queues])])
+    made.plane.submit(*[spec(queue="borrows") for _ in range(gpus)])
+    made.plane.run(60, 10)
+    guaranteed = {each.name: sum(each.guarantee.values()) for each in queues[1:]}
+    jobs = [
+        spec(queue=name, **({"models": {needs[name]}} if needs[name] else {}))
+        for name, amount in guaranteed.items()
+        for _ in range(amount // 1000 + 3)
+    ]
+    made.plane.submit(*random.sample(jobs, len(jobs)))
+    made.plane.run(DEFAULT_GRACE_S)
+    tree = made.plane.controller.live.tree
+    assert {name: tree.use(name).held.get(GPUS, 0) for name in guaranteed} == guaranteed
+    assert made.plane.controller.scheduler.preemptor.displaced.total() == sum(guaranteed.values()) // 1000
+
+
+def test_a_guarantee_is_taken_back_from_many_small_gpus() -> None:
+    """A queue with more small GPUs than its guarantee gives some back, although their weight is less than its share."""
+    parts = fleet(cluster(node(*[gpu(model="A100") for _ in range(4)]), *[node(*[gpu(model="L4")] * 4)] * 3))
+    made = scene(parts, gpu_weights="A100=9")
+    made.plane.writer.commit([Change(put=[Queue(name, guarantee={GPUS: 8000}) for name in "ab"])])
+    made.plane.submit(*[spec(queue="a", models={"A100"}) for _ in range(4)])
+    made.plane.submit(*[spec(queue="b", models={"L4"}) for _ in range(12)])
+    made.plane.run(60, 10)
+    made.plane.submit(*[spec(queue="a", models={"L4"}) for _ in range(9)])
+    made.plane.run(DEFAULT_GRACE_S)
+    tree = made.plane.controller.live.tree
+    assert {name: tree.use(name).held[GPUS] for name in "ab"} == {"a": 8000, "b": 8000}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_guarantees_are_met_within_a_grace_period(seed: int) -> None:
     """However much others borrow, all guarantees are met once the victims had their time to end, and no more end."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seaway.domain.amounts import Amounts
+from seaway.domain.amounts import GPUS, Amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.queues import Order, Queue
@@ -135,6 +135,19 @@ def test_a_guarantee_of_a_model_stands_for_gpus(weights: GpuWeights) -> None:
     tree = QueueTree([Queue("a", guarantee={"gpus/h100": 4000})], {"default": capacity}, gpu_weights=weights)
     tree.hold(("job", 1), Owner("a", "default"), {"gpus": 4000, "gpus/h100": 4000, "gpu_memory": 4 * 80, "cpu": 8000})
     assert tree.node("a").share_beyond_guarantee() == 0
+
+
+@pytest.mark.parametrize(("model", "number", "beyond"), [("l4", 8, 0.0), ("h100", 4, 0.0), ("h100", 8, 0.4)])
+def test_a_guarantee_of_gpus_stands_for_its_part_of_all_gpus(model: str, number: int, beyond: float) -> None:
+    """With weights of models, half of all GPUs are half of the pool, whatever the models that a queue gets.
+
+    The guarantee itself counts GPUs by number.
+    """
+    capacity = {"gpus": 16_000, "gpus/h100": 8000, "gpus/l4": 8000}
+    tree = QueueTree([Queue("a", guarantee={GPUS: 8000})], {"default": capacity}, gpu_weights={"gpus/h100": 9.0})
+    tree.hold(("job", 1), Owner("a", "default"), {GPUS: 1000 * number, f"gpus/{model}": 1000 * number})
+    assert tree.node("a").share_beyond_guarantee() == pytest.approx(beyond)
+    assert tree.node("a").guarantees({GPUS: 1000}) == (number < 8)
 
 
 def test_weights_of_models_replace_their_memory_and_cores() -> None:
