@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
-from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, Verb
+from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, ScaleWindow, Verb
 from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
@@ -350,7 +350,7 @@ def records_return_as_they_were(opening: Opening) -> None:
     key, token = make.key_of(job), make.token(expires_ns=4, revoked_ns=5, gateway="gw-1")
     audit, shadow = make.audit_entry(address="::1", id=1), make.shadow_result(id=1)
     cordons = [make.cordon(), make.cordon(node="n1", drain=False)]
-    facts = make.cluster_facts()
+    facts, scaled = make.cluster_facts(), ScaleWindow(job.id, 5, "[[0, 7, 5], [0, 9, 3]]")
     cluster, name = make.cluster_sample(), make.cluster_name()
     links = [make.link_sample(path="via-2"), make.link_sample(target="c", latency_ns=None)]
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
@@ -394,6 +394,7 @@ def records_return_as_they_were(opening: Opening) -> None:
         shadow,
         *cordons,
         facts,
+        scaled,
         name,
         cluster,
         *links,
@@ -419,7 +420,7 @@ def records_return_as_they_were(opening: Opening) -> None:
     assert other.audit(0, 10) == [audit]
     assert other.shadows("", 10) == [shadow]
     assert other.cordons() == cordons
-    assert other.cluster_facts() == [facts]
+    assert (other.cluster_facts(), other.scale_windows()) == ([facts], [scaled])
     assert other.cluster_names() == [name]
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == links

@@ -40,6 +40,7 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    ScaleWindow,
     ShadowResult,
     Token,
 )
@@ -64,6 +65,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     AuditEntry: lambda row: (row.id,),
     Cordon: lambda row: (row.cluster, row.node),
     ClusterFacts: lambda row: (row.cluster,),
+    ScaleWindow: lambda row: (row.job_id,),
     ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
@@ -320,6 +322,10 @@ class MemoryStore:
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return _by_key(self._rows(ClusterFacts))
+
+    def scale_windows(self) -> list[ScaleWindow]:
+        """Return the recent numbers of replicas of all jobs that wait to shrink."""
+        return _by_key(self._rows(ScaleWindow))
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters."""

@@ -26,6 +26,7 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    ScaleWindow,
     ShadowResult,
     Token,
 )
@@ -43,6 +44,7 @@ Record = (
     | Token
     | AuditEntry
     | ClusterFacts
+    | ScaleWindow
     | Cordon
     | ClusterName
     | ClusterSample

@@ -465,6 +465,23 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleWindow:
+    """Numbers of replicas that triggers of a job wanted lately, while it waits to shrink.
+
+    Attributes
+    ----------
+    replicas
+        Number of replicas of the job that they belong to.
+    numbers
+        Position of a trigger, time, and number, each, as JSON: ``[[0, 1767225600000000000, 5], ...]``.
+    """
+
+    job_id: str
+    replicas: int
+    numbers: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterName:
     """Name of a cluster. No other cluster gets the name until the cluster is removed.
 

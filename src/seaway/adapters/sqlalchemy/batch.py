@@ -31,6 +31,7 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    ScaleWindow,
     ShadowResult,
     Token,
 )
@@ -66,6 +67,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     AuditEntry: _plain(tables.AUDIT),
     Cordon: (tables.CORDONS, codec.cordon_row),
     ClusterFacts: (tables.CLUSTER_FACTS, codec.cluster_facts_row),
+    ScaleWindow: (tables.SCALE_WINDOWS, codec.scale_window_row),
     ClusterName: _plain(tables.CLUSTER_NAMES),
     ClusterSample: _plain(tables.CLUSTER_SAMPLES),
     LinkSample: _plain(tables.LINK_SAMPLES),

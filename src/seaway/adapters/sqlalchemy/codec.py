@@ -25,6 +25,7 @@ from seaway.application.records import (
     PendingCommand,
     PolicyRecord,
     Role,
+    ScaleWindow,
     Token,
     Verb,
 )
@@ -307,6 +308,17 @@ def read_cluster_facts(row: Sequence[Any]) -> ClusterFacts:
     """Decode the facts of a cluster."""
     cluster, facts, *more = row
     return ClusterFacts(cluster, _FACTS.validate_json(facts), *more)
+
+
+def scale_window_row(row: ScaleWindow) -> Row:
+    """Encode the numbers of replicas of a job."""
+    return require_number(row.job_id), row.replicas, row.numbers
+
+
+def read_scale_window(row: Sequence[Any]) -> ScaleWindow:
+    """Decode the numbers of replicas of a job."""
+    job_id, *more = row
+    return ScaleWindow(ids.encode(job_id), *more)
 
 
 def policy_row(row: PolicyRecord) -> Row:

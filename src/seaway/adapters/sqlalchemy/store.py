@@ -36,6 +36,7 @@ from seaway.adapters.sqlalchemy.tables import (
     POOLS,
     QUEUES,
     RESERVATIONS,
+    SCALE_WINDOWS,
     SHADOWS,
     TENANTS,
     TOKENS,
@@ -62,6 +63,7 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    ScaleWindow,
     ShadowResult,
     Token,
 )
@@ -287,6 +289,10 @@ class SqlStore:
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return self._read(codec.read_cluster_facts, select(CLUSTER_FACTS).order_by(CLUSTER_FACTS.c.cluster))
+
+    def scale_windows(self) -> list[ScaleWindow]:
+        """Return the recent numbers of replicas of all jobs that wait to shrink."""
+        return self._read(codec.read_scale_window, select(SCALE_WINDOWS).order_by(SCALE_WINDOWS.c.job_id))
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters."""

@@ -335,6 +335,9 @@ CLUSTER_FACTS = _table(
 )
 """Facts of clusters that operators set, as JSON."""
 
+SCALE_WINDOWS = _table("scale_windows", _id("job_id"), _count("replicas"), _text("numbers"), _key("job_id"))
+"""Recent numbers of replicas of jobs that wait to shrink."""
+
 CLUSTER_NAMES = _table("cluster_names", _name("name"), _name("uid"), _name("server"), _key("name"))
 
 CLUSTER_SAMPLES = _table(

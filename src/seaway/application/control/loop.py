@@ -233,6 +233,7 @@ class Controller:
         with self.lock:
             self.half_read = True
             self.live.reset(stored)
+            self.scaler.restore(stored.windows)
         self._apply([Change(put=[record]) for record in stored.records])
         with self.lock:
             self.housekeeping.reset()

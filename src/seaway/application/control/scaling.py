@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import Counter, deque
@@ -16,7 +17,7 @@ from cronsim import CronSim
 from seaway.application.changes import Change
 from seaway.application.control.state import ControlState
 from seaway.application.ports.usage import Metrics, NodeUsage, Question, usage_of
-from seaway.application.records import Attempt, JobRecord
+from seaway.application.records import Attempt, JobRecord, ScaleWindow
 from seaway.application.transitions import job_event, moved, stepped, stopped
 from seaway.domain.deployment import ReplicaStatus
 from seaway.domain.job_spec import JobSpec
@@ -31,6 +32,9 @@ NS_PER_S = 1_000_000_000
 
 _Key = tuple[str, int]
 """ID of a job, and position of a trigger."""
+
+_Window = tuple[int, tuple[tuple[int, int, int], ...]]
+"""Number of replicas of a job, and its numbers as in `ScaleWindow`, with monotonic times; 0 for the latest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Scaler:
         self._readings: Mapping[_Key, float | str] = {}
         self._past: dict[_Key, deque[tuple[int, int]]] = {}
         self._numbers: dict[str, int] = {}
+        self._stored: dict[str, _Window | None] = {}
         self._problems: dict[str, str] = {}
         self._due_ns = 0
         self._read_ns = 0
@@ -128,10 +133,13 @@ class Scaler:
 
     def _questions(self) -> Iterator[tuple[_Key, Question]]:
         for job in self._scaled():
-            for at, each in enumerate(job.spec.scale):
-                if each.metric and not each.limits and not self._from_exporters(each.metric):
-                    spec = job.spec
-                    yield (job.id, at), Question(each.metric, job.id, spec.name, spec.tenant, spec.queue, each.query)
+            yield from self._questions_of(job)
+
+    def _questions_of(self, job: JobRecord) -> Iterator[tuple[_Key, Question]]:
+        spec = job.spec
+        for at, each in enumerate(spec.scale):
+            if each.metric and not each.limits and not self._from_exporters(each.metric):
+                yield (job.id, at), Question(each.metric, job.id, spec.name, spec.tenant, spec.queue, each.query)
 
     def _from_exporters(self, metric: Metric) -> bool:
         """Report whether a metric is read from the exporters of the clusters."""
@@ -144,12 +152,55 @@ class Scaler:
             if job.state is JobState.RUNNING or (job.state is JobState.SUSPENDED and job.spec.scaled_to_zero):
                 yield job
 
+    def _is_read(self, job: JobRecord) -> bool:
+        """Report whether the metrics of a job were read once, if there is a source."""
+        return self.metrics is None or all(key in self._readings for key, _ in self._questions_of(job))
+
+    # Numbers of earlier processes.
+
+    def restore(self, windows: Iterable[ScaleWindow]) -> None:
+        """Continue with stored numbers of jobs that this process has not evaluated. The caller holds the lock.
+
+        The latest number counts as wanted until now.
+        """
+        now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
+        self._stored = {each.job_id: None for each in windows}
+        for each in windows:
+            if each.job_id in self._numbers:
+                continue
+            self._numbers[each.job_id] = each.replicas
+            for at, at_ns, number in json.loads(each.numbers):
+                past = self._past.setdefault((each.job_id, at), deque())
+                past.append((now_ns - max(wall_ns - at_ns, 0), number))
+        for past in self._past.values():
+            past[-1] = now_ns, past[-1][1]
+
+    def _windows(self) -> Iterator[Change]:
+        """Yield the changes of stored numbers. Those of a trigger that would not shrink its job are not stored."""
+        present = dict[str, _Window]()
+        for (job_id, at), past in self._past.items():
+            if len(past) > 1:
+                replicas, before = present.get(job_id, (self._numbers[job_id], ()))
+                latest = (at, 0, past[-1][1])
+                present[job_id] = replicas, (*before, *((at, *each) for each in [*past][:-1]), latest)
+        ago_ns = self._state.clock.now_ns() - self._state.clock.monotonic_ns()
+        for job_id in [*self._stored]:
+            if job_id not in present:
+                del self._stored[job_id]
+                yield Change(delete=[ScaleWindow(job_id, 0, "")])
+        for job_id, window in present.items():
+            if self._stored.get(job_id) != window:
+                self._stored[job_id] = window
+                now_ns = self._state.clock.monotonic_ns()
+                numbers = [(at, (at_ns or now_ns) + ago_ns, number) for at, at_ns, number in window[1]]
+                yield Change(put=[ScaleWindow(job_id, window[0], json.dumps(numbers))])
+
     # Decisions.
 
     def changes(self) -> list[Change]:
         """Return the changes of numbers of replicas that are due. The caller holds the lock."""
         now_ns = self._state.clock.monotonic_ns()
-        if now_ns < self._due_ns or not self._state.scaled:
+        if now_ns < self._due_ns or not (self._state.scaled or self._stored):
             return []
         self._due_ns = now_ns + round(self._state.settings.scale_interval_s * NS_PER_S)
         jobs = list(self._scaled())
@@ -159,7 +210,8 @@ class Scaler:
         changed = {each.id for each in jobs if self._numbers.get(each.id) != each.spec.replicas}  # by a user, or new
         self._past = {key: past for key, past in self._past.items() if key[0] not in changed}
         self._numbers = {each.id: each.spec.replicas for each in jobs}
-        return [change for job in jobs for change in self._changes_of(job, depth)]
+        known = [each for each in jobs if self._is_read(each)]
+        return [*(change for job in known for change in self._changes_of(job, depth)), *self._windows()]
 
     def _queue_depths(self, jobs: Iterable[JobRecord]) -> Counter[str]:
         if not any(each.limits for job in jobs for each in job.spec.scale):

@@ -14,6 +14,7 @@ from seaway.application.records import (
     EndedUse,
     JobRecord,
     PendingCommand,
+    ScaleWindow,
     Verb,
 )
 from seaway.domain.queues import Queue
@@ -40,6 +41,7 @@ class Stored:
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
     facts: Sequence[ClusterFacts]
+    windows: Sequence[ScaleWindow]
     reservations: Sequence[AdvanceReservation]
     uses: Sequence[EndedUse]
     runs: Sequence[CompletedRun]
@@ -62,7 +64,7 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
         If the database does not respond.
     """
     queues, pools, tenants = store.queues(), store.pools(), store.tenants()
-    cordons, facts = store.cordons(), store.cluster_facts()
+    cordons, facts, windows = store.cordons(), store.cluster_facts(), store.scale_windows()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
     holders = dict.fromkeys(attempt.job_id for attempt in attempts)  # finished jobs can still have allocations
     for job_id in [*holders, *dict.fromkeys(job.array for job in jobs.values() if job.array)]:
@@ -75,4 +77,4 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     reservations = store.reservations()
     past_runs = store.completed_runs(MAX_RUNS) if runs else []
     every: list[Attempt | PendingCommand | JobRecord] = [*removals, *attempts, *others, *jobs.values()]
-    return Stored(queues, pools, tenants, cordons, facts, reservations, uses, past_runs, every)
+    return Stored(queues, pools, tenants, cordons, facts, windows, reservations, uses, past_runs, every)

@@ -26,6 +26,7 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    ScaleWindow,
     ShadowResult,
     Token,
 )
@@ -228,6 +229,9 @@ class Store(Protocol):
 
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
+
+    def scale_windows(self) -> list[ScaleWindow]:
+        """Return the recent numbers of replicas of all jobs that wait to shrink, by job."""
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters, by name."""

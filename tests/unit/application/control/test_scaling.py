@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -78,6 +79,34 @@ def test_a_service_follows_its_requests() -> None:
         "shrinks from 5 to 2 replicas: there are 30 requests a second, the target is 20 for each replica"
     )
     assert reasons(made, job, "updated")[0].startswith("wants 5 replicas instead of 1: there are 85 requests")
+
+
+def test_the_wait_before_a_job_shrinks_survives_a_restart() -> None:
+    """A new process continues with the stored numbers, which end with the job or with a larger number."""
+    made = nodes_of_four()
+    job, metrics = scaled_service(made, REQUESTS, requests=85.0)
+    made.plane.run(40)
+    assert made.plane.store.scale_windows() == []
+    metrics.values[Metric.REQUESTS] = 30.0
+    made.plane.run(200, 10)
+    (window,) = made.plane.store.scale_windows()
+    assert (window.job_id, window.replicas) == (job, 5)
+    made.plane.restart()
+    made.plane.controller.scaler.metrics = metrics
+    made.plane.run(60, 10)
+    (after,) = made.plane.store.scale_windows()
+    assert json.loads(after.numbers)[0] == json.loads(window.numbers)[0]
+    assert (size(made, job), reasons(made, job, "blocked")) == (5, [])
+    made.plane.run(60, 10)
+    assert size(made, job) == 2
+    assert made.plane.store.scale_windows() == []
+    for value, stored in ((10.0, 1), (85.0, 0), (10.0, 1)):
+        metrics.values[Metric.REQUESTS] = value
+        made.plane.run(40)
+        assert len(made.plane.store.scale_windows()) == stored
+    made.plane.jobs.cancel(job, "ada")
+    made.plane.run(40)
+    assert made.plane.store.scale_windows() == []
 
 
 def test_a_value_near_its_target_changes_nothing() -> None:
