@@ -21,10 +21,16 @@ import pytest
 from dashboards.every import DASHBOARDS
 from dashboards.language import Language
 from seaway.api.metrics import LINK_METRICS
+from seaway.application.changes import Change
+from seaway.bootstrap.scaling import ScalingSettings, make_metrics
+from seaway.domain.queues import Queue
+from seaway.domain.scaling import Metric, Trigger
 from seaway.wire.metrics import METRICS
 from tests.documented import scraper_role
 from tests.integration.running import TIMEOUT_S, Running, running
 from tests.servers.databases import free_port
+from tests.unit.application.control.test_resizer import nodes_of_four
+from tests.unit.application.scene import spec
 from tests.unit.dashboards.asked import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.programs("prometheus", "promtool")]
@@ -182,3 +188,50 @@ def test_promtool_finds_nothing_wrong_but_the_names_that_were_asked_for(tmp_path
     ours = [line for line in said if line.split(" ")[0] not in [*METRICS, *LINK_METRICS]]
     assert ours == []
     assert all("camelCase" in line for line in said), said
+
+
+def served(jobs: Iterable[str], per_s: float, latency_s: float) -> Iterator[str]:
+    """Yield the metrics of servers with a constant load, from some minutes ago until some minutes ahead."""
+    now_s, pods = int(time.time()), [f'pod="sw-{each}-1-0"' for each in jobs]
+    times = [(at_s, now_s + at_s - 600) for at_s in range(0, 1800, 15)]
+    yield "# TYPE http_requests counter"
+    for pod in pods:
+        yield from (f"http_requests_total{{{pod}}} {per_s * after_s} {at_s}" for after_s, at_s in times)
+    yield "# TYPE http_request_duration_seconds histogram"
+    for pod in pods:
+        for le, share in ((str(latency_s), 0.9), (str(2 * latency_s), 1), ("+Inf", 1)):
+            name = f'http_request_duration_seconds_bucket{{{pod},le="{le}"}}'
+            yield from (f"{name} {per_s * share * after_s} {at_s}" for after_s, at_s in times)
+
+
+def test_triggers_follow_the_metrics_of_a_real_prometheus(tmp_path: Path) -> None:
+    """The shipped queries have one value for a job, and a service gets the number of replicas that it needs.
+
+    Without an answer, the number stays, and the event has the reason.
+    """
+    made = nodes_of_four()
+    made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0)])])
+    mine = Trigger(Metric.QUERY, 10_000, query='sum(http_requests_total{pod=~"{pods}"}) * 0 + 25')
+    triggers = {"requests": Trigger(Metric.REQUESTS, 20_000), "latency": Trigger(Metric.LATENCY, 100), "query": mine}
+    bounds = {"replicas": 1, "min_replicas": 1, "max_replicas": 8, "template": "deployment", "restarts": True}
+    jobs = {name: made.plane.submit(spec(**bounds, scale=(each,)))[0] for name, each in triggers.items()}
+    made.plane.run(10)
+    with remembering(tmp_path, served(jobs.values(), 50.0, 0.2)) as client:
+        await_series(client, "sum(http_requests_total)")
+        settings = ScalingSettings(str(client.base_url).rstrip("/"), user_queries=True)
+        metrics = made.plane.controller.scaler.metrics = make_metrics(settings)
+        assert metrics is not None
+        made.plane.run(20, 5)
+        assert [len(made.plane.attempt(each).placements) for each in jobs.values()][::2] == [3, 3]
+        assert len(made.plane.attempt(jobs["latency"]).placements) > 2
+        texts = {name: made.plane.store.events(0, 1000, job_id=each) for name, each in jobs.items()}
+        found = {name: next(each.reason for each in of if each.kind == "updated") for name, of in texts.items()}
+        assert found["requests"].startswith(
+            "wants 3 replicas instead of 1: there are 50 requests a second, the target is"
+        )
+        assert found["latency"].startswith("wants 3 replicas instead of 1: requests take 0.3 s, the target is 0.1 s")
+        assert found["query"].startswith("wants 3 replicas instead of 1: its query has the value 25, the target is 10")
+    made.plane.run(40, 5)
+    last = made.plane.store.events(0, 1000, job_id=jobs["requests"])[-1]
+    assert (last.kind, len(made.plane.attempt(jobs["requests"]).placements)) == ("blocked", 3)
+    assert f"the number of replicas cannot be reduced: Prometheus at {settings.url}" in last.reason
