@@ -209,7 +209,7 @@ def test_triggers_follow_the_metrics_of_a_real_prometheus(tmp_path: Path) -> Non
 
     Without an answer, the number stays, and the event has the reason.
     """
-    made = nodes_of_four()
+    made = nodes_of_four(4)
     made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0)])])
     mine = Trigger(Metric.QUERY, 10_000, query='sum(http_requests_total{pod=~"{pods}"}) * 0 + 25')
     triggers = {"requests": Trigger(Metric.REQUESTS, 20_000), "latency": Trigger(Metric.LATENCY, 100), "query": mine}
