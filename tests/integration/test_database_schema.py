@@ -240,7 +240,7 @@ def test_defaults_of_a_spec_stay() -> None:
         },
         "preemptible": None,
         "checkpoint": None,
-        "expose": {"type": None, "host": ""},
+        "expose": {"type": None, "host": "", "node_ports": []},
         "one_by_one": False,
         "standby": None,
         "copy_of": "",

@@ -88,13 +88,20 @@ class Expose:
         Type of its service; None for the default of its template or of the operator.
     host
         Host name for HTTP; empty for a name that Seaway makes from the ID of the job.
+    node_ports
+        Ports of nodes, for the ports of the job in their order. The cluster selects the others.
     """
 
     type: ServiceType | None = None
     host: str = ""
+    node_ports: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the host name."""
+        """Check the host name and the ports of nodes."""
+        if self.node_ports and self.type not in (ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER):
+            raise RejectedError("is only for the types NodePort and LoadBalancer", where="expose.node_ports")
+        if len({*self.node_ports}) < len(self.node_ports):
+            raise RejectedError("has a port twice", where="expose.node_ports")
         if self.host and not (self.type and self.type.by_host):
             raise RejectedError("is only for the types Ingress and HTTPRoute", where="expose.host")
         if self.host and not _HOST.fullmatch(self.host):

@@ -450,6 +450,11 @@ class ExposeIn(Incoming):
     """
     host: Annotated[str, Field(max_length=253)] = ""
     """Host name for ``Ingress`` and ``HTTPRoute``. Default: the ID of the job within the operator's domain."""
+    node_ports: Annotated[list[Annotated[int, Field(ge=1, le=65535)]], Field(max_length=64)] = no_entries()
+    """Ports of nodes for ``NodePort`` and ``LoadBalancer``, in the order of ``run.ports``.
+
+    They are the same in each attempt, if the cluster has them free and in its range. Default: any.
+    """
 
 
 Predecessors = Annotated[
@@ -636,6 +641,9 @@ class JobIn(Incoming):
         elastic = self.replicas.min != self.replicas.max or self.replicas.wanted is not None
         if self.expose.type and not self.run.ports:
             raise RejectedError("needs a port: set run.ports", where="expose.type")
+        if len(self.expose.node_ports) > len({*self.run.ports}):
+            said = f"has more ports than run.ports, which has {len({*self.run.ports})}"
+            raise RejectedError(said, where="expose.node_ports")
         return JobSpec(
             name=self.name,
             demand=Demand(request, _device_rules(self.resources), _node_rules(self.placement), self.gateway, network),
@@ -710,7 +718,7 @@ def _checkpoint(given: CheckpointIn | None) -> Checkpoint | None:
 def _expose(given: ExposeIn) -> Expose:
     if not given.model_fields_set:
         return NOT_EXPOSED
-    return Expose(None if given.type is None else ServiceType(given.type), given.host)
+    return Expose(None if given.type is None else ServiceType(given.type), given.host, tuple(given.node_ports))
 
 
 def _standby(given: StandbyIn | None) -> Standby | None:

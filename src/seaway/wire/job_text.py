@@ -68,7 +68,8 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         written["array"] = spec.array.text
         written["matrix"] = {name: list(values) for name, values in spec.array.matrix}
     if spec.expose != NOT_EXPOSED:
-        written["expose"] = _given({"type": spec.expose.type and spec.expose.type.value, "host": spec.expose.host})
+        kind, node_ports = spec.expose.type and spec.expose.type.value, list(spec.expose.node_ports)
+        written["expose"] = _given({"type": kind, "host": spec.expose.host, "node_ports": node_ports})
     if spec.checkpoint:
         written["checkpoint"] = {"signal": spec.checkpoint.signal, "grace": time_text(spec.checkpoint.grace_s)}
     if spec.standby:

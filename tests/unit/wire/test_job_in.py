@@ -9,7 +9,7 @@ from seaway.adapters.sqlalchemy.codec import read_spec, spec_text
 from seaway.domain.device import DeviceMode
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
+from seaway.domain.job_spec import Expose, JobSpec, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.runtime import NO_RUNTIME, Volume, VolumeKind
@@ -79,6 +79,31 @@ def test_a_ring_that_cannot_be_is_refused(given: dict[str, object], says: str) -
     with pytest.raises(RejectedError, match=says) as caught:
         JobIn.model_validate({"name": "train", "spread": "clusters", **given}).spec()
     assert caught.value.where == "spread"
+
+
+@pytest.mark.parametrize("kind", ServiceType)
+def test_a_job_may_fix_its_ports_of_nodes(kind: ServiceType) -> None:
+    """In the order of its ports; only where nodes have ports, each once, and not more than it has ports."""
+
+    def read(*node_ports: int) -> JobSpec:
+        given = {"name": "a", "run": {"ports": [80, 90]}, "expose": {"type": kind.value, "node_ports": [*node_ports]}}
+        return read_value(JobIn, given).spec()
+
+    if kind not in (ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER):
+        with pytest.raises(RejectedError, match="is only for the types NodePort and LoadBalancer"):
+            read(30080)
+        return
+    spec = read(30080)
+    assert spec.expose == Expose(kind, node_ports=(30080,))
+    assert JobIn.of(spec).spec() == spec
+    for wrong, said in (
+        ((30080, 30080), "has a port twice"),
+        ((1, 2, 3), "has more ports than run.ports"),
+        ((0,), "1"),
+    ):
+        with pytest.raises(RejectedError, match=said) as error:
+            read(*wrong)
+        assert error.value.where.startswith("expose.node_ports")
 
 
 @pytest.mark.parametrize("kind", ServiceType)

@@ -126,12 +126,13 @@ class ClusterState:
         fate = draw_course(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)
         if self.orders.start_error:
             fate = Course(fate.refused, fate.starts_after_ns, 0, self.orders.start_error)
-        why = self.orders.refusal or fate.refused or self._validation_error(deployment)
+        everywhere = self._port_error(deployment)
+        why = self.orders.refusal or fate.refused or self._validation_error(deployment) or everywhere
         request = spec.demand.request
         why = why or self.ledger.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
         if why:
             self.journal.add(Refused(now_ns, *key, why))
-            return Answer(done=False, refused=True, reason=f"{self.name}: {why}")
+            return Answer(done=False, refused=True, reason=f"{self.name}: {why}", everywhere=why == everywhere)
         made = _made(deployment, fate, now_ns)
         self.records[key] = record = Record(made)
         self.journal.add(made)
@@ -354,6 +355,16 @@ class ClusterState:
         replicas = [each.replica for each in deployment.placements]
         if len(set(replicas)) != len(replicas):
             return "the deployment places a replica twice"
+        return ""
+
+    def _port_error(self, deployment: Deployment) -> str:
+        """Return the error of a port of nodes that another job has; empty for none."""
+        for port in deployment.spec.expose.node_ports:
+            if any(
+                port in each.made.expose.node_ports and job != deployment.job_id
+                for (job, _), each in self.records.items()
+            ):
+                return f"port {port} of nodes is allocated to another job"
         return ""
 
     def _restore_node(self, entry: NodeChanged) -> None:

@@ -173,8 +173,9 @@ def _endpoints(made: Created, cluster: str) -> tuple[Endpoint, ...]:
         found = tuple((f"lb-{service}.{domain}:{port}", port) for port in made.ports)
     else:
         node = made.placements[0].node
-        at = (NODE_PORTS[crc32(f"{service} {port}".encode()) % len(NODE_PORTS)] for port in made.ports)
-        found = tuple((f"{node}.{domain}:{at_node}", port) for at_node, port in zip(at, made.ports, strict=True))
+        fixed = dict(zip(made.ports, made.expose.node_ports, strict=False))
+        any_of = {port: NODE_PORTS[crc32(f"{service} {port}".encode()) % len(NODE_PORTS)] for port in made.ports}
+        found = tuple((f"{node}.{domain}:{at_node}", port) for port, at_node in (any_of | fixed).items())
     inside = tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER) for port in made.ports)
     return (*(Endpoint(address, port, Reach.OUTSIDE) for address, port in found), *inside)
 

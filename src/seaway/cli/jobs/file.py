@@ -224,6 +224,7 @@ OPTIONS = {
     "data.size": "--data-size",
     "run.ports": "--port",
     "expose.type": "--expose",
+    "expose.node_ports": "--node-port",
     "volumes": "--volume",
     "time_limit_warning": "--signal",
 }

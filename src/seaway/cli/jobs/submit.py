@@ -219,6 +219,10 @@ def submit(
         ServiceType | None,
         typer.Option(help="How clients outside the cluster reach the ports.", rich_help_panel=RUNS),
     ] = None,
+    node_port: Annotated[
+        list[int] | None,
+        typer.Option(help="Port of nodes, in the order of --port, for --expose NodePort.", rich_help_panel=RUNS),
+    ] = None,
     host: Annotated[
         str | None,
         typer.Option(help="Host name for --expose Ingress or HTTPRoute.", rich_help_panel=RUNS),
@@ -413,6 +417,7 @@ def submit(
         "resources.shm_size": shm_size,
         "run.ports": port,
         "expose.type": expose.value if expose else None,
+        "expose.node_ports": node_port,
         "expose.host": host,
         "standby.mode": standby.value if standby else None,
         "template": template,

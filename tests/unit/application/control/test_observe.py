@@ -78,6 +78,29 @@ def test_addresses_for_clients_outside_are_events_of_a_running_job() -> None:
     assert [(each.reach, bool(each.note)) for each in copy.endpoints] == [(Reach.CLUSTER, True)]
 
 
+def test_a_cluster_whose_port_of_nodes_is_taken_rejects_a_job() -> None:
+    """The next job with the same fixed port runs in another cluster; a third one waits until a port is free."""
+    made = scene()
+    serving = {"run": Run(ports=(8080,)), "template": "deployment", "restarts": True}
+    expose = Expose(ServiceType.NODE_PORT, node_ports=(30080,))
+    jobs = [made.submit(**serving, expose=expose) for _ in range(3)]
+    made.plane.run(60)
+    running = [each for each in jobs if made.state(each) == "running"]
+    assert {made.where(each) for each in running} == {"alpha", "beta"}
+    for each in running:
+        (copy,) = made.plane.overview.workloads(made.job(each))
+        assert copy.address.endswith(":30080")
+    (waiting,) = {*jobs}.difference(running)
+    said = [each.reason for each in made.plane.store.events(0, 100, job_id=waiting)]
+    assert any("port 30080 of nodes is allocated to another job" in each for each in said)
+    made.plane.jobs.cancel(running[0], "ada")
+    for _ in range(100):
+        made.plane.run(10)
+        if made.state(waiting) == "running":
+            break
+    assert made.state(waiting) == "running"
+
+
 def test_nothing_is_reported_before_it_is_stored() -> None:
     """The step that stores a placement sends nothing; the next one sends the commands."""
     made = scene()

@@ -41,6 +41,8 @@ def port_service(
     ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
     if not ports:
         return []
+    for port, at_node in zip(ports, context.spec.expose.node_ports, strict=False):
+        port["nodePort"] = at_node
     kind = context.spec.expose.type or default or context.options.exposure.default
     spec = {"selector": {**selector(context.deployment), **(chosen or {})}, "ports": ports}
     if kind in (ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER):

@@ -319,6 +319,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("max_restarts", words("Maximum restarts in place"), AMOUNT, hint=words("no maximum")),
             Field("run.ports", words("Ports"), NUMBERS, hint=like("8080")),
             Field("expose.type", words("Exposed as"), hint="ClusterIP", options=tuple(ServiceType)),
+            Field("expose.node_ports", words("Ports of nodes"), NUMBERS, hint=words("any")),
             Field("expose.host", words("Host"), hint=like("chat.example.com")),
             Field("standby.mode", words("Standby in another cluster"), hint=words("none"), options=("warm", "cold")),
             Field("run.env", words("Environment"), PAIRS, hint="NAME=VALUE", wide=True),

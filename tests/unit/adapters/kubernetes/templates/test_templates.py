@@ -505,6 +505,14 @@ def test_a_shell_needs_to_know_what_to_run() -> None:
 RING = ("a", "a", "b", "b", "b", "a", "a", "c")
 
 
+def test_a_service_has_the_ports_of_nodes_of_the_job() -> None:
+    """In the order of its ports; the cluster selects the others."""
+    made = deployment("deployment", run=replace(sample.RUN, ports=(80, 90)))
+    expose = Expose(ServiceType.NODE_PORT, node_ports=(30080,))
+    service = one(render(replace(made, spec=replace(made.spec, expose=expose)), options()), "Service")
+    assert [each.get("nodePort") for each in service.body["spec"]["ports"]] == [30080, None]
+
+
 def in_ring(template: str, numbers: tuple[int, ...], *, rank_0: str = "", **env: str) -> Deployment:
     """Return the part of a ring over clusters with some of its replicas."""
     made = deployment(template, numbers=numbers, run=replace(sample.RUN, env=tuple(env.items())))
