@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations
 
 from seaway.scheduling.queueing.tree import QueueNode
 
-MAX_MODELS = 5
-"""Maximum number of models that count separately. There is a bound for each set of them."""
+MAX_SETS = 64
+"""Maximum number of sets of models with a bound."""
 
 NEAR = 1e-9
 
@@ -115,11 +114,25 @@ class Entitlements:
                 found[usable, model] *= min(1.0, self.capacity[model] / (of_model[model] or 1.0))
         return found
 
+    @property
+    def has_few_sets(self) -> bool:
+        """True unless jobs allow so many different sets of models that the shares would take long to compute."""
+        return len(self._sets) <= MAX_SETS
+
     @cached_property
     def _sets(self) -> Sequence[Models]:
-        names = sorted(self.capacity)
-        sizes = range(1, len(names) + 1)
-        return [frozenset(each) for each in chain.from_iterable(combinations(names, size) for size in sizes)]
+        """Sets of models with a bound, the smallest ones first, all models last.
+
+        These are the unions of usable models that overlap. The bound of any other set follows from those of its parts.
+        """
+        of_queues, all_models = set(self._below.values()), frozenset(self.capacity)
+        found, new = of_queues | {all_models}, list(of_queues)
+        while new and len(found) <= MAX_SETS:
+            one = new.pop()
+            unions = {one | other for other in of_queues if not one.isdisjoint(other)} - found
+            found |= unions
+            new += unions
+        return sorted(found, key=lambda models: (models == all_models, len(models), sorted(models)))
 
     @cached_property
     def _below(self) -> Mapping[QueueNode, Models]:

@@ -259,6 +259,19 @@ def test_jobs_of_any_model_leave_models_to_those_that_need_them() -> None:
     assert held("any") == {"A100": 0, "L4": 16}
 
 
+def test_many_models_are_divided() -> None:
+    """With six models, a queue that could use all leaves each to the queue that needs it, as far as its share goes."""
+    models = [f"model-{at}" for at in range(6)]
+    made = scene(fleet(cluster(*[node(*[gpu(model=model) for _ in range(8)]) for model in models])))
+    made.plane.writer.commit([Change(put=[Queue("any", weight=2), *map(Queue, models)])])
+    made.plane.submit(*[spec(queue="any") for _ in range(60)])
+    made.plane.submit(*[spec(queue=model, models={model}) for model in models for _ in range(10)])
+    made.plane.settle()
+    tree = made.plane.controller.live.tree
+    assert {model: tree.use(model).held[GPUS] for model in models} == dict.fromkeys(models, 6000)
+    assert {model: tree.use("any").held[model_resource(model)] for model in models} == dict.fromkeys(models, 2000)
+
+
 def test_no_gpu_stays_free_for_a_share_that_is_not_used() -> None:
     """Other queues use the part of a share that a queue does not need, whatever the model."""
     held = some_need_a_model(5, Queue("any"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -14,15 +15,16 @@ from seaway.scheduling.queueing.tree import QueueTree
 from tests.unit.application.control.test_fair_shares import Entitlements as Optimum
 from tests.unit.application.control.test_fair_shares import random_tree
 
-WEIGHTS = {"A100": 2.0, "L4": 1.0, "T4": 0.5}
+WEIGHTS = {"A100": 2.0, "L4": 1.0, "T4": 0.5, "H100": 3.0, "L40S": 1.5, "V100": 0.75, "A10": 0.8, "H200": 4.0}
 
 
 @pytest.mark.parametrize("guaranteed", [False, True])
-@pytest.mark.parametrize("seed", range(10))
-def test_entitlements_equal_the_optimum(seed: int, *, guaranteed: bool) -> None:
+@pytest.mark.parametrize("number", [2, 3, 8])
+@pytest.mark.parametrize("seed", range(6))
+def test_entitlements_equal_the_optimum(seed: int, number: int, *, guaranteed: bool) -> None:
     """In trees of up to three levels, they are the weighted max-min shares level by level, whatever jobs can use."""
     random = Random(seed if not guaranteed else 10 + seed)
-    models = random.sample(sorted(WEIGHTS), random.choice((2, 3)))
+    models = random.sample(sorted(WEIGHTS), number)
     counts = {model: random.choice((50, 100, 200)) for model in models}
     queues = random_tree(random, 1 + seed % 3, sum(counts.values()), limits=False)
     leaves = [each.name for each in queues if each.name not in children_of(queues)]
@@ -53,11 +55,35 @@ def test_queues_leave_models_to_those_that_need_them() -> None:
     assert found.parts == pytest.approx({(both, "b"): 0.4, (a, "a"): 0.2, (b, "b"): 0.2})
 
 
-@pytest.mark.parametrize("seed", range(10))
+class ByAllSets(Entitlements):
+    """Entitlements with a bound for each set of models."""
+
+    @property
+    def _sets(self) -> list[frozenset[str]]:
+        names = sorted(self.capacity)
+        return [frozenset(each) for size in range(len(names)) for each in combinations(names, size + 1)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_of_sets_that_overlap_imply_all_others(seed: int) -> None:
+    """The shares and parts are those with a bound for each set of models, in trees whose jobs use any sets."""
+    random = Random(seed)
+    models = "abcdef"
+    queues, usable = random_tree(random, 1 + seed % 3, 100, limits=False), {}
+    tree = QueueTree(queues)
+    for name in [each.name for each in queues if each.name not in children_of(queues)]:
+        usable[tree.node(name)] = frozenset(random.sample(models, random.choice((1, 1, 2, 3, 6))))
+    capacity = {model: random.uniform(0.02, 0.3) for model in models}
+    found, twin = Entitlements(usable, capacity, {}), ByAllSets(usable, capacity, {})
+    assert found.shares == pytest.approx(twin.shares)
+    assert found.parts == pytest.approx(twin.parts)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_parts_of_models_add_up(seed: int) -> None:
     """The parts of each queue are its share, and those of a model are no more than it has, whatever jobs can use."""
     random = Random(seed)
-    models = "abcd"[: random.randrange(2, 5)]
+    models = "abcdefgh"[: random.randrange(2, 9)]
     tree = QueueTree([Queue(str(at), weight=random.randrange(1, 5)) for at in range(8)])
     usable = {tree.node(str(at)): frozenset(random.sample(models, random.randint(1, len(models)))) for at in range(8)}
     capacity = {model: random.uniform(0.1, 1.0) for model in models}

@@ -12,7 +12,7 @@ from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, MODEL_PREFIX, model_resource
 from seaway.domain.device import WHOLE_DEVICE_MILLI
-from seaway.scheduling.queueing.entitlements import EXHAUSTED, MAX_MODELS, Entitlements, Models, level_of
+from seaway.scheduling.queueing.entitlements import EXHAUSTED, Entitlements, Models, level_of
 from seaway.scheduling.queueing.tree import QueueNode
 
 NS_PER_S = 1_000_000_000
@@ -251,7 +251,7 @@ class ModelShares:
         counts = {each: capacity[each] for each in capacity if each.startswith(MODEL_PREFIX) and capacity[each]}
         wanted = {model_resource(model) for of in kinds.values() for kind in of for model in kind.models}
         needed = wanted & counts.keys()
-        if not nodes or not 0 < len(needed) < MAX_MODELS or len(counts) < 2:
+        if not nodes or not needed or len(counts) < 2:
             return None
         shares = self._shares(nodes[0].path[-1], counts)
         models = {each: {each: shares[each]} for each in sorted(needed)}
@@ -271,7 +271,7 @@ class ModelShares:
             idle[leaf] = sum(held.values())
             room = {model: max(0.0, rest - held[model]) for model, rest in room.items()}
         pool.entitlements = Entitlements(usable, room, idle)
-        return pool
+        return pool if pool.entitlements.has_few_sets else None
 
     def _shares(self, root: QueueNode, resources: Iterable[str]) -> Mapping[str, float]:
         """Return the share of the pool that a thousandth of a GPU is, by resource of its model."""
