@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from hypothesis import strategies as st
 
+from seaway.domain.facts import Location
 from seaway.domain.gateway_checks import NEXT_HOPS
 from seaway.domain.gateways import Behaviour, GatewayConfig, Method, NetworkConfig, Pair, Path, ProbeConfig, Sid
 from tests.fakes.gateways import make_gateway, make_path
@@ -54,6 +55,7 @@ def _gateways(draw: st.DrawFn, number: int) -> GatewayConfig:
         exporter=draw(st.sampled_from(["", "http://[fd00::1]:9100/metrics"])),
         method=method,
         port=draw(PORTS[method]),
+        location=draw(st.sampled_from([None, Location(52.5, -13.4)])),
     )
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from seaway.domain.facts import Location
+
 MAIN_TABLE = 254
 """The kernel's main routing table."""
 
@@ -114,6 +116,8 @@ class GatewayConfig:
         Address of its node-exporter; empty for none.
     method, port
         Method of probes; a port for UDP and TCP.
+    location
+        Geographic location; None for that of its cluster.
     """
 
     name: str
@@ -129,6 +133,7 @@ class GatewayConfig:
     exporter: str = ""
     method: Method = Method.ICMP
     port: int = 0
+    location: Location | None = None
 
     def sid(self, behaviour: Behaviour) -> Sid | None:
         """Return the first SID with a behaviour; None if the gateway has none."""

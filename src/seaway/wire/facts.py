@@ -80,6 +80,10 @@ class LocationIn(Incoming):
     latitude: Annotated[float, Field(ge=-90, le=90)]
     longitude: Annotated[float, Field(ge=-180, le=180)]
 
+    def location(self) -> Location:
+        """Return the location."""
+        return Location(self.latitude, self.longitude)
+
 
 class FactsIn(Incoming):
     """Facts of a cluster that an operator sets. They precede those that the cluster reports."""
@@ -104,12 +108,11 @@ class FactsIn(Incoming):
 
     def facts(self) -> Facts:
         """Return the facts."""
-        where = self.location
         return Facts(
             self.region,
             tuple(self.zones),
             self.provider,
-            Location(where.latitude, where.longitude) if where else None,
+            self.location.location() if self.location else None,
             None if self.hardware is None else frozenset(self.hardware),
             _micros(self.price_per_gpu_hour),
             _micros(self.spot_price_per_gpu_hour),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from ipaddress import IPv6Address
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,7 @@ from seaway.domain.gateways import (
     Sid,
 )
 from seaway.domain.units import rate_text, short_time_text
+from seaway.wire.facts import LocationIn
 from seaway.wire.fields import (
     Address,
     Address6,
@@ -148,6 +150,8 @@ class GatewayIn(Incoming):
     """URL of the gateway's node-exporter metrics."""
     probe: GatewayProbeIn = GatewayProbeIn()
     """Method of probing the gateway."""
+    location: LocationIn | None = None
+    """Geographic location, from which unmeasured distances are estimated. Default: that of its cluster."""
 
 
 class PathIn(Incoming):
@@ -236,6 +240,7 @@ def _gateway(given: GatewayIn) -> GatewayConfig:
         exporter=given.exporter,
         method=Method(given.probe.method),
         port=given.probe.port,
+        location=given.location.location() if given.location else None,
     )
 
 
@@ -319,6 +324,7 @@ def _gateway_out(gateway: GatewayConfig) -> dict[str, Any]:
         "speed": gateway.speed_mbps and rate_text(gateway.speed_mbps),
         "exporter": gateway.exporter,
         "probe": probe,
+        "location": gateway.location and asdict(gateway.location),
     }
     return {name: value for name, value in written.items() if value}
 

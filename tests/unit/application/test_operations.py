@@ -281,7 +281,7 @@ def test_a_baseline_decides_for_a_queue_with_a_warning() -> None:
     warnings = {each.name: each.warning for each in made.plane.overview.policies()}
     assert warnings["volcano-divided"].startswith("This is a baseline")
     assert not warnings["bestfit"]
-    with pytest.raises(RejectedError, match="no queue can use it"):
+    with pytest.raises(RejectedError, match="only for replay and evaluate: it runs a job once in every"):
         made.plane.operations.put_queue(Queue(DEFAULT, policy="volcano-duplicated"), "ada")
 
 

@@ -14,6 +14,7 @@ from seaway.domain.network import Gateway, Link
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plugins import RULES_OF_FIT
 from seaway.scheduling.policies.balanced import Distance, MemoryMatch, Price, SpareHardware, Topology
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, make_profile, split_spec, with_options
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -158,3 +159,30 @@ def test_size_of_devices_counts_only_if_the_queue_sets_its_weight() -> None:
     asked = job(gpus=1, gpu_memory_mib=10_000)
     assert chosen(parts, asked, {}) == ["a/node-0"]
     assert chosen(parts, asked, {"memory": 9}) == ["a/node-1"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "device"),
+    [
+        ({"price": 1}, "tight"),
+        ({"free": 1}, "tight"),
+        ({"memory": 1}, "small"),
+        ({"free": 9, "memory": 1}, "tight"),
+        ({"free": 1, "memory": 9}, "small"),
+    ],
+)
+def test_devices_of_a_node_are_chosen_by_the_weights_of_free_and_memory(weights: dict[str, int], device: str) -> None:
+    """The tightest, the smallest or a weighted mean; by other aims alone the tightest too."""
+    parts = [cluster(node(gpu(uuid="tight"), gpu(uuid="small", memory_mib=46_068)), name="a")]
+    snapshot = Snapshot(fleet(*parts))
+    before = job(gpus=1, gpu_memory_mib=60_000, gpu_milli=700)
+    policy = make_policy("balanced", PolicyOptions(weights=ONLY | weights))
+    plan = decide(snapshot, JobQueue(snapshot, [before, job(gpus=1, gpu_memory_mib=10_000, gpu_milli=100)]), policy)
+    assert [each.slices[0].uuid for each in plan.placements()] == ["tight", device]
+
+
+def test_only_free_is_best_fit() -> None:
+    """It is compiled, because no other aim counts."""
+    profile = make_profile("balanced", PolicyOptions(weights=ONLY | {"free": 3}))
+    assert profile.compiled(RULES_OF_FIT) is not None
+    assert make_profile("balanced", PolicyOptions()).compiled(RULES_OF_FIT) is None

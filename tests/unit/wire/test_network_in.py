@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.facts import Location
 from seaway.domain.gateways import Method
 from seaway.wire.network_in import EXAMPLE, GatewayIn, NetworkConfigIn, network_text
 from seaway.wire.reading import read_json, read_value, read_yaml_message
@@ -29,7 +30,7 @@ gateways:
     speed: 10Gbps
     exporter: http://[fd00:51d:1::1]:9100/metrics
     probe: {method: udp, port: 8627}
-  - {name: gw-2, site: office, address: "2001:db8::1"}
+  - {name: gw-2, site: office, address: "2001:db8::1", location: {latitude: 52.5, longitude: 13.4}}
 """
 
 
@@ -48,6 +49,7 @@ def test_a_file_says_all_that_a_gateway_has() -> None:
     assert (first.speed_mbps, first.method, first.port) == (10_000, Method.UDP, 8627)
     assert [str(sid.next_hop) for sid in first.sids] == ["None", "None", "fd00:a:1::2"]
     assert (second.locator, str(second.address), second.site) == (None, "2001:db8::1", "office")
+    assert (first.location, second.location) == (None, Location(52.5, 13.4))
 
 
 def test_a_name_stands_for_end_on_the_way_and_end_dt6_at_the_end() -> None:

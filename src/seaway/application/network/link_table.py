@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from seaway.application.network.bandwidth import Bandwidths, Interface
@@ -400,9 +400,11 @@ class LinkTable:
 
     def _interface(self, gateway: GatewayConfig) -> Gateway:
         known = self._traffic.get(gateway.name)
+        named = Gateway(gateway.name, str(gateway.address), location=gateway.location)
         if known is None or known.speed_mbps is None:
-            return Gateway(gateway.name, str(gateway.address))
-        return Gateway(gateway.name, str(gateway.address), known.speed_mbps, known.in_used_mbps, known.out_used_mbps)
+            return named
+        in_mbps, out_mbps = known.in_used_mbps, known.out_used_mbps
+        return replace(named, speed_mbps=known.speed_mbps, used_in_mbps=in_mbps, used_out_mbps=out_mbps)
 
     def _view(self, ends: Ends, now_ns: int) -> LinkView:
         line, link = self._current(ends), self._links.get(ends)

@@ -88,10 +88,43 @@ class BalancedWeights:
 
 
 def balanced_scores(weights: BalancedWeights) -> tuple[tuple[Plugin, int], ...]:
-    """Return the score plugins of the policy with their weights. The first that scores devices chooses them."""
+    """Return the score plugins of the policy with their weights, after the plugin that chooses devices.
+
+    With `free` alone it is best fit, which is compiled.
+    """
     aims: tuple[Plugin, ...] = (BestFit(), Distance(), Topology(), SpareHardware(), Price(), MemoryMatch())
-    chosen = [(plugin, weight) for plugin, weight in zip(aims, astuple(weights), strict=True) if weight]
-    return tuple(sorted(chosen, key=lambda each: not isinstance(each[0], MemoryMatch)))
+    chosen = tuple((plugin, weight) for plugin, weight in zip(aims, astuple(weights), strict=True) if weight)
+    alone = len(chosen) == 1 and weights.free
+    return chosen if alone else ((DeviceChoice(weights.free, weights.memory), 1), *chosen)
+
+
+class DeviceChoice:
+    """Choice of the devices of a node by the weights of `free` and `memory`; best fit if both are 0.
+
+    The other aims are equal for all devices of a node.
+    """
+
+    name = "DeviceChoice"
+
+    def __init__(self, free: int, memory: int) -> None:
+        self._free, self._memory = (free, memory) if free or memory else (1, 0)
+
+    def device_keys(self, cycle: Cycle, node: int) -> Scores:
+        """Return keys of devices, least first: the free part, and the size if the job requests an amount of memory.
+
+        Both are scaled to 0-1000 over the devices of the node.
+        """
+        fleet, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
+        asked = int(demands.amounts[cycle.demand_index, DEMAND_GPU_MEMORY])
+        own = slice(fleet.nodes[NODE_DEVICE_FIRST, node], fleet.nodes[NODE_DEVICE_END, node])
+        sizes = _sufficient_sizes(fleet, asked)[own] if asked else np.zeros(own.stop - own.start, np.int64)
+        left = np.clip(BestFit().device_keys(cycle, node), 0, WHOLE)
+        keys: Scores = self._free * left + self._memory * (sizes * WHOLE // max(int(sizes.max(initial=0)), 1))
+        return keys
+
+
+WHOLE = 1000
+"""Key of the largest device of a node, and of a device that is free as a whole."""
 
 
 class Distance:
@@ -230,19 +263,6 @@ class MemoryMatch:
             )
             np.maximum.at(scores, devices[DEVICE_NODE][usable], asked * FULL // sizes[usable])
         return scores
-
-    def device_keys(self, cycle: Cycle, node: int) -> Scores:
-        """Return keys of devices by size, and among equal ones by free resources, least first."""
-        fleet, demands = cycle.snapshot.arrays, cycle.snapshot.demands.arrays
-        asked = int(demands.amounts[cycle.demand_index, DEMAND_GPU_MEMORY])
-        own = slice(fleet.nodes[NODE_DEVICE_FIRST, node], fleet.nodes[NODE_DEVICE_END, node])
-        sizes = _sufficient_sizes(fleet, asked)[own] if asked else 0
-        keys: Scores = sizes * MAX_LEFT + np.minimum(BestFit().device_keys(cycle, node), MAX_LEFT - 1)
-        return keys
-
-
-MAX_LEFT = 2**16
-"""Upper bound of the free resources of a device in the keys of `BestFit`."""
 
 
 def _sufficient_sizes(fleet: FleetArrays, asked: int) -> Int64:

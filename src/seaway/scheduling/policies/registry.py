@@ -125,6 +125,8 @@ class PolicyEntry:
         Factory of its form for queues; None if it is that of `make`.
     warning
         Limits to consider before it decides for a queue, one or two sentences; empty for none.
+    refused
+        Reason why no queue can use it, one clause; empty for none.
     """
 
     make: PolicyFactory
@@ -132,6 +134,7 @@ class PolicyEntry:
     options: tuple[str, ...] = ()
     in_queues: Callable[[PolicyOptions], Profile] | None = None
     warning: str = ""
+    refused: str = ""
 
 
 BUILT_IN: dict[str, PolicyEntry] = {
@@ -177,7 +180,10 @@ BUILT_IN: dict[str, PolicyEntry] = {
         "although they fit elsewhere.",
     ),
     "volcano-duplicated": PolicyEntry(
-        lambda _: VolcanoDuplicated(), "baseline: a duplicate of the whole job in every cluster that could hold it"
+        lambda _: VolcanoDuplicated(),
+        "baseline: a duplicate of the whole job in every cluster that could hold it",
+        refused="it runs a job once in every cluster with room, and a job of a queue runs once; use volcano-divided, "
+        "or a standby for a second copy of a service",
     ),
 }
 
@@ -262,6 +268,8 @@ def in_queues(policy: Profile | Policy, options: PolicyOptions) -> Profile:
     entry = BUILT_IN.get(policy.name)
     if entry and entry.in_queues:
         return entry.in_queues(options)
+    if entry and entry.refused:
+        raise RejectedError(f"policy {policy.name!r} is only for replay and evaluate: {entry.refused}")
     if not isinstance(policy, Profile):
         raise RejectedError(f"policy {policy.name!r} does not consist of plugins, so no queue can use it")
     return policy

@@ -16,6 +16,7 @@ from seaway.application.network.path_state import BY_QUANTILE, LinkSettings
 from seaway.application.network.views import LinkState
 from seaway.application.ports.agent import Reported
 from seaway.application.ports.traffic import Traffic
+from seaway.domain.facts import Location
 from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair, Path
 from seaway.domain.network import PPM, Gateway, Link
 from seaway.testing.clocks import START_NS, VirtualClock
@@ -86,6 +87,13 @@ def test_without_a_network_there_is_nothing() -> None:
     assert link_table.views(START_NS) == []
     assert link_table.samples(START_NS + 100 * S) == []
     assert link_table.network_snapshot(START_NS).gateways == ()
+
+
+def test_gateways_have_the_location_of_the_configuration() -> None:
+    """Policies estimate distances that are not measured from it."""
+    link_table, here = LinkTable(), Location(52.5, 13.4)
+    link_table.use(NetworkConfig((gateway("gw-1", location=here), gateway("gw-2"))), START_NS)
+    assert [each.location for each in link_table.network_snapshot(START_NS).gateways] == [here, None]
 
 
 def test_a_round_makes_a_link() -> None:
