@@ -231,7 +231,7 @@ class Wait:
         if self._ends_s is None:
             return most_s
         if now_s >= self._ends_s:
-            raise WaitedTooLongError(f"the job is not {self._until} after {self._timeout_s:g} s")
+            raise WaitedTooLongError(f"the job is not {self._until} after {round(self._timeout_s or 0, 1):g} s")
         return min(most_s, self._ends_s - now_s)
 
 

@@ -172,8 +172,8 @@ class RingArc:
         Path of the arrow.
     middle, angle
         Point of the arrow's head, and its direction in degrees.
-    label
-        Point of the text.
+    label, anchor
+        Point of the text, and its side there: ``start``, ``middle`` or ``end``.
     """
 
     part: RingLinkOut
@@ -183,6 +183,7 @@ class RingArc:
     middle: tuple[int, int]
     angle: int
     label: tuple[int, int]
+    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,10 @@ def ring_of(parts: Sequence[RingLinkOut]) -> RingDrawing:
         bend = 60 if count == 2 else 24
         middle = ((x + to_x) / 2, (y + to_y) / 2)
         head = round(middle[0] + out_x * bend / 2), round(middle[1] + out_y * bend / 2)
-        label = round(middle[0] + out_x * (bend / 2 + 34)), round(middle[1] + out_y * (bend / 2 + 22))
+        anchor = "middle" if abs(out_x) < 0.6 else "start" if out_x > 0 else "end"
+        label = round(middle[0] + out_x * (bend / 2 + 14)), round(middle[1] + out_y * (bend / 2 + 24) - 4)
         path = f"M{x:.0f} {y:.0f} Q{middle[0] + out_x * bend:.0f} {middle[1] + out_y * bend:.0f} {to_x:.0f} {to_y:.0f}"
-        arcs.append(RingArc(part, round(x), round(y), path, head, round(degrees(atan2(along_y, along_x))), label))
+        arcs.append(
+            RingArc(part, round(x), round(y), path, head, round(degrees(atan2(along_y, along_x))), label, anchor)
+        )
     return RingDrawing(width, height, arcs)

@@ -172,6 +172,9 @@ def rank_0_service(
         group = next(each for each in context.groups if 0 in each.replicas)
         chosen = {PART: group.digest, INDEX: str(group.replicas.index(0))}
     ports = [_port("rendezvous", port or rank_0_port(context))]
+    known = next((each.address for each in context.deployment.placements if not each.replica), "")
+    if known and kind == ServiceType.NODE_PORT:  # if the service was deleted, other clusters still use this port
+        ports[0]["nodePort"] = int(known.rpartition(":")[2])
     reached = {"clusterIP": "None"} if kind == POD else {"type": kind}
     selected = {**selector(context.deployment), **chosen}
     service = _service(

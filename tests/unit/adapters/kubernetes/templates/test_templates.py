@@ -571,6 +571,16 @@ def test_other_clusters_reach_rank_0_as_the_operator_chooses(template: str, kind
         assert {**pod["metadata"]["labels"], INDEX: "0"}.items() >= spec["selector"].items()
 
 
+def test_a_service_of_rank_0_that_is_written_again_keeps_its_port_of_nodes() -> None:
+    """Pods of other clusters have the address, so it must not change."""
+    made = in_ring("job", (0, 1, 7))
+    first, *others = made.placements
+    known = replace(made, placements=(replace(first, address="[2001:db8::7]:31337"), *others))
+    for each, port in ((made, None), (known, 31337)):
+        (service,) = [s for s in many(render(each, options()), "Service") if s["metadata"]["name"].endswith("-rank-0")]
+        assert service["spec"]["ports"][0].get("nodePort") == port
+
+
 @pytest.mark.parametrize("template", ["job", "torchrun", "pytorchjob"])
 def test_a_ring_needs_an_address_that_seaway_or_the_job_gives(template: str) -> None:
     """The job's own address is used everywhere; without one, the operator must allow one, and Seaway sets the port."""
