@@ -36,7 +36,7 @@ from seaway.api.http.connections import Connections
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
 from seaway.api.http.openapi import describe, page
-from seaway.api.http.pipeline import INSIDE, RequestPipeline, pipeline_of
+from seaway.api.http.pipeline import INSIDE, RequestPipeline
 from seaway.api.http.replies import Reply, answer_http, json_reply
 from seaway.api.hub import Hub
 from seaway.bootstrap.control_plane import ControlPlane
@@ -47,6 +47,15 @@ NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
 
 Seaway has its own metrics, and the framework's cost more than a whole submit.
 """
+
+DESCRIBE_AFTER_S = 10
+"""Time from the start until the API is described, seconds. The start has other work."""
+
+DESCRIPTIONS: dict[type[Response], Callable[[FastAPI], bytes]] = {
+    HTMLResponse: lambda app: page(describe(app)).encode(),
+    Reply: lambda app: bytes(json_reply(describe(app)).body),
+}
+"""Descriptions of the API: a page, and OpenAPI."""
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
@@ -89,6 +98,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     app.state.meter = meter
     app.state.descriptions = {}
     app.state.describing = asyncio.Lock()
+    app.state.database_check = health.DatabaseCheck()
     app.state.connections = Connections()  # a server replaces it by its own
     app.state.sessions = sessions.SessionTable()
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)
@@ -130,11 +140,20 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    describing = asyncio.create_task(_describe_soon(app))
     yield
+    describing.cancel()
     app.state.hub.close()
     app.state.pipeline.audit.end_minute()
     await app.state.pipeline.audit.store()
     app.state.pipeline.audit.close()
+
+
+async def _describe_soon(app: FastAPI) -> None:
+    """Write the descriptions before they are requested: a second of CPU time, which delays concurrent responses."""
+    await asyncio.sleep(DESCRIBE_AFTER_S)
+    for kind in DESCRIPTIONS:
+        await _described(app, kind)
 
 
 async def _home() -> Response:
@@ -142,18 +161,18 @@ async def _home() -> Response:
 
 
 async def _docs(request: Request) -> Response:
-    return await _described(request, HTMLResponse, lambda: page(describe(request.app)).encode())
+    return await _described(request.app, HTMLResponse)
 
 
 async def _description(request: Request) -> Response:
-    return await _described(request, Reply, lambda: json_reply(describe(request.app)).body)
+    return await _described(request.app, Reply)
 
 
-async def _described(request: Request, kind: type[Response], write: Callable[[], bytes | memoryview]) -> Response:
+async def _described(app: FastAPI, kind: type[Response]) -> Response:
     """Return a description, written once, because strangers may request it as often as they like."""
-    written: dict[type[Response], bytes] = request.app.state.descriptions
+    written: dict[type[Response], bytes] = app.state.descriptions
     if kind not in written:
-        async with request.app.state.describing:  # it takes a second of CPU time, and several threads at once may fail
+        async with app.state.describing:  # several threads at once may fail
             if kind not in written:
-                written[kind] = bytes(await pipeline_of(request).threads.read(write))
+                written[kind] = await app.state.pipeline.threads.read(DESCRIPTIONS[kind], app)
     return kind(written[kind], headers={"content-security-policy": PAGE_POLICY})

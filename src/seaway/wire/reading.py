@@ -52,32 +52,24 @@ def read_json(model: type[Message], body: bytes | str) -> Message:
 def require_few_values(body: bytes) -> None:
     """Check that JSON has at most `MAX_SUBMITTED` values.
 
-    Every value but the first follows one of four separators, so few separators are proof. Others may be in texts.
+    Every value but the first follows one of four separators, so few separators are proof. Otherwise those outside of
+    texts are counted. A parser would create the values first, which takes ten times as long. Invalid JSON counts, too.
 
     Raises
     ------
     RejectedError
         If there are more values.
     """
-    if sum(map(body.count, (b",", b":", b"[", b"{"))) < MAX_SUBMITTED:
+    if _separators(body) < MAX_SUBMITTED:
         return
-    with suppress(orjson.JSONDecodeError):  # the later parser reports it
-        if _count(orjson.loads(body)) > MAX_SUBMITTED:
-            raise RejectedError(f"this has more than {MAX_SUBMITTED} values")
+    unescaped = body.replace(rb"\\", b"").replace(rb'\"', b"").translate(None, b" \t\r\n")
+    bare = b"".join(unescaped.split(b'"')[::2])
+    if _separators(bare) - bare.count(b"[]") - bare.count(b"{}") >= MAX_SUBMITTED:
+        raise RejectedError(f"this has more than {MAX_SUBMITTED} values")
 
 
-def _count(value: object) -> int:
-    """Return the number of values in a value, including itself and the names of fields."""
-    waiting, count = [value], 0
-    while waiting and count <= MAX_SUBMITTED:
-        each = waiting.pop()
-        count += 1
-        if isinstance(each, dict):
-            count += len(each)
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
-    return count
+def _separators(body: bytes) -> int:
+    return sum(map(body.count, (b",", b":", b"[", b"{")))
 
 
 def require_once(body: bytes | str) -> None:
