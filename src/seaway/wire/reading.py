@@ -62,7 +62,7 @@ def require_few_values(body: bytes) -> None:
     """
     if _separators(body) < MAX_SUBMITTED:
         return
-    unescaped = body.replace(rb"\\", b"").replace(rb'\"', b"").translate(None, b" \t\r\n")
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, b" \t\r\n")
     bare = b"".join(unescaped.split(b'"')[::2])
     if _separators(bare) - bare.count(b"[]") - bare.count(b"{}") >= MAX_SUBMITTED:
         raise RejectedError(f"this has more than {MAX_SUBMITTED} values")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Network, ip_network
@@ -21,14 +20,11 @@ from seaway.bootstrap.settings import ServerSettings, names_in
 GRACE_S = 10
 """Maximum time for running requests during shutdown, seconds."""
 
-GC_THRESHOLDS = (10_000, 5, 2)
-"""Thresholds of the garbage collector. A run delays all responses, so each visits few objects."""
+GC_THRESHOLDS = (10_000, 2, 1)
+"""Thresholds of the garbage collector. A run delays all responses, so each visits few objects: 60,000 take 50 ms."""
 
-FEW_SURVIVORS, MAX_SURVIVORS = 50_000, 100_000
-"""Numbers of surviving objects: up to the former are always visited again (50 ms), more than the latter never."""
-
-EXCLUDE_INTERVAL_S = 60
-"""Minimum time until numbers between the two are excluded again, seconds."""
+MAX_SURVIVORS = 20_000
+"""Number of surviving objects up to which a run visits them again."""
 
 FULL_GC_INTERVAL_S = 3600
 """Time between garbage collections of all objects, seconds. Such a run delays all responses."""
@@ -95,17 +91,10 @@ def tuned_gc() -> Iterator[None]:
     garbage cycles among excluded objects stay until `gc.unfreeze` and `gc.collect`. Most are of requests that were in
     progress when objects were excluded, so this is rare.
     """
-    excluded_s = time.monotonic()
 
     def exclude(phase: str, info: dict[str, int]) -> None:
-        nonlocal excluded_s
-        if phase == "start" or info["generation"] < 2:
-            return
-        survivors = len(gc.get_objects(generation=2))
-        late = time.monotonic() - excluded_s > EXCLUDE_INTERVAL_S
-        if survivors > MAX_SURVIVORS or (survivors > FEW_SURVIVORS and late):
+        if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(generation=2)) > MAX_SURVIVORS:
             gc.freeze()
-            excluded_s = time.monotonic()
 
     often = gc.get_threshold()
     gc.freeze()
