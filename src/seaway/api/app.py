@@ -98,7 +98,6 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     app.state.meter = meter
     app.state.descriptions = {}
     app.state.describing = asyncio.Lock()
-    app.state.database_check = health.DatabaseCheck()
     app.state.connections = Connections()  # a server replaces it by its own
     app.state.sessions = sessions.SessionTable()
     app.state.hub = Hub(plane.feed, plane.store, plane.access, pipeline.threads)

@@ -125,7 +125,10 @@ async def test_health_needs_no_token(rig: Rig) -> None:
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.get("/metrics")).status_code == 401
         rig.store.fail_next()
+        rig.plane.controller.database_health.look()
         assert (await client.get("/readyz")).status_code == 503
+        rig.plane.controller.database_health.look()
+        assert (await client.get("/readyz")).status_code == 200
         rig.plane.controller._loaded = False  # noqa: SLF001  # as after the database was gone
         assert (await client.get("/readyz")).headers["retry-after"] == "1"
 

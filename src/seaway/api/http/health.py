@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 import uvicorn
 from fastapi import APIRouter, Request, Response
@@ -21,7 +18,6 @@ from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.alerts import DATABASE, OF_QUEUES
 from seaway.application.records import Role
 from seaway.bootstrap.settings import ServerSettings
-from seaway.domain.errors import UnavailableError
 from seaway.wire.alerts import AlertList, alert_fields
 from seaway.wire.message import Shown
 from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
@@ -39,43 +35,10 @@ ALIVE, READY_OR_WAITING = "/healthz", "/standbyz"
 NEVER_S = 60
 """Retry-After of a process that cannot become ready again, seconds. By then, another process may listen on the port."""
 
-RENEW_AFTER_S, TRUSTED_S = 1.0, 5.0
-"""Age from which an answer of the database is renewed, and age up to which it counts, seconds."""
-
 _UNREADY = {
     "description": "Not ready.",
     "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
-
-
-class DatabaseCheck:
-    """Check that the database responds, which also counts for the next readiness checks.
-
-    A busy process has no free thread for a while. Frequent checks do not wait for it then.
-    """
-
-    def __init__(self) -> None:
-        self._answered_s = float("-inf")
-        self._renewing: asyncio.Task[None] | None = None
-
-    async def require(self, ping: Callable[[], Awaitable[None]]) -> None:
-        """Raise `UnavailableError` if the database does not respond."""
-        age_s = time.monotonic() - self._answered_s
-        if age_s > TRUSTED_S:
-            await self._ask(ping)
-        elif age_s > RENEW_AFTER_S and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.create_task(self._renew(ping))
-
-    async def _ask(self, ping: Callable[[], Awaitable[None]]) -> None:
-        asked_s = time.monotonic()
-        await ping()
-        self._answered_s = asked_s
-
-    async def _renew(self, ping: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await self._ask(ping)
-        except UnavailableError:
-            self._answered_s = float("-inf")  # the next check asks itself, and reports the error
 
 
 @open_routes.get(ALIVE, operation_id="healthz", response_model=None, responses={200: {"model": Health}})
@@ -92,15 +55,12 @@ async def readyz(request: Request) -> Response:
     """Check readiness: Seaway accepts and places jobs.
 
     The process is ready if the database responds, no other process has replaced this one, and stored jobs and clusters
-    are loaded. Clusters that stop responding later do not affect readiness.
+    are loaded. Clusters that stop responding later do not affect readiness. No request waits for the database, which a
+    thread of its own checks every second.
     """
     pipeline = pipeline_of(request)
     if pipeline.plane.writer.superseded:
         return _unready(pipeline.plane.writer.superseded, NEVER_S)
-    try:
-        await request.app.state.database_check.require(partial(pipeline.threads.probe, pipeline.plane.store.ping))
-    except UnavailableError as error:
-        return _unready(str(error), error.retry_after_s)
     if missing := pipeline.plane.controller.unready():
         return _unready(missing, 1)
     return json_reply({"status": "ok"})

@@ -41,9 +41,6 @@ ADMISSIONS = 4
 ISSUER = 4
 """Number of threads for tokens of an external issuer."""
 
-PROBES = 2
-"""Number of threads for health checks."""
-
 OF_CLUSTER = 8
 """Number of threads that wait for one cluster."""
 
@@ -140,7 +137,6 @@ class Threads:
         self._parsers = _Pool(PARSERS, WAITING_FOR_PARSER)
         self._admissions = _Pool(ADMISSIONS)
         self._issuer = _Pool(ISSUER)
-        self._probes = _Pool(PROBES)
         self._waiting_for_clusters = CapacityLimiter(OF_CLUSTERS)
         self._clusters: dict[str, _Pool] = {}
         self._heavy = _Pool(HEAVY, (HEAVY + IN_LINE) // 2)
@@ -182,12 +178,6 @@ class Threads:
     ) -> Result:
         """Run a verification, which may wait for an external issuer."""
         return await self._issuer.run(partial(work, *args, **kwargs))
-
-    async def probe(
-        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Result:
-        """Run a health check."""
-        return await self._probes.run(partial(work, *args, **kwargs))
 
     async def ask_cluster(
         self, cluster: str, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs

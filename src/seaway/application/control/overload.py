@@ -59,10 +59,10 @@ log = logging.getLogger(__name__)
 
 NS = 1_000_000_000
 
-EVERY_S = 10.0
+EVERY_S = 1.0
 """Seconds between two checks."""
 
-PATIENCE_S = 15
+PATIENCE_S = 5
 """Seconds after which a check counts as failed."""
 
 
