@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nicegui.ui_run_with as run_with_module
+from engineio.async_drivers.asgi import WebSocket
 from fastapi import FastAPI
 from nicegui import __version__, core, ui
 from nicegui import app as nicegui_app
@@ -50,6 +51,9 @@ MESSAGES = ("handshake", "event", "javascript_response", "ack")
 BINARY = (str(packet.BINARY_EVENT), str(packet.BINARY_ACK))
 """Kinds of packets that announce binary ones. Pages send none, and the library would collect them without a limit."""
 
+PACKET_TYPES = tuple("0123456")
+"""First characters of packets. The library logs an exception for another one."""
+
 WINDOW_S = 60.0
 MAX_BYTES = 32 << 20
 """Maximum number of characters that a browser sends on one web socket within `WINDOW_S`."""
@@ -66,6 +70,27 @@ LONGEST = 200
 """Maximum number of characters in such an entry."""
 
 log = logging.getLogger(__name__)
+
+
+class _WebSocket(WebSocket):  # type: ignore[misc]  # the library has no types
+    """Web socket of the library whose end is no error.
+
+    The library keeps an error in a task of the frame that the error refers to. Such cycles stay for long, see
+    `seaway.api.http.server.tuned_gc`.
+    """
+
+    def __init__(self, handler: Callable[..., Any], server: Any) -> None:  # noqa: ANN401  # the library has no types
+        super().__init__(handler, server)
+        self._longest = server.max_http_buffer_size
+
+    async def wait(self) -> str | bytes | None:
+        """Return the next packet; None at the end, or if it is too long or has no type."""
+        try:
+            received: str | bytes = await super().wait()
+        except OSError:
+            return None
+        valid = isinstance(received, bytes) or received[:1] in PACKET_TYPES
+        return received if valid and len(received) <= self._longest else None
 
 
 class Sockets:
@@ -89,6 +114,7 @@ class Sockets:
         for name in MESSAGES:
             handlers[name] = self._taking(server, name, handlers[name])
         handlers["log"] = self._logging
+        server.eio._async["websocket"] = _WebSocket  # noqa: SLF001
         beneath = server.eio.handlers
         beneath["message"] = self._reading(server, beneath["message"])
         beneath["disconnect"] = self._leaving(beneath["disconnect"])
@@ -345,16 +371,43 @@ class _Pages(Mount):
             await wrong(Request(scope), refused)(scope, receive, send)
             return
 
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if headers.get("content-type", "").startswith("text/html"):
-                    headers.setdefault("content-security-policy", POLICY)
-                    headers["cache-control"] = "no-store"
-            await send(message)
-
+        exchange = _Exchange(receive, send)
         try:
-            await super().handle(scope, receive, sending)
+            await super().handle(scope, exchange.receive, exchange.send)
         except RuntimeError as error:
             if str(error) != LEFT:
                 raise
+        finally:
+            exchange.end()
+
+
+class _Exchange:
+    """Request for a page or one of its resources, and the response.
+
+    The library keeps `receive` and `send` in cycles, which stay for long (see `seaway.api.http.server.tuned_gc`). So
+    they must not refer to the connection after its end.
+    """
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Message:
+        """Return a part of the request."""
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response, with the content security policy of pages."""
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            if headers.get("content-type", "").startswith("text/html"):
+                headers.setdefault("content-security-policy", POLICY)
+                headers["cache-control"] = "no-store"
+        await self._send(message)
+
+    def end(self) -> None:
+        """Forget the connection."""
+        self._receive = self._send = _ended
+
+
+async def _ended(*_: Message) -> Any:  # noqa: ANN401  # it never returns
+    raise OSError("the connection has ended")

@@ -7,7 +7,7 @@ import gc
 import logging
 import re
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from typing import Any, TypeVar
 
 import httpx
@@ -340,5 +340,49 @@ async def test_a_deleted_tab_leaves_nothing_to_the_garbage_collector(rig: Rig, p
         assert len(elements) > 10
         assert not [found for each in elements if (found := each()) is not None]
         assert tab() is None
+    finally:
+        gc.enable()
+
+
+class Browser:
+    """A browser that opens a web socket, sends what it is given, and leaves."""
+
+    def __init__(self, *packets: str) -> None:
+        self._events = [{"type": "websocket.connect"}, *({"type": "websocket.receive", "text": it} for it in packets)]
+        self.received: list[str] = []
+
+    async def receive(self) -> dict[str, Any]:
+        """Return the next event."""
+        return self._events.pop(0) if self._events else {"type": "websocket.disconnect", "code": 1006}
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Take what the server sends."""
+        self.received.append(message["type"])
+
+
+@pytest.mark.parametrize("packet", ["", "x", "4" * 200_000, "40"], ids=["empty", "senseless", "too long", "connect"])
+async def test_a_lost_web_socket_is_freed_without_the_collector(rig: Rig, packet: str) -> None:
+    """Lost connections do not stay in cycles until the next collection, which may be an hour away."""
+    scope = {
+        "type": "websocket",
+        "path": "/_nicegui_ws/socket.io/",
+        "query_string": b"EIO=4&transport=websocket",
+        "headers": [(b"host", b"seaway.example"), (b"upgrade", b"websocket"), (b"connection", b"upgrade")],
+        "client": ("10.0.0.2", 1),
+    }
+    gc.collect()
+    gc.disable()
+    try:
+        browser = Browser(packet)
+        assert rig.app is not None
+        await rig.app(scope, browser.receive, browser.send)
+        assert browser.received[0] == "websocket.accept"
+        held = weakref.ref(browser)
+        del browser
+        for _ in range(200):
+            if held() is None:
+                break
+            await asyncio.sleep(0.01)
+        assert held() is None
     finally:
         gc.enable()
