@@ -146,9 +146,9 @@ class DeadlyBackend:
         """Call the backend."""
         return self._backend.manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Call the backend."""
-        return self._backend.logs(copy, replica, tail, container)
+        return self._backend.logs(copy, replica, tail, container, since_ns)
 
 
 class DeadlyBackends:

@@ -83,7 +83,7 @@ class Cluster:
         """Return no manifests."""
         raise NotImplementedError
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return no lines."""
         raise NotImplementedError
 

@@ -11,19 +11,20 @@ from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import find
+from seaway.api.http.queries import Moment, find
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
+from seaway.application.fleet.overview import MAX_LINES
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
+from seaway.wire.fields import at_ns
 from seaway.wire.job_in import MAX_REPLICAS
 from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields, ring_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
-MAX_LINES = 10_000
 MAX_REPLICA = MAX_REPLICAS - 1
 MAX_OBJECTS = 1_000
 """Maximum number of objects in one response."""
@@ -136,12 +137,20 @@ async def get_logs(
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
     tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Number of lines, counted from the end.")] = 100,
     container: ContainerName = "",
+    since: Annotated[Moment, Query(description="Only lines from this second on, like 2026-11-21T10:00:00Z.")] = "",
+    contains: Annotated[
+        str, Query(max_length=200, description="Only lines with this text, in upper or lower case.")
+    ] = "",
 ) -> Response:
-    """Return the last log lines of a container of a replica, if its cluster has them."""
+    """Return the last log lines of a container of a replica, if its cluster has them.
+
+    A search looks at the last 10,000 lines.
+    """
     caller_of(request).require_job_content()
     pipeline, found = pipeline_of(request), await find(request, job)
     log = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, container)
-    lines = await pipeline.threads.ask_cluster(log.backend.cluster, log.lines, tail)
+    since_ns = max(0, at_ns(since)) if since else 0
+    lines = await pipeline.threads.ask_cluster(log.backend.cluster, log.lines, tail, since_ns, contains)
     return PlainTextResponse("".join(f"{line}\n" for line in lines))
 
 

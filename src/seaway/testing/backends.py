@@ -31,6 +31,9 @@ from seaway.domain.runtime import Run
 
 LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
+FUTURE_NS = 4_102_444_800_000_000_000
+"""The year 2100, nanoseconds since 1970."""
+
 MAX_ROUNDS = 1000
 """Maximum number of requests for an expected change."""
 
@@ -234,6 +237,7 @@ class BackendSuite:
                 backend.follow_log(deployment.name, 0, 10, "", lambda _: None, "side").result(under.timeout_s)
         if under.keeps_logs:
             assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
+        assert not list(backend.logs(deployment.name, 0, 10, since_ns=FUTURE_NS))
 
     def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
         """A repeated command succeeds, alone or in one batch, and there is one workload."""

@@ -14,7 +14,7 @@ from seaway.application.ports.logs import NoContainerError
 from seaway.domain.deployment import Container, WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import DeviceSlice
-from seaway.testing.clocks import VirtualClock
+from seaway.testing.clocks import NS_PER_S, VirtualClock
 from seaway.testing.plugins import cluster, fleet, mig_gpu, node
 from tests.unit.adapters.simulated_fleet import START_DELAY_S, deployment, removal, small, uuid, world
 
@@ -184,6 +184,7 @@ def test_lines_tell_how_far_a_replica_is() -> None:
     assert lines[1] == "2026-01-01T00:00:02Z started registry/train:1"
     assert lines[-1].endswith("progress 50 %")
     assert list(alpha.cluster.logs("sw-a-1", 0, 1)) == lines[-1:]
+    assert list(alpha.cluster.logs("sw-a-1", 0, 100, since_ns=alpha.clock.now_ns() - 51 * NS_PER_S)) == lines[1:]
     alpha.clock.advance_s(60)
     assert list(alpha.cluster.logs("sw-a-1", 0, 1)) == ["2026-01-01T00:01:42Z finished"]
 

@@ -94,6 +94,7 @@ def test_everything_comes_through_as_it_was(url: str) -> None:
     assert remote.manifests(sent[0]) == local.manifests(sent[0])
     assert list(remote.logs("sw-a-1", 0, 5)) == list(local.logs("sw-a-1", 0, 5))
     assert list(remote.logs("sw-a-1", 0, 5, "main")) == list(local.logs("sw-a-1", 0, 5))
+    assert list(remote.logs("sw-a-1", 0, 5, "main", 4_102_444_800_000_000_000)) == []
     there.close()
 
 

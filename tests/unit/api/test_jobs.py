@@ -254,6 +254,16 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
         assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
         assert "started" in (await client.get(f"{path}/logs", params={"container": "main"})).text
+        lines = (await client.get(f"{path}/logs")).text.splitlines()
+        for query, found in (
+            ({"contains": "STARTED"}, [each for each in lines if "started" in each]),
+            ({"contains": "started", "tail": 1}, [each for each in lines if "started" in each][-1:]),
+            ({"contains": "nothing"}, []),
+            ({"since": lines[-1].split()[0]}, [each for each in lines if each.split()[0] == lines[-1].split()[0]]),
+            ({"since": "2100-01-01T00:00:00Z"}, []),
+        ):
+            assert (await client.get(f"{path}/logs", params=query)).text.splitlines() == found, query
+        assert (await client.get(f"{path}/logs", params={"since": "10m"})).status_code == 422
         refused = await client.get(f"{path}/logs", params={"container": "side"})
         assert (refused.status_code, refused.json()["errors"]) == (
             422,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import orjson
@@ -11,7 +12,17 @@ import pytest
 
 from seaway import AsyncClient, Client
 from seaway.cli.jobs import logs as many_logs
-from seaway.cli.jobs.logs import Printer, Source, Wanted, choose, follow_all, read_all
+from seaway.cli.jobs.logs import (
+    Files,
+    Printer,
+    Search,
+    Source,
+    Wanted,
+    choose,
+    follow_all,
+    pattern_of,
+    read_all,
+)
 from seaway.domain.errors import RejectedError
 from tests.unit.client.requesting import JOB, SERVER, TOKEN, Handler, problem
 
@@ -110,11 +121,51 @@ def test_one_that_cannot_be_read_does_not_keep_from_the_others(capsys: pytest.Ca
 
     sources = [Source(0), Source(1), Source(2)]
     printer = Printer(sources, labelled=None)
-    read_all(client(shows), "train", sources, 10, printer)
+    read_all(client(shows), "train", sources, Search(10), printer)
     said = capsys.readouterr()
     assert said.out == "[0] one of 0\n[0] \n[0] \u2028of 0\n"
     assert said.err == "[1] error: there is no place yet\n"
     assert printer.code == 2
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        (Search(2, pattern=pattern_of("err|warn")), ["warn 2", "err 3"]),
+        (Search(9, pattern=pattern_of("^err")), ["err 1", "err 3"]),
+        (Search(2), ["fine 3", "err 3"]),
+    ],
+)
+def test_the_last_matching_lines_of_each_log_are_printed(
+    capsys: pytest.CaptureFixture[str], search: Search, said: list[str]
+) -> None:
+    """An expression is searched in all lines that the server returns, not only in the last few."""
+    lines = ["err 1", "warn 2", "fine 3", "err 3"]
+
+    def shows(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="".join(f"{each}\n" for each in lines[-int(request.url.params["tail"]) :]))
+
+    printer = Printer([Source(0)], labelled=None)
+    read_all(client(shows), "train", [Source(0)], search, printer)
+    assert capsys.readouterr().out.splitlines() == said
+    assert printer.lines == len(said)
+
+
+def test_logs_are_saved_to_a_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that cannot be read is reported, and leaves no file."""
+
+    def shows(request: httpx.Request) -> httpx.Response:
+        replica = request.url.params["replica"]
+        return problem(409, "there is no place yet") if replica == "1" else httpx.Response(200, text=f"of {replica}\n")
+
+    sources = [Source(0), Source(1), Source(2, "side")]
+    files = Files(tmp_path / "new", "train", sources)
+    read_all(client(shows), "train", sources, Search(10), files)
+    written = {each.name: each.read_text() for each in (tmp_path / "new").iterdir()}
+    assert written == {"train-0.log": "of 0\n", "train-2-side.log": "of 2\n"}
+    assert "[1] error: there is no place yet" in capsys.readouterr().err
+    with pytest.raises(RejectedError, match=r"--save: .* cannot be written: File exists"):
+        Files(tmp_path / "new" / "train-0.log", "train", sources).print_all(Source(0), [])
 
 
 @pytest.mark.parametrize(("labelled", "line"), [(None, "x\n"), (True, "[4/main] x\n"), (False, "x\n")])
@@ -179,7 +230,7 @@ def test_logs_that_are_followed_end_each_for_itself(capsys: pytest.CaptureFixtur
         sources = [Source(0), Source(1), Source(2)]
         printer = Printer(sources, labelled=None)
         requesting = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
-        await follow_all(requesting, "train", sources, 10, printer)
+        await follow_all(requesting, "train", sources, Search(10), printer)
         return printer
 
     printer = asyncio.run(run())
@@ -204,7 +255,9 @@ def test_who_stops_lets_go_of_all() -> None:
 
         sources = [Source(0), Source(1), Source(2)]
         requesting = AsyncClient(SERVER, TOKEN, transport=httpx.MockTransport(shows))
-        following = asyncio.create_task(follow_all(requesting, "train", sources, 10, Printer(sources, labelled=None)))
+        following = asyncio.create_task(
+            follow_all(requesting, "train", sources, Search(10), Printer(sources, labelled=None))
+        )
         while len(begun) < len(sources):
             await asyncio.sleep(0)
         following.cancel()

@@ -147,10 +147,10 @@ class KubernetesCluster:
         """Return the objects of a deployment, with devices pinned."""
         return [each.pinned() for each in self._deployer.manifests(deployment)]
 
-    def logs(self, workload: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, workload: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return the last log lines of a replica's container."""
         source = Source.of(self._pod(workload, replica), container)
-        return iter(self._reactor.run(read_end(self._api, source, tail), LOGS_S))
+        return iter(self._reactor.run(read_end(self._api, source, tail, since_ns), LOGS_S))
 
     def follow_log(  # see `Following`
         self, workload: str, replica: int, tail: int, after: str, give: Give, container: str = ""

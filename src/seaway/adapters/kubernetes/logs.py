@@ -64,9 +64,11 @@ class Source:
         return {**params, "container": self.container} if self.container else params
 
 
-async def read_end(api: Api, source: Source, tail: int) -> list[str]:
-    """Return the last lines of a container; raise `RejectedError` if there are none."""
+async def read_end(api: Api, source: Source, tail: int, since_ns: int = 0) -> list[str]:
+    """Return the last lines of a container from a second on; raise `RejectedError` if it has no log."""
     params = {**source.params(tail), "limitBytes": str(LARGEST_BYTES)}
+    if since_ns:
+        params["sinceTime"] = _second(since_ns)
     try:
         said = await api.tail(source.path, params, MAX_BYTES)
     except ApiError as error:
@@ -116,7 +118,7 @@ class LineFilter:
         """Time from which to request lines; empty to request all."""
         if not self._times:
             return ""
-        return f"{EPOCH + timedelta(seconds=self._at_ns // NS_PER_S):%Y-%m-%dT%H:%M:%SZ}"
+        return _second(self._at_ns)
 
     def fresh(self, lines: Sequence[bytes]) -> list[LogLine]:
         """Return the new lines with their positions."""
@@ -139,6 +141,10 @@ class LineFilter:
         elif at_ns == self._at_ns:
             self._times += 1
         return LogLine(text.decode("utf-8", "replace"), f"{self._origin}.{self._at_ns}.{self._times}")
+
+
+def _second(at_ns: int) -> str:
+    return f"{EPOCH + timedelta(seconds=at_ns // NS_PER_S):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def time_of(stamp: bytes) -> int | None:

@@ -62,10 +62,11 @@ class RemoteSimulatedCluster:
         """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return the last log lines of a replica."""
         require_container(container)
-        lines: list[str] = self._admission.get("/logs", {"copy": copy, "replica": replica, "tail": tail}, orjson.loads)
+        query = {"copy": copy, "replica": replica, "tail": tail, "since_ns": since_ns}
+        lines: list[str] = self._admission.get("/logs", query, orjson.loads)
         return iter(lines)
 
     def cause(self, trouble: FaultRequest) -> None:

@@ -202,7 +202,7 @@ class SimulatedCluster:
         """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return the last log lines of a replica, generated from its run time."""
         require_container(container)
         with self._changed:
@@ -211,7 +211,7 @@ class SimulatedCluster:
             record = self._state.find(read_copy_name(copy))
             if replica not in {each.replica for each in record.made.placements}:
                 raise RejectedError(f"copy {copy!r} has no replica {replica} in cluster {self.cluster!r}")
-            said = list(lines(record, replica, self._now_ns()))
+            said = list(lines(record, replica, self._now_ns(), since_ns))
         return islice(said, max(0, len(said) - max(0, tail)), None)
 
     def usage(self) -> Mapping[str, NodeUsage]:

@@ -29,6 +29,7 @@ from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 
 LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
+LARGEST_NS = 2.0**63
 """Maximum wait of `changes`, in seconds."""
 
 HEARTBEAT_S = 1
@@ -161,7 +162,8 @@ def _manifests(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
 
 def _logs(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
     replica, tail = (int(_number(request, name, 0)) for name in ("replica", "tail"))
-    return orjson.dumps(list(cluster.logs(request.query_params.get("copy", ""), replica, tail)))
+    since_ns = int(_number(request, "since_ns", 0, LARGEST_NS))
+    return orjson.dumps(list(cluster.logs(request.query_params.get("copy", ""), replica, tail, since_ns=since_ns)))
 
 
 def _cause(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
@@ -199,13 +201,13 @@ def _handler(backends: SimulatedBackends, work: Work) -> Handler:
     return handle
 
 
-def _number(request: Request, name: str, default: float) -> float:
+def _number(request: Request, name: str, default: float, above: float = 1e9) -> float:
     text = request.query_params.get(name, str(default))
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < 1e9:
+    if not 0 <= value < above:
         raise RejectedError(f"{text!r} is not a number from 0 up", where=name)
     return value
 

@@ -204,8 +204,13 @@ def manifests(deployment: Deployment) -> list[dict[str, Any]]:
     return [_job(deployment, placement) for placement in deployment.placements]
 
 
-def lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
-    """Yield the log lines of a replica until now. Repeated calls give the same lines."""
+def lines(record: Record, replica: int, now_ns: int, since_ns: int = 0) -> Iterator[str]:
+    """Yield the log lines of a replica from one second to now. Repeated calls give the same lines."""
+    first = _line(since_ns, "")
+    return (each for each in _lines(record, replica, now_ns) if each >= first)
+
+
+def _lines(record: Record, replica: int, now_ns: int) -> Iterator[str]:
     made = record.made
     yield _line(made.at_ns, f"replica {replica} of {made.name!r} started (simulated)")
     if record.phase is WorkloadPhase.STARTING:

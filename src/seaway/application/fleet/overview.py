@@ -52,6 +52,9 @@ from seaway.domain.placement import ring_links
 from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
+MAX_LINES = 10_000
+"""Maximum number of lines of a log in one answer, and of searched lines."""
+
 UNNAMED = "0" * ids.LENGTH
 """Placeholder for the ID of a job in a dry run."""
 
@@ -66,16 +69,28 @@ class Log:
     attempt: int
     container: str = ""
 
-    def lines(self, tail: int) -> list[str]:
+    def lines(self, tail: int, since_ns: int = 0, contains: str = "") -> list[str]:
         """Return the last lines. May wait for the cluster.
+
+        Parameters
+        ----------
+        since_ns
+            Only return lines from this second on, nanoseconds since 1970.
+        contains
+            Only return lines with this text, in upper or lower case.
 
         Raises
         ------
         RejectedError
             If the cluster no longer has the log, or the container does not exist.
         """
-        lines = islice(self.backend.logs(self.copy, self.replica, tail, self.container), tail)
-        return [line.rstrip("\n") for line in lines]
+        read = MAX_LINES if contains else tail
+        found = islice(self.backend.logs(self.copy, self.replica, read, self.container, since_ns), read)
+        lines = [line.rstrip("\n") for line in found]
+        if contains:
+            wanted = contains.casefold()
+            lines = [line for line in lines if wanted in line.casefold()][-tail:]
+        return lines
 
 
 def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:

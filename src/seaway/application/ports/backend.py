@@ -116,8 +116,13 @@ class Backend(Protocol):
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects of a deployment as they would be sent."""
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return the last log lines of a container of a replica, by default of the first container.
+
+        Parameters
+        ----------
+        since_ns
+            Only return lines from this second on, nanoseconds since 1970.
 
         Raises
         ------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from seaway.cli import arguments
 from seaway.cli.arguments import Job
-from seaway.cli.errors import OK, code_of, note, print_error
+from seaway.cli.errors import FAILED, OK, code_of, note, print_error
 from seaway.cli.output import Output, OutputOption, console
 from seaway.cli.remote import Body
 from seaway.client.aio import AsyncClient
@@ -35,7 +38,21 @@ def logs(
         str, typer.Option("--container", "-c", help="Name of the container; default: the first.")
     ] = "",
     every_container: Annotated[bool, typer.Option("--all-containers", help="All containers.")] = False,
-    tail: Annotated[int, typer.Option(min=1, max=MAX_LINES, help="Number of last lines of each log.")] = 100,
+    tail: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MAX_LINES, help="Number of last lines of each log. Default: 100, or all with --since and --save."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only lines from then on: an age like 10m, a date, a time.")
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only lines in which this regular expression is found.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write each log to a file in this folder instead.")
+    ] = None,
     prefix: Annotated[
         bool | None,
         typer.Option("--prefix/--no-prefix", help="Prefix each line with its source. Default: only for several logs."),
@@ -48,22 +65,34 @@ def logs(
       [cyan]seaway logs train --tail 20[/cyan]
       [cyan]seaway logs -f train --replica 3 --container main[/cyan]
       [cyan]seaway logs -f train --all[/cyan]
+      [cyan]seaway logs train --all --since 1h --grep 'error|warn'[/cyan]
+      [cyan]seaway logs train --all --save logs/[/cyan]
     """
     from seaway.cli.remote import connect, connect_to_follow, retry_longer
 
     wanted = Wanted.of(replica or (), every=every, container=container, every_container=every_container)
+    if follow and (since or save):
+        raise RejectedError("cannot be used with --follow", where="--since" if since else "--save")
+    search = Search(
+        tail or (MAX_LINES if since or save else 100),
+        arguments.moment(since, "--since") if since else "",
+        pattern_of(grep),
+    )
     leaves = suppress(KeyboardInterrupt) if follow else nullcontext()
     with connect(context) as client, leaves:
         if follow:
             retry_longer(client)
-        job, sources = choose(client, job, wanted, follow=follow)
-        printer = Printer(sources, labelled=prefix)
+        name, (job, sources) = job, choose(client, job, wanted, follow=follow)
+        printer = Files(save, name, sources) if save else Printer(sources, labelled=prefix)
         if follow:
-            asyncio.run(follow_all(connect_to_follow(context), job, sources, tail, printer))
+            asyncio.run(follow_all(connect_to_follow(context), job, sources, search, printer))
         else:
-            read_all(client, job, sources, tail, printer)
+            read_all(client, job, sources, search, printer)
         if printer.code:
             raise typer.Exit(printer.code)
+        if grep and not printer.lines:
+            note("no line matches")
+            raise typer.Exit(FAILED)
 
 
 def manifest(context: typer.Context, job: Job, output: OutputOption = Output.TABLE) -> None:
@@ -189,6 +218,43 @@ def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Requested lines of each log.
+
+    Attributes
+    ----------
+    tail
+        Number of last lines.
+    since
+        Time of the first line; empty for any.
+    pattern
+        Expression that lines must contain; None for all lines.
+    """
+
+    tail: int
+    since: str = ""
+    pattern: re.Pattern[str] | None = None
+
+    def matches(self, line: str) -> bool:
+        """Report whether a line is requested."""
+        return self.pattern is None or bool(self.pattern.search(line))
+
+
+def pattern_of(text: str | None) -> re.Pattern[str] | None:
+    """Compile a regular expression.
+
+    Raises
+    ------
+    RejectedError
+        When it is invalid.
+    """
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise RejectedError(f"{text!r} is not a regular expression: {error}", where="--grep") from None
+
+
 class Printer:
     """Printer of lines from several logs, with labels, and of errors.
 
@@ -196,6 +262,11 @@ class Printer:
     ----------
     labelled
         True to label lines; None to label them only if there are several logs.
+
+    Attributes
+    ----------
+    lines
+        Number of printed lines.
     """
 
     def __init__(self, sources: Sequence[Source], *, labelled: bool | None) -> None:
@@ -208,11 +279,18 @@ class Printer:
             for at, source in enumerate(sources)
             if labelled
         }
+        self.lines = 0
         self.code = OK
         """Exit code: the highest of all errors."""
 
+    def print_all(self, source: Source, lines: Sequence[str]) -> None:
+        """Print a whole log."""
+        for line in lines:
+            self.print(source, line)
+
     def print(self, source: Source, line: str) -> None:
         """Print a line."""
+        self.lines += 1
         typer.echo(f"{self._labels.get(source, '')}{line}", color=self._color)
 
     def fail(self, source: Source, error: SeawayError) -> None:
@@ -223,29 +301,53 @@ class Printer:
         self.code = max(self.code, code_of(error))
 
 
-def read_all(client: Client, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+class Files(Printer):
+    """Writer of each log to a file of its own."""
+
+    def __init__(self, folder: Path, job: str, sources: Sequence[Source]) -> None:
+        super().__init__(sources, labelled=True)
+        self._folder, self._job = folder, job
+
+    def print_all(self, source: Source, lines: Sequence[str]) -> None:
+        """Write a whole log."""
+        self.lines += len(lines)
+        path = self._folder / f"{'-'.join(filter(None, (self._job, str(source.replica), source.container)))}.log"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        except OSError as error:
+            raise RejectedError(f"{path} cannot be written: {error.strerror}", where="--save") from None
+        note(f"{path}: {len(lines):,} lines{', the maximum' if len(lines) == MAX_LINES else ''}")
+
+
+def read_all(client: Client, job: str, sources: Sequence[Source], search: Search, printer: Printer) -> None:
     """Print the last lines of logs, one log after the other."""
     from seaway.client.calls.jobs import logs
 
+    tail = MAX_LINES if search.pattern else search.tail
     for source in sources:
+        call = logs(job, replica=source.replica, container=source.container, tail=tail, since=search.since)
         try:
-            text = client.send(logs(job, replica=source.replica, container=source.container, tail=tail))
+            text = client.send(call)
         except SeawayError as error:
             printer.fail(source, error)
             continue
-        for line in text.removesuffix("\n").split("\n") if text else ():
-            printer.print(source, line)
+        lines = text.removesuffix("\n").split("\n") if text else []
+        printer.print_all(source, [line for line in lines if search.matches(line)][-search.tail :])
 
 
-async def follow_all(client: AsyncClient, job: str, sources: Sequence[Source], tail: int, printer: Printer) -> None:
+async def follow_all(
+    client: AsyncClient, job: str, sources: Sequence[Source], search: Search, printer: Printer
+) -> None:
     """Print new lines as they arrive. The end or an error of one log does not affect the others."""
 
     async def follow(source: Source) -> None:
-        lines = client.follow_log(job, replica=source.replica, container=source.container, tail=tail)
+        lines = client.follow_log(job, replica=source.replica, container=source.container, tail=search.tail)
         try:
             async with aclosing(lines):
                 async for line in lines:
-                    printer.print(source, line)
+                    if search.matches(line):
+                        printer.print(source, line)
         except SeawayError as error:
             printer.fail(source, error)
 

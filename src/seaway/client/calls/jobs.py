@@ -269,9 +269,26 @@ def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0
     return Call("GET", path, Text(), {"after": after} if after else {}, headers)
 
 
-def logs(job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Call[str]:
-    """Return the last lines of a replica's log, of the first container or a named one, if its cluster stores logs."""
-    return get(f"/jobs/{part(job)}/logs", Text(), {"replica": replica, "tail": tail, "container": container or None})
+def logs(
+    job: str, *, replica: int = 0, container: str = "", tail: int = 100, since: str = "", contains: str = ""
+) -> Call[str]:
+    """Return the last lines of a replica's log, of the first container or a named one, if its cluster stores logs.
+
+    Parameters
+    ----------
+    since
+        Only lines from this time on, with its zone, such as ``2026-11-21T10:00:00Z``.
+    contains
+        Only lines with this text, in upper or lower case.
+    """
+    query = {
+        "replica": replica,
+        "tail": tail,
+        "container": container or None,
+        "since": since or None,
+        "contains": contains or None,
+    }
+    return get(f"/jobs/{part(job)}/logs", Text(), query)
 
 
 def exec_session(  # as options of the command line

@@ -59,7 +59,7 @@ class Scripted:
         """Return none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "") -> Iterator[str]:
+    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
         """Return none."""
         return iter(())
 
