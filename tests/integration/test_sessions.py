@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import pty
 import select
@@ -18,8 +19,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -40,7 +42,9 @@ from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Tenant
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.containers import V4
+from tests.fakes.kubernetes.kinds import PODS
 from tests.integration.test_cluster_faults import PATIENT, World
+from tests.integration.walks import commands_of
 
 pytestmark = pytest.mark.slow
 
@@ -422,3 +426,150 @@ def test_a_container_cannot_write_outside_of_the_destination(
             asyncio.run(remote.download(PurePosixPath("data"), outside))
     assert not list(tmp_path.rglob("evil"))
     place.member.containers.folder = None
+
+
+SERVER = """\
+import os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+options = dict(each.split("=") for each in sys.argv if "=" in each) | dict(zip(sys.argv, sys.argv[1:]))
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        token = os.environ.get("JUPYTER_TOKEN") or os.environ["VLLM_API_KEY"]
+        known = self.path == f"/lab?token={token}" or self.headers["Authorization"] == f"Bearer {token}"
+        self.send_response(200 if known else 403)
+        self.end_headers()
+        self.wfile.write(" ".join(sys.argv[1:]).encode())
+
+HTTPServer(("127.0.0.1", int(options["--port"])), Handler).serve_forever()
+"""
+"""Web server that requires the token of its environment."""
+
+PATCHED = """\
+from dataclasses import replace
+from seaway.cli.jobs import notebook
+from seaway.cli.main import main
+notebook.NOTEBOOK = replace(notebook.NOTEBOOK, port={0})
+notebook.SERVE = replace(notebook.SERVE, port={1})
+notebook.SERVE.fields["run"]["ports"] = [{1}]
+main()
+"""
+"""The command line with free ports, because containers of the tests share the ports of this machine."""
+
+
+@dataclass
+class Shell:
+    """A terminal beside a cluster that runs the main processes of new pods, in a folder with their programs."""
+
+    place: Place
+    folder: Path
+    environment: dict[str, str]
+    started: dict[str, subprocess.Popen[bytes]]
+
+    def start(self, command: str) -> subprocess.Popen[str]:
+        """Start a shell command."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], stdout=pipe, stderr=pipe, env=self.environment, text=True
+        )
+
+    def run(self, command: str) -> str:
+        """Run a shell command, and return its output and errors."""
+        process = self.start(command)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0, f"{command}: {out}{err}"
+        return out + err
+
+    def run_pods(self, over: Event) -> None:
+        """Start the main process of each new pod, and stop those of former ones."""
+        while not over.wait(0.05):
+            pods = {each["metadata"]["uid"]: each for each in self.place.member.list(PODS, "seaway-default")}
+            for uid, pod in pods.items():
+                command = pod["spec"]["containers"][0].get("command") or []
+                if command[:2] == ["sh", "-c"] and uid not in self.started:
+                    self.started[uid] = subprocess.Popen(command, env=self.environment, start_new_session=True)
+            for uid in self.started.keys() - pods.keys():
+                self.started[uid].kill()
+
+
+@pytest.fixture
+def shell(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """Return a terminal of a user."""
+    ports = []
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            ports.append(free.getsockname()[1])
+    programs = {"jupyter-lab": SERVER, "vllm": SERVER, "seaway": PATCHED.format(*ports)}
+    for name, program in programs.items():
+        (tmp_path / name).write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    environment = {**os.environ, "SEAWAY_SERVER": place.url, "SEAWAY_TOKEN": place.tokens["user"]}
+    made, over = Shell(place, tmp_path, environment, {}), Event()
+    kubelet = Thread(target=made.run_pods, args=(over,))
+    kubelet.start()
+    yield made
+    over.set()
+    kubelet.join()
+    for each in made.started.values():
+        each.kill()
+        each.wait()
+
+
+def answer_of(url: str, key: str = "") -> tuple[int, str]:
+    """Request a page, and return the status and the text."""
+    answer = httpx.get(url, headers={"authorization": f"Bearer {key}"} if key else {}, timeout=TIMEOUT_S)
+    return answer.status_code, answer.text
+
+
+def test_a_notebook_opens_at_a_forwarded_port_with_a_token_that_only_its_users_see(shell: Shell) -> None:
+    """Without a service it accepts only forwarded connections. Ctrl-C leaves it running, under its lease."""
+    process = shell.start("seaway notebook --gpus 1 --gpu-memory 8GB --name desk --lease 2h")
+    assert process.stdout is not None
+    url = next(line for line in process.stdout if line.startswith("http")).strip()
+    token = url.rpartition("=")[2]
+    assert len(token) == 48
+    status, options = answer_of(url)
+    assert (status, options.partition(" ")[2]) == (200, "--no-browser --allow-root --ip=127.0.0.1")
+    assert answer_of(url.partition("?")[0])[0] == 403
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=TIMEOUT_S)[1]
+    assert process.returncode == 0
+    assert "the notebook continues until its lease ends" in err
+    said = shell.run("seaway notebook --open desk --detach")
+    assert f"/lab?token={token}\n" in said
+    assert "forward its port first: seaway port-forward" in said
+    job = json.loads(shell.run("seaway show desk -o json"))
+    assert job["spec"]["lease"] == "2h"
+    known = [shell.run("seaway show desk -o json"), shell.run("seaway logs desk"), shell.run("seaway manifest desk")]
+    assert token not in "".join([*known, *(each.target for each in shell.place.audited("exec_job"))])
+    before = shell.environment["SEAWAY_TOKEN"]
+    shell.environment["SEAWAY_TOKEN"] = shell.place.tokens["viewer"]
+    refused = shell.start("seaway notebook --open desk --detach")
+    out, err = refused.communicate(timeout=TIMEOUT_S)
+    assert (refused.returncode, out) == (3, "")
+    assert "requires the role user" in err
+    shell.environment["SEAWAY_TOKEN"] = before
+    shell.run("seaway cancel desk")
+
+
+def test_every_command_of_the_page_on_notebooks_works(shell: Shell) -> None:
+    """The commands of the page work in order. A served model answers at its address, and only with its key."""
+    answers = {each: shell.run(each) for each in commands_of("notebooks")}
+    assert {"/lab?token=" in said for each, said in answers.items() if "seaway notebook" in each} == {True}
+    assert {"OPENAI_API_KEY=" in said for each, said in answers.items() if "seaway serve" in each} == {True}
+    process = shell.start("seaway serve Qwen/Qwen3-8B --name chat --gpus 2 --gpu-memory 8GB -- --max-model-len 8192")
+    assert process.stdout is not None
+    lines = (line.strip().partition("=") for line in process.stdout)
+    found = {name: value for name, _, value in islice((each for each in lines if each[0].startswith("OPENAI_")), 2)}
+    status, options = answer_of(f"{found['OPENAI_BASE_URL']}/models", found["OPENAI_API_KEY"])
+    assert (status, options.partition(" --host")[0]) == (
+        200,
+        "serve Qwen/Qwen3-8B --max-model-len 8192 --tensor-parallel-size=2",
+    )
+    assert answer_of(f"{found['OPENAI_BASE_URL']}/models", "wrong")[0] == 403
+    process.send_signal(signal.SIGINT)
+    assert "open it again: seaway serve --open" in process.communicate(timeout=TIMEOUT_S)[1]
+    shell.run("seaway cancel chat")

@@ -29,6 +29,8 @@ COMMANDS = (
     Command("attach", "", "jobs.access", group="job"),
     Command("port-forward", "", "jobs.access", "port_forward", group="job"),
     Command("cp", "", "jobs.copy", "copy", group="job"),
+    Command("notebook", JOBS, "jobs.notebook", summary="Start a notebook, and print its address.", group="job"),
+    Command("serve", JOBS, "jobs.notebook", summary="Serve a model, and print its address.", group="job"),
     Command("cancel", JOBS, "jobs.actions", summary="Cancel jobs.", group="job"),
     Command(
         "delete",

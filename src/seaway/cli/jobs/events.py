@@ -24,25 +24,25 @@ TAIL = 20
 """Number of log lines to print from the end of a failed job's log."""
 
 
-def attach(client: Client, job: Body, *, after: int = 0) -> int:
-    """Follow a job until it ends, or until it runs if it is a service.
+def attach(client: Client, job: Body, *, after: int = 0, until_running: bool = False) -> int:
+    """Follow a job until it ends, or until it runs if it is a service or `until_running`.
 
     Returns
     -------
     int
-        Exit code: 0 if the job completed, or runs as a service.
+        Exit code: 0 if the job completed, or runs.
     """
     from seaway.cli.remote import retry_longer
 
     out = console()
     retry_longer(client)
-    serves = job["spec"].get("template") == "deployment"
+    until_running = until_running or job["spec"].get("template") == "deployment"
     state = str(job["state"])
     try:
         with _live(out, job) as status:
             for received in client.listen(job["id"], after=after):
                 state = _said(out, status, job, received.body) or state
-                if serves and state == "running":
+                if until_running and state == "running":
                     return OK
     except KeyboardInterrupt:
         out.print(f"\ndetached; the job continues. Follow it again: [bold]seaway events -f {job['id']}[/bold]")
