@@ -101,11 +101,15 @@ def interface(language: Language) -> list[Panel]:
         lines(
             Show(
                 say("Who follows events", "事件订阅者"),
-                say("Open streams, and audit entries that found no room.", "打开的事件流，以及无法写入的审计条目。"),
+                say(
+                    "Open streams and sessions, and audit entries that found no room.",
+                    "打开的事件流和会话，以及无法写入的审计条目。",
+                ),
                 width=6,
             ),
             {
                 say("streams", "事件流"): "sum(seaway_event_listeners)",
+                say("sessions", "会话"): "sum(seaway_sessions)",
                 say("audit entries lost", "丢失的审计条目"): "sum(seaway_audit_dropped_total)",
             },
         ),

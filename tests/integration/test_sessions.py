@@ -99,6 +99,11 @@ class Place:
 
         return asyncio.run(run())
 
+    def metrics(self) -> str:
+        """Return the metrics of the server."""
+        headers = {"authorization": f"Bearer {self.tokens['monitor']}"}
+        return httpx.get(f"{self.url}/metrics", headers=headers, timeout=TIMEOUT_S).text
+
     def audited(self, operation: str) -> list[AuditEntry]:
         """Return the audit entries of an operation."""
         return [each for each in self.world.store.audit(0, 1000)[::-1] if each.verb.endswith(f" {operation}")]
@@ -126,6 +131,7 @@ def _places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             role.value: world.plane.access.create(role.value, role, "default", None, "test")[1]
             for role in (Role.VIEWER, Role.USER)
         }
+        tokens["monitor"] = world.plane.access.create("monitor", Role.MONITOR, "", None, "test")[1]
         world.plane.operations.put_tenant(Tenant("other"), "test")
         tokens["other"] = world.plane.access.create("other", Role.USER, "other", None, "test")[1]
         yield Place(world, f"http://127.0.0.1:{listener.getsockname()[1]}", job, tokens)
@@ -301,6 +307,7 @@ def test_a_token_has_a_limited_number_of_sessions(place: Place, monkeypatch: pyt
             assert process.stdout.readline() == b"begun\n"
         with pytest.raises(UnavailableError, match="your token has 2 open sessions"):
             place.exec("id")
+        assert 'seaway_sessions{kind="exec"} 2.0' in place.metrics()
 
     def again() -> bool:
         try:
@@ -309,6 +316,7 @@ def test_a_token_has_a_limited_number_of_sessions(place: Place, monkeypatch: pyt
             return False
 
     until(again)
+    until(lambda: 'seaway_sessions{kind="exec"} 0.0' in place.metrics())
 
 
 def test_an_idle_session_ends_with_the_reason(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from seaway.api.http.meter import MEDIA_TYPE, Meter
+from seaway.api.http.meter import MEDIA_TYPE, Clients, Meter
 from seaway.api.http.pipeline import caller_of, pipeline_of, plane_of
 from seaway.api.http.queries import Word
 from seaway.api.http.replies import stream_gzip
 from seaway.api.http.routes import operation, router
+from seaway.api.sessions import SessionTable
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.records import Role
 from seaway.application.views import DeviceUse
@@ -222,7 +223,6 @@ async def _own(request: Request) -> bytes:
     pipeline, meter = pipeline_of(request), request.app.state.meter
     assert isinstance(meter, Meter)
     listeners, by_queue = len(request.app.state.hub), not caller_of(request).tenant
-    connections = request.app.state.connections
-    return await pipeline.threads.read(
-        meter.text, pipeline.plane, pipeline.audit, listeners, connections, by_queue=by_queue
-    )
+    table: SessionTable = request.app.state.sessions
+    clients = Clients(listeners, request.app.state.connections, table.by_kind())
+    return await pipeline.threads.read(meter.text, pipeline.plane, pipeline.audit, clients, by_queue=by_queue)

@@ -119,7 +119,7 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
         raise ConflictError(f"cluster {place.backend.cluster!r} is simulated, so the job has no containers")
     hub: Hub = request.app.state.hub
     listener = Listener(who, Subscription("", found.id, confined=True))
-    table.enter(who.key)
+    table.enter(who.key, wanted.kind)
     try:
         await hub.join(listener)
         ask = pipeline.threads.ask_cluster
@@ -127,9 +127,9 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
         session = await asyncio.wrap_future(opening)
     except BaseException:
         hub.leave(listener)
-        table.leave(who.key)
+        table.leave(who.key, wanted.kind)
         raise
-    return SessionReply(request, socket, session, listener, found.id)
+    return SessionReply(request, socket, session, listener, found.id, wanted.kind)
 
 
 def _target(job: JobRecord, replica: int, wanted: SessionRequest) -> str:
@@ -144,15 +144,20 @@ def _target(job: JobRecord, replica: int, wanted: SessionRequest) -> str:
 
 
 class SessionTable:
-    """Numbers of open sessions, in total and by caller."""
+    """Numbers of open sessions, in total, by caller and by kind."""
 
     def __init__(self) -> None:
         self._callers: Counter[str] = Counter()
+        self._kinds = Counter(dict.fromkeys(SessionKind, 0))
 
     def __len__(self) -> int:
         return self._callers.total()
 
-    def enter(self, caller: str) -> None:
+    def by_kind(self) -> dict[str, int]:
+        """Return the number of open sessions of each kind."""
+        return {kind.value: count for kind, count in self._kinds.items()}
+
+    def enter(self, caller: str, kind: SessionKind) -> None:
         """Add a session.
 
         Raises
@@ -165,9 +170,11 @@ class SessionTable:
         if len(self) >= MAX_SESSIONS:
             raise UnavailableError("too many sessions; try again later")
         self._callers[caller] += 1
+        self._kinds[kind] += 1
 
-    def leave(self, caller: str) -> None:
+    def leave(self, caller: str, kind: SessionKind) -> None:
         """Remove a session."""
+        self._kinds[kind] -= 1
         self._callers[caller] -= 1
         self._callers += Counter()  # removes callers without sessions
 
@@ -178,10 +185,18 @@ class SessionReply(Response):
     The session also ends if it is idle, the token is revoked, or the server stops.
     """
 
-    def __init__(self, request: Request, socket: Socket, session: Session, listener: Listener, job_id: str) -> None:
+    def __init__(
+        self,
+        request: Request,
+        socket: Socket,
+        session: Session,
+        listener: Listener,
+        job_id: str,
+        kind: SessionKind,
+    ) -> None:
         super().__init__(status_code=SWITCHED)
         self._request, self._socket, self._session = request, socket, session
-        self._listener, self._job_id = listener, job_id
+        self._listener, self._job_id, self._kind = listener, job_id, kind
         loop = asyncio.get_running_loop()
         self._began_s = self._used_s = loop.time()
         self._renewed_s = 0.0
@@ -199,7 +214,7 @@ class SessionReply(Response):
         finally:
             self._session.close()
             self._request.app.state.hub.leave(self._listener)
-            self._request.app.state.sessions.leave(self._listener.who.key)
+            self._request.app.state.sessions.leave(self._listener.who.key, self._kind)
             await pipeline_of(self._request).note_end(self._request, self._describe(outcome))
 
     def _describe(self, outcome: Outcome) -> str:

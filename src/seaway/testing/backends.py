@@ -20,6 +20,7 @@ import pytest
 
 from seaway.application.ports.backend import Answer, Backend, Changes, Command, Removal
 from seaway.application.ports.logs import Following, NoContainerError
+from seaway.application.ports.sessions import Accessible, Channel, Outcome, SessionKind, SessionRequest
 from seaway.domain import job_spec as ids
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
@@ -33,6 +34,9 @@ LIVE = frozenset({WorkloadPhase.STARTING, WorkloadPhase.RUNNING})
 ENDED = frozenset({WorkloadPhase.SUCCEEDED, WorkloadPhase.FAILED})
 FUTURE_NS = 4_102_444_800_000_000_000
 """The year 2100, nanoseconds since 1970."""
+
+MANY_SESSIONS = 80
+"""More than a backend may have open at the same time."""
 
 MAX_ROUNDS = 1000
 """Maximum number of requests for an expected change."""
@@ -73,7 +77,7 @@ class BackendUnderTest:
     tells_devices
         Whether the cluster reports the devices of a workload.
     keeps_logs
-        Whether the cluster stores logs. An API server alone does not.
+        Whether the cluster stores logs and runs programs. An API server alone does not.
     """
 
     backend: Backend
@@ -238,6 +242,51 @@ class BackendSuite:
         if under.keeps_logs:
             assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
         assert not list(backend.logs(deployment.name, 0, 10, since_ns=FUTURE_NS))
+
+    def test_a_session_runs_a_command_until_its_exit(self, under: BackendUnderTest) -> None:
+        """A command gets its input. Its output comes before the outcome, and nothing after that."""
+        backend = accessible(under)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
+        script = "read -r line; echo $line; echo err >&2; exit 3"
+        wanted = SessionRequest(SessionKind.EXEC, "main", ("sh", "-c", script), stdin=True)
+        session = backend.open_session(deployment.name, 0, wanted).result(under.timeout_s)
+        session.send(bytes([Channel.STDIN]) + b"hello\n").result(under.timeout_s)
+        said = {Channel.STDOUT: b"", Channel.STDERR: b""}
+        while (frame := session.receive().result(under.timeout_s))[0] != Channel.STATUS:
+            said[Channel(frame[0])] += frame[1:]
+        assert said == {Channel.STDOUT: b"hello\n", Channel.STDERR: b"err\n"}
+        assert Outcome.of(frame).exit_code == 3
+        assert session.receive().result(under.timeout_s) == b""
+        session.close()
+        session.close()
+
+    def test_a_closed_session_ends_its_command(self, under: BackendUnderTest) -> None:
+        """Closed sessions leave no command behind and make room, so any number can follow each other."""
+        backend = accessible(under)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
+        for _ in range(MANY_SESSIONS):
+            wanted = SessionRequest(SessionKind.EXEC, "", ("sh", "-c", "echo begun; exec sleep 1000"))
+            session = backend.open_session(deployment.name, 0, wanted).result(under.timeout_s)
+            assert session.receive().result(under.timeout_s) == bytes([Channel.STDOUT]) + b"begun\n"
+            session.close()
+
+    def test_a_session_with_nothing_is_rejected(self, under: BackendUnderTest) -> None:
+        """A session needs a workload, a replica and a container that exist."""
+        backend = accessible(under)
+        wanted = SessionRequest(SessionKind.EXEC, "", ("true",))
+        with pytest.raises(RejectedError):
+            backend.open_session("sw-nothing-1", 0, wanted).result(under.timeout_s)
+        watch, deployment = Watch(under), deploy(under)
+        send(under, deployment)
+        watch.until_phase(deployment, WorkloadPhase.RUNNING)
+        with pytest.raises(RejectedError):
+            backend.open_session(deployment.name, 7, wanted).result(under.timeout_s)
+        with pytest.raises(NoContainerError, match="available: main"):
+            backend.open_session(deployment.name, 0, replace(wanted, container="side")).result(under.timeout_s)
 
     def test_creating_again_changes_nothing(self, under: BackendUnderTest) -> None:
         """A repeated command succeeds, alone or in one batch, and there is one workload."""
@@ -473,6 +522,13 @@ class BackendSuite:
         """The log of an unknown workload is rejected."""
         with pytest.raises(RejectedError):
             list(under.backend.logs("sw-nothing-1", 0, 10))
+
+
+def accessible(under: BackendUnderTest) -> Accessible:
+    """Return a backend with containers, or skip the test."""
+    if not isinstance(under.backend, Accessible) or not under.keeps_logs:
+        pytest.skip("the cluster has no containers to connect to")
+    return under.backend
 
 
 def have(hook: Callable[..., None] | None) -> Callable[..., None]:

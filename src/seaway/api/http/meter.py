@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from platform import python_version
 
@@ -31,6 +32,23 @@ from seaway.domain.notifications import Channel
 from seaway.learning.policies.monitor import BOUNDS_S, PolicyCount
 
 
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Clients of the server.
+
+    Attributes
+    ----------
+    listeners
+        Number of clients that follow events.
+    sessions
+        Open sessions with containers, by kind.
+    """
+
+    listeners: int
+    connections: Connections
+    sessions: Mapping[str, int]
+
+
 class LoopMetrics(Collector):
     """Metrics of the control loop for one response, with totals over tenants if the caller may see them.
 
@@ -44,14 +62,12 @@ class LoopMetrics(Collector):
         self,
         figures: Figures,
         audit: AuditLog,
-        listeners: int,
-        connections: Connections,
+        clients: Clients,
         waiting_rules: dict[str, int] | None,
     ) -> None:
         self._figures = figures
         self._audit = audit
-        self._listeners = listeners
-        self._connections = connections
+        self._clients = clients
         self._waiting_rules = waiting_rules
 
     def collect(self) -> Iterator[Metric]:
@@ -76,13 +92,15 @@ class LoopMetrics(Collector):
                 "seaway_audit_dropped", "Audit entries dropped because the queue was full.", self._audit.dropped
             )
             yield from _of_notifications(figures.notified)
-            yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._listeners)
-            yield GaugeMetricFamily("seaway_connections", "Open connections to the server.", len(self._connections))
+            connections = self._clients.connections
+            yield GaugeMetricFamily("seaway_event_listeners", "Clients that follow events.", self._clients.listeners)
+            yield gauge_by("seaway_sessions", "Open sessions with containers, by kind.", "kind", self._clients.sessions)
+            yield GaugeMetricFamily("seaway_connections", "Open connections to the server.", len(connections))
             yield counter_by(
                 "seaway_connections_closed",
                 "Connections closed because of a limit, by reason.",
                 ["reason"],
-                {(reason,): self._connections.closed[reason] for reason in REASONS},
+                {(reason,): connections.closed[reason] for reason in REASONS},
             )
 
 
@@ -273,9 +291,7 @@ class Meter:
         self.pages = Tally("seaway_page_request", "Requests for pages", "page", self._registry)
         self.queries = Tally("seaway_page_api_request", "API requests of pages", "operation", self._registry)
 
-    def text(
-        self, plane: ControlPlane, audit: AuditLog, listeners: int, connections: Connections, *, by_queue: bool
-    ) -> bytes:
+    def text(self, plane: ControlPlane, audit: AuditLog, clients: Clients, *, by_queue: bool) -> bytes:
         """Return all metrics.
 
         Parameters
@@ -285,7 +301,7 @@ class Meter:
         """
         registry, overview = CollectorRegistry(), plane.overview
         rules = overview.waiting_rules() if by_queue else None
-        registry.register(LoopMetrics(overview.figures(), audit, listeners, connections, rules))
+        registry.register(LoopMetrics(overview.figures(), audit, clients, rules))
         registry.register(NetworkMetrics(overview, plane.network.agents))
         if by_queue:
             errors = overview.start_errors(), overview.duration_errors()
