@@ -1,4 +1,4 @@
-"""Tab with the log of a replica's container, updated as lines arrive."""
+"""Tab with the logs of replicas, updated as lines arrive."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from seaway.web.pages.jobs.tab import Tab
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
+    from seaway.client.call import Call
     from seaway.wire.job_out import JobOut
 
 
@@ -105,9 +106,33 @@ TAIL = 300
 LONG_TAIL = 5_000
 """Number of lines to fetch after more have arrived."""
 
+WHOLE = 10_000
+"""Number of lines of a download, the maximum of an answer."""
+
+MAX_REPLICAS = 16
+"""Maximum number of replicas whose logs are shown together."""
+
+
+class _Stream:
+    """Log of one replica.
+
+    Attributes
+    ----------
+    tail
+        Number of lines to fetch.
+    end
+        The last lines of the log.
+    """
+
+    def __init__(self, visit: Visit, replica: int) -> None:
+        self.replica = replica
+        self.reading = Latest(visit)
+        self.tail = TAIL
+        self.end: list[str] = []
+
 
 class Log(Tab):
-    """Tab with the log of a container."""
+    """Tab with the log of a container, of one replica or of several together."""
 
     name = "logs"
 
@@ -115,9 +140,10 @@ class Log(Tab):
         super().__init__(visit, job)
         self._replica = addresses.number_of(visit.query.get("replica", ""), job.replicas)
         self._container = visit.query.get("container", "")
-        self._reading = Latest(visit)
-        self._tail = TAIL
-        self._end: list[str] = []  # the last lines of the log
+        self._contains = visit.query.get("contains", "")
+        self._together = job.replicas > 1 and visit.query.get("replicas") == "all"
+        self._follows = True
+        self._streams: list[_Stream] = []
         self._shown: list[tuple[ui.label, int]] = []  # with the number of lines in each
         self._note_choice()
 
@@ -126,33 +152,49 @@ class Log(Tab):
         words = self.words
         with ui.element("div").classes("filters"):
             if self.job.replicas > 1:
-                number = ui.number(words("Replica"), value=self._replica, min=0, max=self.job.replicas - 1, precision=0)
-                number.on_value_change(lambda event: self._choose_replica(event.value))
-                number.props("outlined dense").classes("filter")
+                most = self.job.replicas - 1
+                self._number = ui.number(words("Replica"), value=self._replica, min=0, max=most, precision=0)
+                self._number.on_value_change(lambda event: self._choose_replica(event.value))
+                self._number.props("outlined dense").classes("filter").set_enabled(not self._together)
+                every = ui.checkbox(words("All replicas"), value=self._together).props("dense")
+                every.on_value_change(lambda event: self._choose_all(together=bool(event.value)))
             self._containers = ui.select([self._container] if self._container else [], label=words("Container"))
             self._containers.props("outlined dense options-dense").classes("filter")
             self._containers.set_value(self._container or None)
             self._containers.on_value_change(lambda event: self._choose_container(event.value))
+            search = ui.input(words("Search"), value=self._contains).props("outlined dense clearable debounce=300")
+            search.classes("filter").on_value_change(lambda event: self._search(event.value))
+            follow = ui.checkbox(words("Follow"), value=True).props("dense")
+            follow.on_value_change(lambda event: self._turn(follows=bool(event.value)))
+            download = ui.button(words("Download"), icon="download", on_click=self._download, color=None)
+            download.props("flat dense no-caps")
             self._note = ui.label().classes("dim").props("role=status")
         self._log = ui.log().classes("log").props(f'tabindex=0 role=log aria-label="{words("Log")}"')
 
     async def look(self, turn: Turn) -> None:
         """Follow the data of the tab."""
         await self._list_containers(turn)
-        if turn.counts():
-            self._tail = TAIL
-            await self._read()
+        if not turn.counts():
+            return
+        chosen = range(min(self.job.replicas, MAX_REPLICAS)) if self._together else [self._replica]
+        if [each.replica for each in self._streams] != [*chosen]:
+            self._clear()
+            self._streams = [_Stream(self.visit, replica) for replica in chosen]
+        for stream in self._streams:
+            stream.tail = TAIL
+            await self._read(stream)
 
     def close(self) -> None:
         """Stop all queries."""
         super().close()
-        self._reading.end()
+        for stream in self._streams:
+            stream.reading.end()
 
     async def callback(self, job: JobOut) -> None:
         """Read the log again for a new attempt, when the job stops, or if the previous state had no log."""
         before = self.job
         await super().callback(job)
-        if self.is_open and before.state != job.state and not (self._end and self._runs()):
+        if self.is_open and before.state != job.state and not (self._shown and self._runs()):
             await self.open()
 
     def _runs(self) -> bool:
@@ -170,37 +212,57 @@ class Log(Tab):
         self._containers.set_options(names, value=self._container or None)
         self._containers.set_visibility(len(names) > 1)
 
-    async def _read(self) -> None:
-        """Follow the end of the log. After the job stops, read the log once; keep the current lines if that fails."""
-        turn = self._reading.begin()
-        call = jobs.logs(self.job.id, replica=self._replica, container=self._container, tail=self._tail)
+    def _call(self, replica: int, tail: int, contains: str = "") -> Call[str]:
+        return jobs.logs(self.job.id, replica=replica, container=self._container, tail=tail, contains=contains)
+
+    async def _read(self, stream: _Stream) -> None:
+        """Follow the end of a log. After the job stops, read the log once; keep the current lines if that fails."""
+        turn = stream.reading.begin()
+        call = self._call(stream.replica, stream.tail, self._contains)
+
+        async def receive(text: str) -> None:
+            await self._received_text(stream, text)
+
         try:
-            if self._runs():
-                await turn.follow(call, self._received_text, EVERY_S)
+            if self._runs() and self._follows:
+                await turn.follow(call, receive, EVERY_S)
             else:
                 text = await self.visit.ask(call)
                 if turn.counts():
-                    await self._received_text(text)
+                    await receive(text)
         except SeawayError as error:
-            if self._runs() or not self._end:
+            if self._together:
+                self._note.set_text(f"[{stream.replica}] {error}")
+            elif self._runs() or not stream.end:
                 self._clear(str(error))
+                stream.end = []
 
-    async def _received_text(self, text: str) -> None:
+    async def _received_text(self, stream: _Stream, text: str) -> None:
         """Append new lines. If lines are missing in between, fetch more, or report the number of missing lines."""
         lines = text.splitlines()
-        new = news(self._end, lines, whole=len(lines) < self._tail)
-        if not new.joins and self._tail < LONG_TAIL:
-            self._tail = LONG_TAIL
-            await self._read()
+        new = news(stream.end, lines, whole=len(lines) < stream.tail)
+        if not new.joins and stream.tail < LONG_TAIL:
+            stream.tail = LONG_TAIL
+            await self._read(stream)
             return
-        if new.restart:
+        if new.restart and not self._together:
             self._clear()
-        self._end = lines
-        self._note.set_text("" if lines else self.words("There is no output yet."))
+        stream.end = lines
         if new.left_out:
             self._show_omitted(new.left_out, exact=new.joins)
+        label = f"[{stream.replica}] " if self._together else ""
         if new.lines:
-            self._write("\n".join(line or " " for line in new.lines), len(new.lines))
+            self._write("\n".join(f"{label}{line}" or " " for line in new.lines), len(new.lines))
+        self._note.set_text(self._said())
+
+    def _said(self) -> str:
+        """Return the note beside a log that can be read."""
+        words = self.words
+        if not self._shown:
+            return words("No line contains this text.") if self._contains else words("There is no output yet.")
+        if self._together and self.job.replicas > MAX_REPLICAS:
+            return words("Only the first {n} replicas are shown.", n=str(MAX_REPLICAS))
+        return ""
 
     def _show_omitted(self, count: int, *, exact: bool) -> None:
         words, number = self.words, figures.count(count, self.words.locale)
@@ -217,13 +279,28 @@ class Log(Tab):
         return label
 
     def _clear(self, note: str = "") -> None:
-        self._end = []
         self._shown = []
         self._log.clear()
         self._note.set_text(note)
 
+    async def _download(self) -> None:
+        """Send the whole logs as a file, up to the maximum of an answer."""
+        texts = []
+        for stream in self._streams:
+            text = await self.visit.ask(self._call(stream.replica, WHOLE))
+            label = f"[{stream.replica}] " if self._together else ""
+            texts.append("".join(f"{label}{line}\n" for line in text.splitlines()))
+        replica = "" if self._together or self.job.replicas == 1 else f"-{self._replica}"
+        name = "-".join(filter(None, (f"{self.job.name}{replica}", self._container)))
+        ui.download.content("".join(texts), f"{name}.log", "text/plain")
+
     def _note_choice(self) -> None:
-        self.retained = {"replica": str(self._replica) if self._replica else None, "container": self._container or None}
+        self.retained = {
+            "replica": str(self._replica) if self._replica and not self._together else None,
+            "replicas": "all" if self._together else None,
+            "container": self._container or None,
+            "contains": self._contains or None,
+        }
 
     async def _choose_replica(self, replica: float | None) -> None:
         chosen = int(replica or 0)
@@ -231,13 +308,33 @@ class Log(Tab):
             self._replica = chosen
             await self._restart()
 
+    async def _choose_all(self, *, together: bool) -> None:
+        self._together = together
+        self._number.set_enabled(not together)
+        await self._restart()
+
     async def _choose_container(self, container: str | None) -> None:
         if (container or "") != self._container:
             self._container = container or ""
             await self._restart()
 
+    async def _search(self, contains: str | None) -> None:
+        if (contains or "") != self._contains:
+            self._contains = contains or ""
+            await self._restart()
+
+    async def _turn(self, *, follows: bool) -> None:
+        """Stop at the current lines, or continue with the next ones."""
+        self._follows = follows
+        for stream in self._streams:
+            stream.reading.end()
+            if follows:
+                await self._read(stream)
+
     async def _restart(self) -> None:
         self._note_choice()
         self.keep()
+        self.close()
+        self._streams = []
         self._clear()
         await self.open()
