@@ -22,7 +22,7 @@ from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
 from seaway.wire.fields import at_ns
 from seaway.wire.job_in import MAX_REPLICAS
-from seaway.wire.job_out import AttemptList, attempt_fields, copy_fields, ring_fields
+from seaway.wire.job_out import AttemptList, GpuUseOut, attempt_fields, copy_fields, gpu_use_fields, ring_fields
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MAX_REPLICA = MAX_REPLICAS - 1
@@ -90,6 +90,18 @@ async def list_attempts(
         "next": rows[limit - 1].number if len(rows) > limit else None,
     }
     return json_reply(shown)
+
+
+@operation(routes, "GET", "/jobs/{job}/gpu-use", Role.VIEWER, {200: GpuUseOut}, errors=(404,))
+async def get_gpu_use(
+    request: Request,
+    job: JobRef,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS, description="Number of slices to return.")] = 100,
+) -> Response:
+    """Return the use of a job's GPUs that exporters report: now, by slice, and in the last hour, in total."""
+    pipeline, found = pipeline_of(request), await find(request, job)
+    slices, samples = await pipeline.threads.read(pipeline.plane.overview.gpu_use, found)
+    return json_reply(gpu_use_fields(slices, samples, limit))
 
 
 @operation(

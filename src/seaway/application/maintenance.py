@@ -129,7 +129,8 @@ class Maintenance:
     def _do(self, turn: _Turn) -> None:
         duty = turn.duty
         try:
-            log.info("%s: %s", duty.name, duty.do())
+            result = duty.do()
+            log.log(logging.DEBUG if result is None else logging.INFO, "%s: %s", duty.name, result)
             turn.failures = 0
         except Exception as error:
             turn.failures += 1

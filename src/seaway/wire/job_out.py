@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from seaway.application.fleet.gpu_use import NS_PER_S, SliceUse, UseSample
 from seaway.application.network.views import RingPart
 from seaway.application.records import Attempt, JobRecord, Pair
 from seaway.domain.deployment import Workload
@@ -16,6 +17,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.wire.fields import moment, moment_or_none
+from seaway.wire.fleet import UsedOut, used_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.links import KnownLinkOut, known_link_fields
 from seaway.wire.message import Shown, fields_of
@@ -104,6 +106,41 @@ class EndpointOut(Shown):
     """
     note: str
     """Reason why clients outside the cluster cannot use it, or a condition for it; empty for none."""
+
+
+class SliceUseOut(Shown):
+    """Slice of a device of a replica, with its measured use."""
+
+    replica: int
+    cluster: str
+    node: str
+    uuid: str
+    memory_mib: int
+    core_milli: int
+    """Reserved thousandths of the device; 1,000 if none are reserved."""
+    used: UsedOut | None
+    """Use by the replica; null if no exporter reports it."""
+
+
+class UseSampleOut(Shown):
+    """Measured use of the GPUs of a job, and the amounts that it has reserved of them."""
+
+    at: str
+    core_milli: int | None
+    core_milli_reserved: int
+    memory_mib: int | None
+    memory_mib_reserved: int
+
+
+class GpuUseOut(Shown):
+    """Measured use of the GPUs of a job."""
+
+    slices: list[SliceUseOut]
+    """The first slices, by replica."""
+    total: int
+    """Number of all slices."""
+    samples: list[UseSampleOut]
+    """Use in the last hour, oldest first; of an unfinished job with the present one."""
 
 
 class AfterOut(Shown):
@@ -477,6 +514,17 @@ def endpoint_fields(copy: Workload) -> list[dict[str, Any]]:
         }
         for each in copy.endpoints
     ]
+
+
+def gpu_use_fields(slices: Sequence[SliceUse], samples: Sequence[UseSample], limit: int) -> dict[str, Any]:
+    """Return the fields of `GpuUseOut`, with at most `limit` slices."""
+    return {
+        "slices": [
+            fields_of(SliceUseOut, each, used=used_fields(each.used) if each.used else None) for each in slices[:limit]
+        ],
+        "total": len(slices),
+        "samples": [fields_of(UseSampleOut, each, at=moment(each.at_s * NS_PER_S)) for each in samples],
+    }
 
 
 def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:

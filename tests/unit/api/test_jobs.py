@@ -251,6 +251,8 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         assert [(each["cluster"], each["phase"]) for each in ran["workloads"]] == [
             (ran["attempts"][0]["placements"][0]["cluster"], "running")
         ]
+        use = (await client.get(f"{path}/gpu-use")).json()
+        assert (use["total"], use["samples"], use["slices"][0]["used"]) == (1, [], None)
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
         assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
         assert "started" in (await client.get(f"{path}/logs", params={"container": "main"})).text

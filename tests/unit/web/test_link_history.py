@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from seaway.web.pages.network.link import MAX_POINTS, Line, chart, points_of, step_s
+from seaway.web.pages.network.link import MAX_POINTS, points_of, step_s
+from seaway.web.parts.chart import Line, chart
 from seaway.wire.fleet import LinkStepOut
 
 START = datetime(2026, 11, 21, 10, tzinfo=UTC)

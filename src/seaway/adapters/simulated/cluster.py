@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -17,10 +18,10 @@ from seaway.adapters.simulated.faults import Faults, Options, Stream
 from seaway.adapters.simulated.journal import Journal, Opened, compact, read_journal
 from seaway.adapters.simulated.ledger import DeviceLedger, Key, NodeLedger
 from seaway.adapters.simulated.state import NS_PER_S, ClusterState, Orders
-from seaway.adapters.simulated.workload import Record, gone, lines, manifests, require_container
+from seaway.adapters.simulated.workload import CONTAINER, Record, gone, lines, manifests, require_container
 from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.usage import NodeUsage, Used
+from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -95,12 +96,13 @@ PARTS = 1000
 
 
 def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: int) -> dict[str, NodeUsage]:
-    """Return the use of each device, by node. The result depends only on the workloads and the time.
+    """Return the use of each device and pod, by node. The result depends only on the workloads and the time.
 
     A replica uses 60 to 95 % of its allocated memory, and 20 to 100 % of its cores.
     """
     memory_bytes = {uuid: 0 for node in nodes.values() for uuid in node.devices}
     core_milli = dict.fromkeys(memory_bytes, 0)
+    containers: defaultdict[str, dict[Held, dict[str, Used]]] = defaultdict(dict)
     for record in records:
         if record.phase is not WorkloadPhase.RUNNING:
             continue
@@ -108,10 +110,17 @@ def used_of(nodes: Mapping[str, NodeLedger], records: Iterable[Record], now_ns: 
             habit = crc32(f"{record.made.job_id}/{placement.replica}".encode()) % PARTS / PARTS
             cores = 0.6 + 0.4 * sin(2 * pi * (now_ns / CLOCK_SWING_NS + habit))
             for taken in placement.slices:
-                memory_bytes[taken.uuid] += round((0.6 + 0.35 * habit) * taken.memory_mib * BYTES_PER_MIB)
-                core_milli[taken.uuid] += round(cores * taken.core_milli)
+                used = Used(
+                    round((0.6 + 0.35 * habit) * taken.memory_mib * BYTES_PER_MIB), round(cores * taken.core_milli)
+                )
+                memory_bytes[taken.uuid] += used.memory_bytes or 0
+                core_milli[taken.uuid] += used.core_milli or 0
+                namespace, _, pod = record.pod(placement.replica).partition("/")
+                containers[placement.node][taken.uuid, namespace, pod] = {CONTAINER: used}
     return {
-        name: NodeUsage(0.0, {uuid: Used(memory_bytes[uuid], core_milli[uuid]) for uuid in node.devices}, {})
+        name: NodeUsage(
+            0.0, {uuid: Used(memory_bytes[uuid], core_milli[uuid]) for uuid in node.devices}, containers[name]
+        )
         for name, node in nodes.items()
     }
 

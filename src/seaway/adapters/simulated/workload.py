@@ -103,7 +103,7 @@ class Record:
 
     def seen(self, cluster: str, now_ns: int) -> Workload:
         """Return the reported workload."""
-        made, name = self.made, deployment_name(*self.key)
+        made = self.made
         containers = (Container(CONTAINER, made.ports),)
         replicas = tuple(
             ReplicaStatus(
@@ -114,7 +114,7 @@ class Record:
                 self._why(each.replica),
                 made.cpu_milli,
                 made.memory_mib,
-                f"{NAMESPACE}/{name}-{each.replica}",
+                self.pod(each.replica),
                 (CONTAINER,) * len(each.slices),
                 containers,
                 self.cause,
@@ -127,6 +127,10 @@ class Record:
         worst = WorkloadPhase.FAILED if WorkloadPhase.FAILED in phases else WorkloadPhase.STARTING
         phase = self.phase if phases == {self.phase} else worst
         return Workload(made.job_id, made.attempt, cluster, phase, replicas, self.reason, at, self.cause)
+
+    def pod(self, replica: int) -> str:
+        """Return the pod of a replica, ``namespace/pod``."""
+        return f"{NAMESPACE}/{deployment_name(*self.key)}-{replica}"
 
     def _phase(self, replica: int, now_ns: int) -> WorkloadPhase:
         if self.phase in LIVE and replica in self.failed_replicas:

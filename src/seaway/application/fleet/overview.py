@@ -11,6 +11,7 @@ from typing import Any
 from seaway.application.control.loop import Controller
 from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.gpu_metrics import GpuMetrics
+from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UseSample
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
@@ -125,6 +126,7 @@ class Overview:
         self._writer = writer
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
+        self._gpu_use = GpuUse(controller)
         self._queues = QueueViews(controller)
         self._shares = Shares(controller)
         self._tries = DryRuns(controller)
@@ -326,6 +328,16 @@ class Overview:
         links = {(each.source, each.target): each for each in self.links(lambda *each: each in used)}
         count = Counter(each.cluster for each in attempt.placements)
         return [RingPart(*pair, count[pair[0]], links.get(ends[pair])) for pair in pairs]
+
+    def gpu_use(self, job: JobRecord) -> tuple[list[SliceUse], list[UseSample]]:
+        """Return the slices of a job with their measured use, and samples of the last hour with the present one."""
+        slices = self._gpu_use.slices((job.id, job.attempt))
+        present = self._gpu_use.sample(slices)
+        return slices, [*self._gpu_use.samples(job.id), *([present] if present else ())]
+
+    def record_gpu_use(self) -> None:
+        """Record the measured use of all jobs, for `gpu_use`."""
+        self._gpu_use.record()
 
     def standby_of(self, job: JobRecord) -> StandbyView:
         """Return the standby of a service and the addresses of its copies."""

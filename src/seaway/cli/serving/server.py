@@ -26,7 +26,8 @@ from seaway.api.app import make_app
 from seaway.api.http.server import make_server
 from seaway.application.access import is_loopback, require_loopback
 from seaway.application.clusters import ClusterNames
-from seaway.application.maintenance import Maintenance
+from seaway.application.fleet.gpu_use import INTERVAL_S
+from seaway.application.maintenance import Duty, Maintenance
 from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
@@ -213,7 +214,10 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     turn.on_lost(plane.dispatcher.stop)
     back_up = partial(backup, url)
     maintenance = Maintenance(
-        duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
+        [
+            *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
+            Duty("gpu use", INTERVAL_S, plane.overview.record_gpu_use),
+        ],
         clock,
         plane.overview.failing_tasks,
     )

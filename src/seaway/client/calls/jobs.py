@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seaway.wire.events import EventList, EventOut
     from seaway.wire.explanations import DryRunBatch, DryRunOut, ReasonOut
     from seaway.wire.job_in import JobIn
-    from seaway.wire.job_out import AttemptList, JobBatch, JobCount, JobOut, JobPage, Workflow
+    from seaway.wire.job_out import AttemptList, GpuUseOut, JobBatch, JobCount, JobOut, JobPage, Workflow
 
 JOB: Answer[JobOut] = Model("seaway.wire.job_out", "JobOut")
 JOBS: Answer[JobPage] = Model("seaway.wire.job_out", "JobPage")
@@ -23,6 +23,7 @@ WORKFLOW: Answer[Workflow] = Model("seaway.wire.job_out", "Workflow")
 DRY_RUNS: Answer[DryRunBatch] = Model("seaway.wire.explanations", "DryRunBatch")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
+GPU_USE: Answer[GpuUseOut] = Model("seaway.wire.job_out", "GpuUseOut")
 DRY_RUN: Answer[DryRunOut] = Model("seaway.wire.explanations", "DryRunOut")
 REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
 EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
@@ -257,6 +258,11 @@ def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None =
     """
     query = {"after": after or None, "first": first or None, "replicas": replicas}
     return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, query)
+
+
+def gpu_use(job: str, *, limit: int = 100) -> Call[GpuUseOut]:
+    """Return the measured use of a job's GPUs: now, for at most `limit` slices, and in the last hour, in total."""
+    return get(f"/jobs/{part(job)}/gpu-use", GPU_USE, {"limit": limit})
 
 
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:

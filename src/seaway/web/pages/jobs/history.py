@@ -18,6 +18,7 @@ from seaway.web.job_document import written
 from seaway.web.latest import Turn
 from seaway.web.link_figures import loss_text
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
+from seaway.web.parts.chart import Line, chart
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import apply_theme
 from seaway.web.parts.link_graph import ring_of
@@ -25,8 +26,9 @@ from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
+    from seaway.web.words import Words
     from seaway.wire.explanations import ReasonOut
-    from seaway.wire.job_out import AttemptList, EndpointOut, JobOut, JobPage, Workflow
+    from seaway.wire.job_out import AttemptList, EndpointOut, GpuUseOut, JobOut, JobPage, UseSampleOut, Workflow
     from seaway.wire.links import KnownLinkOut
 
 
@@ -70,6 +72,7 @@ class Overview(WithEvents):
         else:
             self._places = Fragment("job_places", self.words)
             on_act(self._places, self._turned)
+            self._use = Use(self.words)
         self._asked = Fragment("job_asked", self.words)
 
     async def look(self, turn: Turn) -> None:
@@ -84,6 +87,7 @@ class Overview(WithEvents):
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
         interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
         await self.follow_beside(turn, call, self._received_attempts, interval_s)
+        await turn.follow(jobs.gpu_use(self.job.id, limit=MAX_SLICES), self._use.show, USE_S)
 
     def draw(self) -> None:
         """Render the tab again."""
@@ -148,6 +152,67 @@ class Overview(WithEvents):
 
 def _lost(link: KnownLinkOut) -> str:
     return loss_text(link.loss_ppm, link.loss_bound_ppm)
+
+
+MAX_SLICES = 16
+"""Maximum number of slices in the table of measured use."""
+
+USE_S = 5.0
+"""Interval of queries for the measured use of GPUs, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Used share of what a job has reserved, percent; None if not measured."""
+
+    at_ms: int
+    cores: float | None
+    memory: float | None
+
+
+def shares_of(samples: Sequence[UseSampleOut]) -> list[Share]:
+    """Return the points of a chart of measured use."""
+
+    def percent(part: int | None, whole: int) -> float | None:
+        return None if part is None or not whole else round(100 * part / whole, 1)
+
+    return [
+        Share(
+            int(datetime.fromisoformat(each.at).timestamp() * 1000),
+            percent(each.core_milli, each.core_milli_reserved),
+            percent(each.memory_mib, each.memory_mib_reserved),
+        )
+        for each in samples
+    ]
+
+
+class Use:
+    """Chart of the measured use of a job's GPUs, with a table of its slices; hidden without a measurement."""
+
+    def __init__(self, words: Words) -> None:
+        self._lines = [
+            Line(words("GPU cores"), "var(--core)", "cores", filled=True),
+            Line(words("GPU memory"), "var(--memory)", "memory"),
+        ]
+        with ui.element("section").classes("job-use") as self._section:
+            title = words("GPU use")
+            ui.html(f"<h2>{title}</h2>", sanitize=False)
+            ui.label(words("Measured by exporters, in percent of what the job has reserved.")).classes("dim")
+            self._chart = ui.echart({}, renderer="svg").classes("job-use-chart")
+            self._chart.props(f'role=img aria-label="{title}"')
+            self._table = Fragment("job_use", words)
+        self._section.set_visibility(False)
+
+    def show(self, use: GpuUseOut) -> None:
+        """Show the use."""
+        shares = shares_of(use.samples)
+        self._section.set_visibility(bool(shares))
+        if not shares:
+            return
+        self._chart.options.clear()
+        self._chart.options.update(chart(shares, self._lines, "%", (shares[0].at_ms, shares[-1].at_ms)))
+        self._chart.update()
+        self._table.show(slices=use.slices, more=use.total - len(use.slices))
 
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 168, 46, 56, 14

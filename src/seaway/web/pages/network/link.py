@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -17,6 +15,7 @@ from seaway.domain.errors import RejectedError, SeawayError, UnknownError
 from seaway.web.fragment import Fragment
 from seaway.web.link_figures import NONE, NS_PER_MS, PPM_PER_PERCENT, loss_text, milliseconds, percent, rate
 from seaway.web.pages.network.network import EVERY_S, link_page
+from seaway.web.parts.chart import Line, chart
 from seaway.web.parts.link_graph import is_dead
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -32,9 +31,6 @@ MAX_POINTS = 360
 
 SAMPLE_S = 60
 """Interval of stored samples, in seconds."""
-
-GAP = 3
-"""Maximum distance between points of a line, as a multiple of the median distance. A larger distance is a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +55,6 @@ class Point:
     used_mbps: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Line of a chart: title, colour, and attribute of its points."""
-
-    title: str
-    color: str
-    attribute: str
-    filled: bool = False
-
-
 def step_s(span_s: float) -> int:
     """Return the length of a step for a time span: at most `MAX_POINTS` steps, and none shorter than a sample."""
     return max(SAMPLE_S, int(span_s / MAX_POINTS))
@@ -88,66 +74,6 @@ def _point(step: LinkStepOut) -> Point:
         step.bandwidth_mbps.mean if step.bandwidth_mbps else None,
         step.used_mbps.max if step.used_mbps else None,
     )
-
-
-def chart(points: Sequence[Point], lines: Sequence[Line], unit: str, ends_ms: tuple[int, int]) -> dict[str, Any]:
-    """Return a line chart.
-
-    Parameters
-    ----------
-    ends_ms
-        Start and end of the time axis in milliseconds since 1970.
-    """
-    few = len(points) < 40
-    return {
-        "animation": False,
-        "useUTC": True,
-        "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 else 14, "bottom": 26},
-        "legend": {"show": len(lines) > 1, "top": 0, "right": 10, "textStyle": {"color": "var(--ink)"}},
-        "tooltip": {
-            "trigger": "axis",
-            "backgroundColor": "var(--paper)",
-            "borderColor": "var(--line)",
-            "textStyle": {"color": "var(--ink)"},
-            ":valueFormatter": f"value => value == null ? '–' : Number(value.toPrecision(4)) + ' {unit}'",
-        },
-        "xAxis": {
-            "type": "time",
-            "min": ends_ms[0],
-            "max": ends_ms[1],
-            "axisLine": {"lineStyle": {"color": "var(--line)"}},
-            "axisLabel": {"color": "var(--dim)", "hideOverlap": True},
-        },
-        "yAxis": {
-            "type": "value",
-            "min": 0,
-            "axisLabel": {"color": "var(--dim)"},
-            "splitLine": {"lineStyle": {"color": "var(--line)"}},
-        },
-        "series": [
-            {
-                "type": "line",
-                "name": line.title,
-                "data": list(_broken([(each.at_ms, getattr(each, line.attribute)) for each in points])),
-                "showSymbol": few,
-                "symbolSize": 5,
-                "lineStyle": {"color": line.color, "width": 2},
-                "itemStyle": {"color": line.color},
-                **({"areaStyle": {"color": line.color, "opacity": 0.18}} if line.filled else {}),
-            }
-            for line in lines
-        ],
-    }
-
-
-def _broken(values: Sequence[tuple[int, float | None]]) -> Iterator[list[float | None]]:
-    """Insert gaps where samples are missing."""
-    apart_ms = [later - earlier for (earlier, _), (later, _) in pairwise(values)]
-    most_ms = GAP * median(apart_ms) if apart_ms else 0
-    for at, (at_ms, value) in enumerate(values):
-        if at and apart_ms[at - 1] > most_ms:
-            yield [at_ms - 1, None]
-        yield [at_ms, value]
 
 
 SPANS_S = {"1h": 3600, "6h": 6 * 3600, "24h": 24 * 3600, "7d": 7 * 24 * 3600}
