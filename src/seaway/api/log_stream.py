@@ -23,9 +23,9 @@ from seaway.api.http.pipeline import RequestPipeline, caller_of, header_of, pipe
 from seaway.api.http.queries import find
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import HEARTBEAT, Hub, Listener, Subscription
-from seaway.api.job_views import MAX_LINES, MAX_REPLICA, ContainerName
+from seaway.api.job_views import MAX_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
-from seaway.application.fleet.overview import Log
+from seaway.application.fleet.overview import MAX_LINES, Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
@@ -175,6 +175,7 @@ class LogStream(Response):
             job = await self._job()
             if job is None:
                 return
+            log: Log | None = None
             try:
                 log = await self._log(job)
                 if log is not None:
@@ -186,6 +187,8 @@ class LogStream(Response):
                 self._why = str(error)
             except SeawayError as error:  # the log does not exist yet or any more, or its cluster does not answer
                 self._why = self._why or str(error)
+                if job.state.final and log and not self._place.within:
+                    await self._tell(_later(log.stored(), "", self._tail))
             if job.state.final and not self._listener.closed:
                 await self._end("" if self._place.within else self._why or "the job never ran")
                 return

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seaway.domain.errors import RejectedError
 
-DATA_FILES = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters")
+DATA_FILES = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters", "logs")
 """Files that older versions may have left readable for other users."""
 
 

@@ -91,6 +91,10 @@ class DatabaseSettings:
     """Days after which samples of the fleet, of links and of policy comparisons are removed."""
     idempotency_key_retention_days: int = 2
     """Days after which idempotency keys are removed. A request can be repeated until then."""
+    stored_logs_mib: int = 256
+    """Maximum size of the compressed logs of ended jobs in `logs/` of the data folder, MiB; 0 stores none. The oldest
+    are removed first.
+    """
     prune_interval_h: int = 1
     """Hours between two removals of old rows; 0 disables them. The first removal is one minute after the start."""
     backup_interval_h: int = 24

@@ -25,6 +25,7 @@ from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import Asked, LinkState, LinkView, RingPart, Side, reported
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend, Backends
+from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import (
@@ -47,7 +48,7 @@ from seaway.application.writer import Writer
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import GPUS
 from seaway.domain.deployment import Deployment, Workload
-from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import ring_links
 from seaway.learning.policies.monitor import PolicyCount
@@ -69,6 +70,7 @@ class Log:
     replica: int
     attempt: int
     container: str = ""
+    archive: LogArchive | None = None
 
     def lines(self, tail: int, since_ns: int = 0, contains: str = "") -> list[str]:
         """Return the last lines. May wait for the cluster.
@@ -83,15 +85,27 @@ class Log:
         Raises
         ------
         RejectedError
-            If the cluster no longer has the log, or the container does not exist.
+            If the log neither exists in the cluster nor is stored, or the container does not exist.
         """
-        read = MAX_LINES if contains else tail
-        found = islice(self.backend.logs(self.copy, self.replica, read, self.container, since_ns), read)
-        lines = [line.rstrip("\n") for line in found]
-        if contains:
-            wanted = contains.casefold()
-            lines = [line for line in lines if wanted in line.casefold()][-tail:]
-        return lines
+        try:
+            lines = self.read(MAX_LINES if contains else tail, since_ns)
+        except (RejectedError, UnavailableError):
+            lines = self.stored()
+            if not lines:
+                raise
+            if since_ns:
+                raise RejectedError("the pods are gone, and stored logs have no times", where="since") from None
+        wanted = contains.casefold()
+        return [line for line in lines if wanted in line.casefold()][-tail:] if contains else lines[-tail:]
+
+    def read(self, tail: int, since_ns: int = 0) -> list[str]:
+        """Return the last lines that the cluster has; raise as `lines`."""
+        found = islice(self.backend.logs(self.copy, self.replica, tail, self.container, since_ns), tail)
+        return [line.rstrip("\n") for line in found]
+
+    def stored(self) -> list[str]:
+        """Return the stored lines; empty if there are none."""
+        return (self.archive.get(self.copy, self.replica) or []) if self.archive and not self.container else []
 
 
 def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
@@ -112,12 +126,15 @@ class Overview:
         Whether the last run failed, by scheduled task; set by `seaway.application.maintenance.Maintenance`.
     notified
         Numbers of messages of notifications.
+    archive
+        Storage of logs; None without one.
     """
 
     def __init__(
         self, controller: Controller, store: Store, backends: Backends, writer: Writer, policies: Policies
     ) -> None:
         self.failing_tasks: dict[str, bool] = {}
+        self.archive: LogArchive | None = None
         self.notified = NotifierCounts()
         self._policies = policies
         self._controller = controller
@@ -432,7 +449,8 @@ class Overview:
         for placement in attempt.placements:
             if placement.replica == replica:
                 copy = deployment(attempt, placement.cluster)
-                return Log(self._backend(placement.cluster), copy.name, replica, attempt.number, container)
+                backend = self._backend(placement.cluster)
+                return Log(backend, copy.name, replica, attempt.number, container, self.archive)
         raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
 
     def _latest(self, job: JobRecord) -> Attempt:

@@ -1,4 +1,4 @@
-"""Streaming of logs, for backends that support it."""
+"""Streaming of logs, for backends that support it, and storage of those of ended jobs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,26 @@ class NoContainerError(RejectedError):
 
     def __init__(self, name: str, there: Sequence[str]) -> None:
         super().__init__(f"container {name!r} not found; available: {', '.join(there) or 'none'}", where="container")
+
+
+class LogArchive(Protocol):
+    """Storage of the logs of ended workloads."""
+
+    @property
+    def position(self) -> int | None:
+        """ID of the last event that the writer handled; None before its first run."""
+
+    def advance(self, position: int) -> None:
+        """Store the ID of an event as the position."""
+
+    def put(self, copy: str, replica: int, lines: Sequence[str]) -> None:
+        """Store the log of a replica of a workload."""
+
+    def get(self, copy: str, replica: int) -> list[str] | None:
+        """Return a stored log; None if there is none."""
+
+    def drop(self, job_id: str) -> None:
+        """Remove the logs of all attempts of a job."""
 
 
 Give = Callable[[Sequence[LogLine]], None]

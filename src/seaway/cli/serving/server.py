@@ -20,13 +20,16 @@ from pathlib import Path
 from fastapi import FastAPI
 from rich.console import Console
 
+from seaway.adapters.log_files import LogFiles
 from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
 from seaway.application.access import is_loopback, require_loopback
 from seaway.application.clusters import ClusterNames
+from seaway.application.fleet import log_storage
 from seaway.application.fleet.gpu_use import INTERVAL_S
+from seaway.application.fleet.log_storage import LogStorage
 from seaway.application.maintenance import Duty, Maintenance
 from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.cluster_join import joined
@@ -217,6 +220,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         [
             *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
             Duty("gpu use", INTERVAL_S, plane.overview.record_gpu_use),
+            *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
         ],
         clock,
         plane.overview.failing_tasks,
@@ -230,6 +234,15 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         maintenance.stop()
         plane.stop()
         clusters.close()
+
+
+def _log_storage(limit_mib: int, folder: Path, plane: ControlPlane) -> list[Duty]:
+    """Return the task that stores logs of ended jobs; empty if it is off."""
+    if not limit_mib:
+        return []
+    plane.overview.archive = archive = LogFiles(folder, limit_mib)
+    storage = LogStorage(plane.overview, plane.store, archive)
+    return [Duty("job logs", log_storage.INTERVAL_S, storage.run)]
 
 
 @contextmanager

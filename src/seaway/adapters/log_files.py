@@ -1,0 +1,89 @@
+"""Stored logs of ended jobs: a compressed file for each replica, up to a total size."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+MIB = 1 << 20
+ROOM = 0.9
+"""Share of the limit down to which the oldest files are removed."""
+
+_NAME = re.compile(r"[a-z0-9-]{1,100}")
+
+
+class LogFiles:
+    """`seaway.application.ports.logs.LogArchive` in a folder that no other process writes.
+
+    Parameters
+    ----------
+    folder
+        The folder; created with the first log.
+    limit_mib
+        Maximum size of all files. The oldest ones are removed first.
+    """
+
+    def __init__(self, folder: Path, limit_mib: int) -> None:
+        self._folder, self._limit = folder, limit_mib * MIB
+        self._size = sum(each.stat().st_size for each in self._logs())
+
+    @property
+    def position(self) -> int | None:
+        """ID of the last event that the writer handled; None before its first run."""
+        with suppress(OSError, ValueError):
+            return int((self._folder / "position").read_text(encoding="ascii"))
+        return None
+
+    def advance(self, position: int) -> None:
+        """Store the ID of an event as the position."""
+        self._write(self._folder / "position", str(position).encode())
+
+    def put(self, copy: str, replica: int, lines: Sequence[str]) -> None:
+        """Store the log of a replica of a workload, and remove the oldest logs beyond the limit."""
+        path, text = self._path(copy, replica), "\n".join(lines)
+        with suppress(OSError):
+            self._size -= path.stat().st_size
+        self._write(path, gzip.compress(text.encode("utf-8", "replace"), mtime=0))
+        self._size += path.stat().st_size
+        if self._size > self._limit:
+            self._make_room()
+
+    def get(self, copy: str, replica: int) -> list[str] | None:
+        """Return a stored log; None if there is none."""
+        if not _NAME.fullmatch(copy):
+            return None
+        try:
+            return gzip.decompress(self._path(copy, replica).read_bytes()).decode("utf-8", "replace").split("\n")
+        except (OSError, EOFError):
+            return None
+
+    def drop(self, job_id: str) -> None:
+        """Remove the logs of all attempts of a job."""
+        if _NAME.fullmatch(job_id):
+            for each in self._folder.glob(f"sw-{job_id}-*.gz"):
+                self._size -= each.stat().st_size
+                each.unlink()
+
+    def _path(self, copy: str, replica: int) -> Path:
+        return self._folder / f"{copy}.{replica}.gz"
+
+    def _logs(self) -> list[Path]:
+        return list(self._folder.glob("*.gz"))
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        unfinished = path.with_name(f".{path.name}.part")
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+
+    def _make_room(self) -> None:
+        aged = sorted((each.stat().st_mtime_ns, each.stat().st_size, each) for each in self._logs())
+        self._size = sum(size for _, size, _ in aged)
+        for _, size, path in aged:
+            if self._size <= ROOM * self._limit:
+                return
+            path.unlink()
+            self._size -= size

@@ -1,0 +1,76 @@
+"""Storage of the logs of jobs that ended, before their cluster removes the pods."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+
+from seaway.application.fleet.overview import MAX_LINES, Overview
+from seaway.application.ports.logs import LogArchive
+from seaway.application.ports.store import MAX_ROWS, Store
+from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.domain.job_state import JobState
+
+INTERVAL_S = 5.0
+"""Time between two runs, seconds. Pods that are stopped exist for their grace period, 30 s by default."""
+
+RUN_S = 10.0
+"""Maximum time of a run, seconds. Further logs are read by the next one."""
+
+MAX_REPLICAS = 16
+"""Maximum number of replicas of a job whose logs are stored."""
+
+MAX_QUEUED = 10_000
+"""Maximum number of jobs whose logs are still to be read. The oldest are dropped."""
+
+ENDS = frozenset(
+    each.value
+    for each in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.PREEMPTED, JobState.SUSPENDED)
+)
+
+
+class LogStorage:
+    """Scheduled task that follows the events of jobs, and stores the logs of those that ended.
+
+    A restart continues with the events since the last run. Logs that a cluster does not return are not retried.
+    """
+
+    def __init__(self, overview: Overview, store: Store, archive: LogArchive) -> None:
+        self._overview, self._store, self._archive = overview, store, archive
+        self._ended: deque[tuple[str, int]] = deque(maxlen=MAX_QUEUED)
+        self._unreachable: set[str] = set()
+
+    def run(self) -> None:
+        """Read the logs of jobs that ended since the last run."""
+        self._follow()
+        self._unreachable.clear()
+        until_s = monotonic() + RUN_S
+        while self._ended and monotonic() < until_s:
+            self._put(*self._ended.popleft())
+
+    def _follow(self) -> None:
+        before = position = self._archive.position
+        if position is None:
+            position = self._store.last_event()
+        while rows := self._store.events(position, MAX_ROWS):
+            position = rows[-1].id
+            self._ended.extend((each.job_id, each.attempt) for each in rows if each.state in ENDS and each.attempt)
+            for each in rows:
+                if each.state == JobState.DELETED.value:
+                    self._archive.drop(each.job_id)
+        if position != before:
+            self._archive.advance(position)
+
+    def _put(self, job_id: str, attempt: int) -> None:
+        job = self._store.job(job_id)
+        if job is None or job.attempt != attempt or job.state is JobState.DELETED:
+            return
+        for replica in range(min(job.spec.replicas, MAX_REPLICAS)):
+            try:
+                log = self._overview.latest_log(job, replica)
+                if log.backend.cluster not in self._unreachable and (lines := log.read(MAX_LINES)):
+                    self._archive.put(log.copy, replica, lines)
+            except UnavailableError:
+                self._unreachable.add(log.backend.cluster)  # the other logs of this run do not wait for it
+            except SeawayError:
+                continue  # it never ran, or its pod is gone

@@ -1,0 +1,88 @@
+"""Stored logs of ended jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seaway.adapters.log_files import MIB, LogFiles
+from seaway.application.fleet.log_storage import LogStorage
+from seaway.domain.errors import RejectedError, UnavailableError
+from tests.unit.application.scene import Scene, scene
+
+
+def storing(folder: Path) -> tuple[Scene, LogStorage]:
+    """Return a fleet whose logs are stored, and the task that does so."""
+    made = scene()
+    made.plane.overview.archive = archive = LogFiles(folder, 1)
+    storage = LogStorage(made.plane.overview, made.plane.store, archive)
+    storage.run()
+    return made, storage
+
+
+def run(made: Scene, **fields: object) -> str:
+    """Submit a job, and let it run."""
+    job_id = made.submit(**fields)
+    made.clock.advance_s(60)
+    made.plane.settle()
+    assert made.state(job_id) == "running"
+    return job_id
+
+
+def test_the_log_of_an_ended_job_stays_when_its_pods_are_gone(tmp_path: Path) -> None:
+    """The end of a log can be searched as before, but has no times. A running job has no stored log."""
+    made, storage = storing(tmp_path)
+    job_id = run(made, expected_duration_s=100)
+    storage.run()
+    log = made.plane.overview.latest_log(made.job(job_id), 0)
+    assert log.stored() == []
+    made.clock.advance_s(100)
+    made.plane.settle()
+    lines = log.lines(100)
+    assert lines[-1].endswith("finished")
+    storage.run()
+    made.clock.advance_s(2 * made.plane.controller.live.settings.ttl_after_finished_s)
+    made.plane.settle()
+    with pytest.raises(RejectedError):
+        log.read(100)
+    assert log.lines(100) == lines
+    assert log.lines(1) == lines[-1:]
+    assert log.lines(100, contains="FINISHED") == lines[-1:]
+    with pytest.raises(RejectedError, match="since: the pods are gone, and stored logs have no times"):
+        log.lines(100, since_ns=1)
+    with pytest.raises(RejectedError, match="missing"):
+        made.plane.overview.latest_log(made.job(job_id), 0, "missing").lines(100)
+    made.plane.jobs.delete(job_id, "ada")
+    storage.run()
+    assert log.stored() == []
+
+
+def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_path: Path) -> None:
+    """The position is in the folder. A cluster that does not respond delays no other, and its logs are not stored."""
+    made, _ = storing(tmp_path)
+    ended = [run(made, gpus=2, expected_duration_s=300) for _ in range(2)]
+    made.clock.advance_s(300)
+    made.plane.settle()
+    (lost,) = (each for each in ended if made.where(each) == "alpha")
+    made.cluster("alpha").disconnect()
+    LogStorage(made.plane.overview, made.plane.store, LogFiles(tmp_path, 1)).run()
+    logs = {each: made.plane.overview.latest_log(made.job(each), 0) for each in ended}
+    assert {each: bool(log.stored()) for each, log in logs.items()} == {each: each != lost for each in ended}
+    with pytest.raises(UnavailableError):
+        logs[lost].lines(1)
+
+
+def test_the_oldest_logs_make_room(tmp_path: Path) -> None:
+    """All files together stay within the limit, also after a restart."""
+    files = LogFiles(tmp_path, 1)
+    for number in range(40):
+        digits = "".join(f"{(number * 7919 + each) ** 3 % 10**9:09}" for each in range(9000))
+        files.put(f"sw-{number:03}-1", 0, [digits])
+        if number == 20:
+            files = LogFiles(tmp_path, 1)
+    kept = [number for number in range(40) if files.get(f"sw-{number:03}-1", 0)]
+    assert 0 < len(kept) < 40
+    assert kept == list(range(kept[0], 40))
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= MIB
+    assert files.get("../sw-039-1", 0) is None
