@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from threading import Thread
 
 import httpx
 import pytest
 
+from seaway.adapters.log_files import LogFiles
 from seaway.api import log_stream
 from seaway.api.job_views import MAX_LINES
 from seaway.application.fleet.overview import Log, Overview
@@ -130,7 +132,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Have all logs come from one cluster, with an attempt number that the job's follows."""
     made = Cluster()
     monkeypatch.setattr(
-        Overview, "log", lambda _, job, replica, container: Log(made, "copy", replica, job.attempt or 1, container)
+        Overview,
+        "log",
+        lambda overview, job, replica, container: Log(
+            made, "copy", replica, job.attempt or 1, container, overview.archive
+        ),
     )
     return made
 
@@ -229,6 +235,18 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
     served.rig.plane.jobs.cancel(job_id, "test")
     assert reader.ended()
     assert "there is no pod" in str(reader.error)
+
+
+def test_of_a_job_whose_pods_are_gone_the_stored_log_is_sent(served: Served, cluster: Cluster, tmp_path: Path) -> None:
+    """Its last lines, once."""
+    served.rig.plane.overview.archive = archive = LogFiles(tmp_path, 1)
+    archive.put("copy", 0, ["one", "two", "three"])
+    job_id = submit(served)
+    cluster.missing = True
+    served.rig.plane.jobs.cancel(job_id, "test")
+    reader = Reader(served, job_id, tail=2)
+    assert reader.ended()
+    assert (reader.lines, reader.error) == (["two", "three"], None)
 
 
 @pytest.mark.parametrize("follows", [True, False], ids=["pushed", "polled"])

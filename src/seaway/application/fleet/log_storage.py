@@ -14,7 +14,7 @@ from seaway.domain.job_state import JobState
 INTERVAL_S = 5.0
 """Time between two runs, seconds. Pods that are stopped exist for their grace period, 30 s by default."""
 
-RUN_S = 10.0
+RUN_S = 2.0
 """Maximum time of a run, seconds. Further logs are read by the next one."""
 
 MAX_REPLICAS = 16

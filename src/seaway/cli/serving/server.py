@@ -219,7 +219,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     maintenance = Maintenance(
         [
             *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
-            Duty("gpu use", INTERVAL_S, plane.overview.record_gpu_use),
+            Duty("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
         ],
         clock,
@@ -242,7 +242,7 @@ def _log_storage(limit_mib: int, folder: Path, plane: ControlPlane) -> list[Duty
         return []
     plane.overview.archive = archive = LogFiles(folder, limit_mib)
     storage = LogStorage(plane.overview, plane.store, archive)
-    return [Duty("job logs", log_storage.INTERVAL_S, storage.run)]
+    return [Duty("job_logs", log_storage.INTERVAL_S, storage.run)]
 
 
 @contextmanager
