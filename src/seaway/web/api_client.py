@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Self, TypeVar
 
 import httpx
 from starlette.requests import HTTPConnection
@@ -12,6 +13,7 @@ from seaway.client.aio import AsyncClient
 from seaway.client.call import Call, Paged
 from seaway.client.config import Target
 from seaway.client.connection import Pace
+from seaway.web.session import PageSession, open_session
 
 T = TypeVar("T")
 
@@ -41,6 +43,7 @@ class ApiClient:
     """
 
     def __init__(self, api: ASGIApp, token: str, address: str) -> None:
+        self._api, self._address = api, address
         self._transport = httpx.ASGITransport(api, raise_app_exceptions=False, client=(address or "127.0.0.1", 0))
         self.take(token)
 
@@ -57,6 +60,10 @@ class ApiClient:
     async def ask(self, call: Call[T]) -> T:
         """Make a call; raise the errors of `seaway.client.errors`."""
         return await self.client.send(call)
+
+    def session(self, call: Call[Any]) -> AbstractAsyncContextManager[PageSession]:
+        """Open a session with a container; raise as `ask`."""
+        return open_session(self._api, call, self.token, self._address)
 
     async def all(self, paged: Paged[T]) -> list[T]:
         """Fetch a list, page by page, up to its limit."""

@@ -21,6 +21,7 @@ from seaway.web.latest import Latest
 from seaway.web.pages.jobs.history import Events, Manifests, Overview, Why
 from seaway.web.pages.jobs.log import Log
 from seaway.web.pages.jobs.tab import Tab
+from seaway.web.pages.jobs.terminal import Terminal
 from seaway.web.parts.form import Field, Form, confirm
 from seaway.web.reasons import gpus
 from seaway.web.visit import Visit
@@ -221,6 +222,8 @@ class _Job:
             "manifests": Manifests(visit, job),
             "logs": Log(visit, job),
         }
+        if visit.may("user"):
+            self._tabs["terminal"] = Terminal(visit, job)
         wanted = visit.query.get("tab", "")
         first = wanted if wanted in self._tabs else "overview"
         labels = {
@@ -229,11 +232,12 @@ class _Job:
             "why": words("Explanation"),
             "manifests": words("Manifests"),
             "logs": words("Logs"),
+            "terminal": words("Terminal"),
         }
         with ui.tabs().classes("job-tabs") as tabs:
             tabs.props("no-caps inline-label align=left dense outside-arrows mobile-arrows")
-            for name, label in labels.items():
-                ui.tab(name, label)
+            for name in self._tabs:
+                ui.tab(name, labels[name])
         with ui.tab_panels(tabs, value=first, animated=False, keep_alive=True).classes("job-panels") as panels:
             for name, tab in self._tabs.items():
                 with ui.tab_panel(name):
