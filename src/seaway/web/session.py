@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -28,6 +28,8 @@ class PageSession:
         self._received: asyncio.Queue[bytes] = asyncio.Queue(QUEUED)
         self._opened: asyncio.Future[httpx.Response | None] = asyncio.get_running_loop().create_future()
         self._refusal: dict[str, Any] = {}
+        self._body = b""
+        self._over = False
 
     async def send(self, frame: bytes) -> None:
         """Send a frame."""
@@ -35,7 +37,13 @@ class PageSession:
 
     async def receive(self) -> bytes:
         """Return the next frame; no bytes after the last one."""
-        return await self._received.get()
+        return b"" if self._over and self._received.empty() else await self._received.get()
+
+    def end(self) -> None:
+        """Let `receive` return no bytes after the frames that it has not returned yet."""
+        self._over = True
+        with suppress(asyncio.QueueFull):
+            self._received.put_nowait(b"")
 
     async def run(self, api: ASGIApp, call: Call[Any], token: str, address: str) -> None:
         """Serve the session until it ends."""
@@ -61,6 +69,7 @@ class PageSession:
         finally:
             if not self._opened.done():
                 self._opened.set_exception(UnavailableError("the session did not begin"))
+                self._opened.exception()  # the page may be gone
 
     async def opened(self) -> None:
         """Wait until the session is open; raise the errors of `seaway.client.errors`."""
@@ -79,7 +88,9 @@ class PageSession:
                 headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]]
                 self._refusal = {"status_code": message["status"], "headers": headers}
             case "websocket.http.response.body":
-                self._opened.set_result(httpx.Response(**self._refusal, content=message.get("body", b"")))
+                self._body += message.get("body", b"")
+                if not message.get("more_body"):
+                    self._opened.set_result(httpx.Response(**self._refusal, content=self._body))
 
 
 @asynccontextmanager
@@ -87,6 +98,7 @@ async def open_session(api: ASGIApp, call: Call[Any], token: str, address: str) 
     """Open a session that `seaway.client.calls.jobs` describes; raise the errors of `seaway.client.errors`."""
     session = PageSession()
     running = asyncio.create_task(session.run(api, call, token, address))
+    running.add_done_callback(lambda _: session.end())
     try:
         await session.opened()
         yield session

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from seaway.client.calls import service as access
+from seaway.client.calls.jobs import exec_session
+from seaway.client.errors import UnauthenticatedError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.api_client import ApiClient
+from seaway.web.session import QUEUED
 
 
 async def api(scope: Scope, _: Receive, send: Send) -> None:
@@ -43,3 +46,57 @@ def test_what_can_be_no_token_is_refused_before_it_is_sent() -> None:
     """A cookie may hold anything."""
     with pytest.raises(RejectedError):
         ApiClient(api, "a b", "192.0.2.1")
+
+
+def test_a_session_that_the_api_refuses_is_an_error_of_the_api() -> None:
+    """A visitor without a token reads the same reason as any other client."""
+
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        assert (scope["type"], scope["path"], (await receive())["type"]) == (
+            "websocket",
+            "/api/v1/jobs/train/exec",
+            "websocket.connect",
+        )
+
+        async def answer(message: Message) -> None:
+            await send({**message, "type": f"websocket.{message['type']}"})
+
+        await api(scope, receive, answer)
+
+    async def run() -> None:
+        async with ApiClient(refuse, "sw_own", "192.0.2.1").session(exec_session("train")):
+            raise AssertionError("it has begun")
+
+    with pytest.raises(UnauthenticatedError, match="Bearer sw_own"):
+        asyncio.run(run())
+
+
+def test_frames_pass_between_a_page_and_the_api_until_either_ends() -> None:
+    """The API sees that the page leaves. Frames before its own end are not lost."""
+    seen: list[Message] = []
+
+    async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        await receive()
+        await send({"type": "websocket.accept", "subprotocol": "x", "headers": []})
+        try:
+            while (message := await receive())["bytes"] != b"end":
+                seen.append(message)
+                await send({"type": "websocket.send", "bytes": message["bytes"].upper()})
+            for _ in range(2 * QUEUED):
+                await send({"type": "websocket.send", "bytes": b"last"})
+        finally:
+            seen.append({"type": "left"})
+
+    async def run() -> list[bytes]:
+        async with ApiClient(echo, "", "192.0.2.1").session(exec_session("train")) as session:
+            await session.send(b"one")
+            found = [await session.receive()]
+        assert seen[-1] == {"type": "left"}
+        async with ApiClient(echo, "", "192.0.2.1").session(exec_session("train")) as session:
+            await session.send(b"end")
+            while frame := await session.receive():
+                found.append(frame)
+        return found
+
+    assert asyncio.run(run()) == [b"ONE", *[b"last"] * 2 * QUEUED]

@@ -39,10 +39,11 @@ class Terminal(Tab):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
         self._replica = addresses.number_of(visit.query.get("replica", ""), job.replicas)
-        self._container = ""
+        self._container = visit.query.get("container", "")
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(MAX_KEYS)
         self._size = (80, 24)
         self._running: asyncio.Task[None] | None = None
+        self._note_choice()
         visit.client.on_delete(self._disconnect)
 
     def make(self) -> None:
@@ -73,7 +74,7 @@ class Terminal(Tab):
         names = [one.name for copy in ran.workloads for each in copy.replicas for one in each.containers]
         if self._container not in names:
             self._container = ""
-        self._containers.set_options(names, value=self._container or None)
+        self._containers.set_options(names, value=self._container or (names[0] if names else None))
         self._containers.set_visibility(len(names) > 1)
         self._show()
         self._fit()
@@ -120,7 +121,9 @@ class Terminal(Tab):
                     outcome = await self._receive(session)
                 finally:
                     sending.cancel()
-            if outcome.message:
+            if outcome.exit_code:
+                note = f"{note} {self.words('Exit code: {n}', n=str(outcome.exit_code))}"
+            elif outcome.message:
                 note = f"{note} {outcome.message}"
         except SeawayError as error:
             note = str(error)
@@ -167,10 +170,19 @@ class Terminal(Tab):
         chosen = int(replica or 0)
         if 0 <= chosen < self.job.replicas and chosen != self._replica:
             self._replica = chosen
-            self._disconnect()
+            self._turn_to()
             await self.open()
 
     def _choose_container(self, container: str | None) -> None:
-        if (container or "") != self._container:
-            self._container = container or ""
-            self._disconnect()
+        if container and container != self._container:
+            self._container = container
+            self._turn_to()
+
+    def _turn_to(self) -> None:
+        """End the session with another container, and keep the choice in the address."""
+        self._disconnect()
+        self._note_choice()
+        self.keep()
+
+    def _note_choice(self) -> None:
+        self.retained = {"replica": str(self._replica) if self._replica else None, "container": self._container or None}

@@ -1,0 +1,133 @@
+"""The terminal on the page of a job, in containers of a cluster whose programs are processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.looking import NARROW, WIDE, Theme, hidden_sideways, hindrances, keep_screen, looking
+from tests.conformance.test_kubernetes_backends import gpu_node
+from tests.fakes.kubernetes import ApiServer
+from tests.integration.running import Running, running
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Place:
+    """A server with one cluster and a running job of two replicas, and tokens by role."""
+
+    server: Running
+    job: str
+    tokens: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return str(self.server.client.base_url).rstrip("/")
+
+    def audited(self) -> list[str]:
+        """Return the targets of the sessions in the audit log."""
+        entries = self.server.client.get("/api/v1/audit", params={"limit": 1000}).json()["entries"]
+        return [each["target"] for each in entries if each["verb"].endswith("exec_job")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Run the job."""
+    folder = tmp_path_factory.mktemp("terminal")
+    clusters = folder / "clusters"
+    clusters.mkdir()
+    with ApiServer("alpha") as api:
+        api.put(gpu_node("alpha-0", 2))
+        api.kubeconfig(clusters / "alpha")
+        (folder / "seaway.toml").write_text(f'[clusters]\nkubeconfig_dir = "{clusters}"\n', encoding="utf-8")
+        (folder / "data").mkdir()
+        with running(folder / "data", "--config", str(folder / "seaway.toml")) as server:
+            job = server.submit(name="train", replicas=2, run={"image": "train:1", "command": ["sleep", "inf"]})
+            server.await_state(job, "running")
+            tokens = {}
+            for role in ("viewer", "user"):
+                body = {"name": role, "role": role, "tenant": "default"}
+                tokens[role] = server.client.post("/api/v1/tokens", json=body).json()["secret"]
+            yield Place(server, job, tokens)
+
+
+def connect(page: Page, name: str = "Connect") -> None:
+    """Begin a session, and wait for the prompt of its shell."""
+    page.get_by_role("button", name=name).click()
+    expect(page.locator(".terminal .xterm-rows")).to_contain_text("$")
+
+
+def type_line(page: Page, text: str) -> None:
+    """Type a line into the terminal."""
+    page.locator(".terminal textarea").focus()
+    page.keyboard.type(f"{text}\n")
+
+
+def test_a_shell_takes_keys_and_the_size_of_the_window(place: Place, browser: Browser) -> None:
+    """Ctrl-C interrupts a command. The session ends with the shell, and begins again by a button."""
+    with looking(browser, place.url, place.tokens["user"]) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=terminal")
+        expect(page.get_by_role("button", name="Disconnect")).to_have_count(0)
+        connect(page)
+        type_line(page, "echo $((6 * 7))-$(stty size | cut -d' ' -f2); sleep 1000")
+        lines = page.locator(".terminal .xterm-rows")
+        expect(lines).to_contain_text("42-1")
+        page.keyboard.press("Control+c")
+        page.set_viewport_size({"width": 700, "height": 800})
+        type_line(page, "while [ $(stty size | cut -d' ' -f2) -gt 100 ]; do sleep 0.1; done; echo resi''zed; exit 3")
+        expect(lines).to_contain_text("resized")
+        expect(page.get_by_role("button", name="Connect")).to_be_enabled()
+        expect(page.get_by_text("The terminal is disconnected. Exit code: 3")).to_be_visible()
+        connect(page)
+        page.get_by_role("button", name="Disconnect").click()
+        expect(page.get_by_role("button", name="Connect")).to_be_enabled()
+    assert any(each.startswith("exit code 3 after ") for each in place.audited())
+
+
+def test_a_session_ends_with_its_page(place: Place, browser: Browser) -> None:
+    """A replica is chosen before. Its session is in the audit log, and is over when the page is closed."""
+    with looking(browser, place.url, place.tokens["user"]) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=terminal")
+        page.get_by_label("Replica").fill("1")
+        expect(page).to_have_url(f"{place.url}/jobs/{place.job}?tab=terminal&replica=1")
+        connect(page)
+        before = len(place.audited())
+        page.close()
+        other = looker.open(f"/jobs/{place.job}?tab=terminal")
+        expect(other.get_by_role("button", name="Connect")).to_be_enabled()
+        for _ in range(300):
+            if len(ended := place.audited()) > before:
+                break
+            other.wait_for_timeout(200)
+        assert any("the client left after " in each and "--replica 1" in each for each in ended)
+
+
+def test_only_users_have_a_terminal(place: Place, browser: Browser) -> None:
+    """Viewers see no tab for it."""
+    with looking(browser, place.url, place.tokens["viewer"]) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=terminal")
+        expect(page.get_by_role("tab", name="Logs")).to_be_visible()
+        expect(page.get_by_role("tab", name="Terminal")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("theme", "size", "language"),
+    [("light", WIDE, "en"), ("dark", NARROW, "zh"), ("dark", WIDE, "en"), ("light", NARROW, "zh")],
+)
+def test_the_terminal_fits_and_can_be_used_by_everybody(
+    place: Place, browser: Browser, theme: Theme, size: tuple[int, int], language: str
+) -> None:
+    """In both themes, languages and widths, nothing is cut, and the check for accessibility finds nothing."""
+    with looking(browser, place.url, place.tokens["user"], theme=theme, size=size, language=language) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=terminal")
+        connect(page, {"en": "Connect", "zh": "连接"}[language])
+        type_line(page, "echo seaway-$((6 * 7))")
+        expect(page.locator(".terminal .xterm-rows")).to_contain_text("seaway-42")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"terminal {theme} {size[0]} {language}")
