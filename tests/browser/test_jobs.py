@@ -260,7 +260,7 @@ def test_what_is_looked_at_of_a_job_is_stored_in_its_address(look: Look, demo: R
     with look("viewer") as looker:
         page = looker.open(f"/jobs/{job}")
         page.get_by_role("tab", name="Logs").click()
-        page.get_by_label("Replica").fill("1")
+        page.get_by_label("Replica", exact=True).fill("1")
         expect(page).to_have_url(re.compile("tab=logs&replica=1|replica=1&tab=logs"))
         expect(page.get_by_role("log")).to_contain_text("replica 1")
         page.reload()
@@ -286,6 +286,32 @@ def test_pages_of_jobs_can_be_read_by_everybody(
             assert hidden_sideways(page) == []
             assert hindrances(page) == []
     demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_the_measured_use_of_a_job_is_a_chart(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """It is the share of what the job has reserved, with the use of each slice. A job without GPUs has none."""
+    request = {"gpus": 2, "gpu_memory": "8GB", "gpu_cores": "30%"}
+    job = demo.submit(name=named("measured"), resources=request, run=SERVES)
+    other = demo.submit(name=named("unmeasured"), resources={"gpus": 0}, run=SERVES)
+    for each in (job, other):
+        demo.await_state(each, "running")
+    with look("viewer", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/jobs/{job}")
+        expect(page.locator(".job-use-chart svg")).to_be_visible()
+        slices = page.locator(".fragment-job-use tbody tr")
+        expect(slices).to_have_count(2)
+        expect(slices.first).to_contain_text("30 %")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"job-use-{theme}-{language}-{size[0]}")
+        looker.go(page, f"/jobs/{other}")
+        expect(page.locator(".fragment-job-places")).to_be_visible()
+        expect(page.locator(".job-use")).to_be_hidden()
+    for each in (job, other):
+        demo.client.delete(f"/api/v1/jobs/{each}")
 
 
 @pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])

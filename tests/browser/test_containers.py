@@ -1,7 +1,8 @@
-"""The terminal on the page of a job, in containers of a cluster whose programs are processes of this machine."""
+"""Terminal and logs on the page of a job, in a cluster whose programs are processes of this machine."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.looking import NARROW, WIDE, Theme, hidden_sideways, hindrances, keep_screen, looking
 from tests.conformance.test_kubernetes_backends import gpu_node
 from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import PODS
 from tests.integration.running import Running, running
 
 pytestmark = pytest.mark.slow
@@ -21,6 +23,7 @@ class Place:
     """A server with one cluster and a running job of two replicas, and tokens by role."""
 
     server: Running
+    api: ApiServer
     job: str
     tokens: dict[str, str]
 
@@ -28,6 +31,11 @@ class Place:
     def url(self) -> str:
         """Address of the server."""
         return str(self.server.client.base_url).rstrip("/")
+
+    def write(self, text: str) -> None:
+        """Write lines into the log of each replica."""
+        for each in self.api.list(PODS, "seaway-default"):
+            self.api.write_log("seaway-default", each["metadata"]["name"], text)
 
     def audited(self) -> list[str]:
         """Return the targets of the sessions in the audit log."""
@@ -53,12 +61,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             for role in ("viewer", "user"):
                 body = {"name": role, "role": role, "tenant": "default"}
                 tokens[role] = server.client.post("/api/v1/tokens", json=body).json()["secret"]
-            yield Place(server, job, tokens)
+            yield Place(server, api, job, tokens)
 
 
 def connect(page: Page, name: str = "Connect") -> None:
     """Begin a session, and wait for the prompt of its shell."""
-    page.get_by_role("button", name=name).click()
+    page.get_by_role("button", name=name, exact=True).click()
     expect(page.locator(".terminal .xterm-rows")).to_contain_text("$")
 
 
@@ -81,11 +89,11 @@ def test_a_shell_takes_keys_and_the_size_of_the_window(place: Place, browser: Br
         page.set_viewport_size({"width": 700, "height": 800})
         type_line(page, "while [ $(stty size | cut -d' ' -f2) -gt 100 ]; do sleep 0.1; done; echo resi''zed; exit 3")
         expect(lines).to_contain_text("resized")
-        expect(page.get_by_role("button", name="Connect")).to_be_enabled()
+        expect(page.get_by_role("button", name="Connect", exact=True)).to_be_enabled()
         expect(page.get_by_text("The terminal is disconnected. Exit code: 3")).to_be_visible()
         connect(page)
         page.get_by_role("button", name="Disconnect").click()
-        expect(page.get_by_role("button", name="Connect")).to_be_enabled()
+        expect(page.get_by_role("button", name="Connect", exact=True)).to_be_enabled()
     assert any(each.startswith("exit code 3 after ") for each in place.audited())
 
 
@@ -93,13 +101,13 @@ def test_a_session_ends_with_its_page(place: Place, browser: Browser) -> None:
     """A replica is chosen before. Its session is in the audit log, and is over when the page is closed."""
     with looking(browser, place.url, place.tokens["user"]) as looker:
         page = looker.open(f"/jobs/{place.job}?tab=terminal")
-        page.get_by_label("Replica").fill("1")
+        page.get_by_label("Replica", exact=True).fill("1")
         expect(page).to_have_url(f"{place.url}/jobs/{place.job}?tab=terminal&replica=1")
         connect(page)
         before = len(place.audited())
         page.close()
         other = looker.open(f"/jobs/{place.job}?tab=terminal")
-        expect(other.get_by_role("button", name="Connect")).to_be_enabled()
+        expect(other.get_by_role("button", name="Connect", exact=True)).to_be_enabled()
         for _ in range(300):
             if len(ended := place.audited()) > before:
                 break
@@ -131,3 +139,44 @@ def test_the_terminal_fits_and_can_be_used_by_everybody(
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
         keep_screen(page, f"terminal {theme} {size[0]} {language}")
+
+
+def test_logs_are_searched_and_downloaded_for_all_replicas(place: Place, browser: Browser) -> None:
+    """The address has what is shown. New lines appear, until a user stops them."""
+    place.write("epoch 1\nWARNING: slow")
+    with looking(browser, place.url, place.tokens["viewer"]) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=logs")
+        log = page.get_by_role("log")
+        expect(log).to_contain_text("epoch 1")
+        page.get_by_label("Search").fill("warning")
+        expect(log).not_to_contain_text("epoch 1")
+        expect(log).to_contain_text("WARNING: slow")
+        page.get_by_label("All replicas").click()
+        expect(log).to_contain_text("[1] WARNING: slow")
+        expect(page).to_have_url(re.compile("replicas=all.*contains=warning"))
+        place.write("WARNING: again")
+        expect(log).to_contain_text("[1] WARNING: again")
+        page.get_by_label("Follow").click()
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="Download").click()
+        text = saved.value.path().read_text(encoding="utf-8")
+        assert saved.value.suggested_filename == "train.log"
+        assert "[0] epoch 1\n[0] WARNING: slow\n[0] WARNING: again\n[1] epoch 1\n" in text
+        looker.settled(page)
+
+
+@pytest.mark.parametrize(
+    ("theme", "size", "language"),
+    [("light", WIDE, "en"), ("dark", NARROW, "zh"), ("dark", WIDE, "zh"), ("light", NARROW, "en")],
+)
+def test_logs_fit_and_can_be_used_by_everybody(
+    place: Place, browser: Browser, theme: Theme, size: tuple[int, int], language: str
+) -> None:
+    """In both themes, languages and widths, nothing is cut, and the check for accessibility finds nothing."""
+    place.write("epoch 1")
+    with looking(browser, place.url, place.tokens["viewer"], theme=theme, size=size, language=language) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=logs&replicas=all&contains=epoch")
+        expect(page.get_by_role("log")).to_contain_text("[1] epoch 1")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"logs {theme} {size[0]} {language}")
