@@ -67,12 +67,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def connect(page: Page, name: str = "Connect") -> None:
     """Begin a session, and wait for the prompt of its shell."""
     page.get_by_role("button", name=name, exact=True).click()
-    expect(page.locator(".terminal .xterm-rows")).to_contain_text("$")
+    expect(page.locator(".job-terminal .xterm-rows")).to_contain_text(re.compile("[$#]"))
 
 
 def type_line(page: Page, text: str) -> None:
     """Type a line into the terminal."""
-    page.locator(".terminal textarea").focus()
+    page.locator(".job-terminal textarea").focus()
     page.keyboard.type(f"{text}\n")
 
 
@@ -83,7 +83,7 @@ def test_a_shell_takes_keys_and_the_size_of_the_window(place: Place, browser: Br
         expect(page.get_by_role("button", name="Disconnect")).to_have_count(0)
         connect(page)
         type_line(page, "echo $((6 * 7))-$(stty size | cut -d' ' -f2); sleep 1000")
-        lines = page.locator(".terminal .xterm-rows")
+        lines = page.locator(".job-terminal .xterm-rows")
         expect(lines).to_contain_text("42-1")
         page.keyboard.press("Control+c")
         page.set_viewport_size({"width": 700, "height": 800})
@@ -135,7 +135,7 @@ def test_the_terminal_fits_and_can_be_used_by_everybody(
         page = looker.open(f"/jobs/{place.job}?tab=terminal")
         connect(page, {"en": "Connect", "zh": "连接"}[language])
         type_line(page, "echo seaway-$((6 * 7))")
-        expect(page.locator(".terminal .xterm-rows")).to_contain_text("seaway-42")
+        expect(page.locator(".job-terminal .xterm-rows")).to_contain_text("seaway-42")
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
         keep_screen(page, f"terminal {theme} {size[0]} {language}")
@@ -151,12 +151,12 @@ def test_logs_are_searched_and_downloaded_for_all_replicas(place: Place, browser
         page.get_by_label("Search").fill("warning")
         expect(log).not_to_contain_text("epoch 1")
         expect(log).to_contain_text("WARNING: slow")
-        page.get_by_label("All replicas").click()
+        page.get_by_role("checkbox", name="All replicas").click()
         expect(log).to_contain_text("[1] WARNING: slow")
         expect(page).to_have_url(re.compile("replicas=all.*contains=warning"))
         place.write("WARNING: again")
         expect(log).to_contain_text("[1] WARNING: again")
-        page.get_by_label("Follow").click()
+        page.get_by_role("checkbox", name="Follow").click()
         with page.expect_download() as saved:
             page.get_by_role("button", name="Download").click()
         text = saved.value.path().read_text(encoding="utf-8")

@@ -15,8 +15,7 @@ import pytest
 
 from seaway.adapters.log_files import LogFiles
 from seaway.api import log_stream
-from seaway.api.job_views import MAX_LINES
-from seaway.application.fleet.overview import Log, Overview
+from seaway.application.fleet.overview import MAX_LINES, Log, Overview
 from seaway.application.ports.backend import Answers, Changes, Command
 from seaway.application.ports.logs import Give, LogLine, NoContainerError
 from seaway.client.sync import Client

@@ -259,7 +259,7 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         lines = (await client.get(f"{path}/logs")).text.splitlines()
         for query, found in (
             ({"contains": "STARTED"}, [each for each in lines if "started" in each]),
-            ({"contains": "started", "tail": 1}, [each for each in lines if "started" in each][-1:]),
+            ({"contains": "started", "tail": "1"}, [each for each in lines if "started" in each][-1:]),
             ({"contains": "nothing"}, []),
             ({"since": lines[-1].split()[0]}, [each for each in lines if each.split()[0] == lines[-1].split()[0]]),
             ({"since": "2100-01-01T00:00:00Z"}, []),

@@ -157,6 +157,9 @@ def _lost(link: KnownLinkOut) -> str:
 MAX_SLICES = 16
 """Maximum number of slices in the table of measured use."""
 
+SPAN_MS = 600_000
+"""Minimum length of the time axis of measured use, in milliseconds."""
+
 USE_S = 5.0
 """Interval of queries for the measured use of GPUs, in seconds."""
 
@@ -210,7 +213,8 @@ class Use:
         if not shares:
             return
         self._chart.options.clear()
-        self._chart.options.update(chart(shares, self._lines, "%", (shares[0].at_ms, shares[-1].at_ms)))
+        end_ms = shares[-1].at_ms
+        self._chart.options.update(chart(shares, self._lines, "%", (min(shares[0].at_ms, end_ms - SPAN_MS), end_ms)))
         self._chart.update()
         self._table.show(slices=use.slices, more=use.total - len(use.slices))
 

@@ -39,7 +39,7 @@ class Terminal(Tab):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
         self._replica = addresses.number_of(visit.query.get("replica", ""), job.replicas)
-        self._container = visit.query.get("container", "")
+        self._container, self._first = visit.query.get("container", ""), ""
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(MAX_KEYS)
         self._size = (80, 24)
         self._running: asyncio.Task[None] | None = None
@@ -60,7 +60,7 @@ class Terminal(Tab):
             self._button = ui.button(words("Connect"), icon="terminal", on_click=self._turn, color=None)
             self._button.props("flat dense no-caps")
             self._note = ui.label().classes("dim").props("role=status")
-        with ui.element("div").classes("terminal"):
+        with ui.element("div").classes("job-terminal"):
             options = {"cursorBlink": True, "fontSize": 13, "screenReaderMode": True, "scrollback": 5000}
             self._screen = ui.xterm(options, on_data=self._typed, on_resize=self._resized)
             ui.element("q-resize-observer").on("resize", self._fit, throttle=0.3)
@@ -72,9 +72,10 @@ class Terminal(Tab):
         if not turn.counts():
             return
         names = [one.name for copy in ran.workloads for each in copy.replicas for one in each.containers]
+        self._first = names[0] if names else ""
         if self._container not in names:
-            self._container = ""
-        self._containers.set_options(names, value=self._container or (names[0] if names else None))
+            self._container = self._first
+        self._containers.set_options(names, value=self._container or None)
         self._containers.set_visibility(len(names) > 1)
         self._show()
         self._fit()
@@ -185,4 +186,5 @@ class Terminal(Tab):
         self.keep()
 
     def _note_choice(self) -> None:
-        self.retained = {"replica": str(self._replica) if self._replica else None, "container": self._container or None}
+        container = self._container if self._container != self._first else ""
+        self.retained = {"replica": str(self._replica) if self._replica else None, "container": container or None}
