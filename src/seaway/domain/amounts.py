@@ -38,6 +38,9 @@ MODEL_PREFIX = "gpus/"
 
 NO_AMOUNTS: Amounts = {}
 
+MAX_GPU_WEIGHT = 1000
+"""Maximum weight of a GPU model in shares."""
+
 
 def _whole_number(value: object, *, where: str = "") -> int:
     text = str(value).strip()
@@ -102,6 +105,27 @@ def split_amounts(text: str, *, where: str = "") -> dict[str, str]:
             raise RejectedError(f"{name} is given twice", where=where)
         amounts[name] = amount
     return amounts
+
+
+def parse_gpu_weights(text: str, *, where: str) -> dict[str, float]:
+    """Parse weights of GPU models in shares, such as ``H100=3, L4=0.5``; return them by resource.
+
+    Raises
+    ------
+    RejectedError
+        If a weight is invalid.
+    """
+    weights = {}
+    for model, given in split_amounts(text, where=where).items():
+        try:
+            weight = float(given)
+        except ValueError:
+            weight = 0.0
+        if not 0 < weight <= MAX_GPU_WEIGHT:
+            why = f"the weight of {model} is {given!r}; use a number above 0 and at most {MAX_GPU_WEIGHT}"
+            raise RejectedError(why, where=where)
+        weights[model_resource(model)] = weight
+    return weights
 
 
 def written_amounts(amounts: Amounts) -> dict[str, int | float | str]:

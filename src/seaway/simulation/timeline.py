@@ -18,7 +18,7 @@ from seaway.scheduling.columns import PLAN_LINK_MISSED, PLAN_NODE, SLICE_CORE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
-from seaway.scheduling.queueing.tree import QueueTree
+from seaway.scheduling.queueing.tree import GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import (
     COMPLETE_POLICIES,
@@ -55,6 +55,8 @@ class Discipline:
         Tenants with their weights and quotas; others have the weight 1.
     pools
         Clusters of each pool; none for all. Jobs may use those that their demands allow.
+    gpu_weights
+        Weights of GPU models in shares, by resource.
     """
 
     order: Order = Order.PRIORITY
@@ -62,6 +64,7 @@ class Discipline:
     queues: tuple[Queue, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     pools: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    gpu_weights: GpuWeights = field(default_factory=dict)
 
 
 def replay_with_departures(
@@ -196,12 +199,17 @@ class _Run:
             self._use.add(now_s - self._now_s, self._snapshot.arrays.clusters)
         self._now_s = now_s
 
-    def _start(self, number: int, allows: Callable[[Plan], bool]) -> Plan | None:
+    def _start(self, number: int, allows: Callable[[Plan], bool], narrowed: JobQueue | None = None) -> Plan | None:
         """Try to place a job. Return its plan if it runs now, even if its links violate its bounds.
 
         A policy can defer it while other jobs with an end run.
+
+        Parameters
+        ----------
+        narrowed
+            The job with tighter rules; None for the job as it is.
         """
-        plan = self._clock.decide(self._queue.part(number, number + 1), may_wait=bool(self._ends))
+        plan = self._clock.decide(narrowed or self._queue.part(number, number + 1), may_wait=bool(self._ends))
         if plan.deferred:
             self._held.add(number)
         else:
@@ -258,7 +266,7 @@ def queue_tree(discipline: Discipline, clusters: Sequence[Cluster]) -> QueueTree
         name: total_of(capacity_of(each) for each in clusters if not allowed or each.name in allowed)
         for name, allowed in pools.items()
     }
-    return QueueTree(discipline.queues, capacities, discipline.tenants)
+    return QueueTree(discipline.queues, capacities, discipline.tenants, discipline.gpu_weights)
 
 
 def _keys(world: World, order: Order) -> Callable[[int], Key]:

@@ -109,6 +109,8 @@ def test_a_log_is_replayed_and_its_starts_are_written(
         (["--backfill", "easy"], "error: --backfill: needs --departures or --swf"),
         (["--starts", "starts.csv"], "error: --starts: needs --departures or --swf"),
         (["--queues", "queues.yaml"], "error: --queues: needs --departures or --swf"),
+        (["--gpu-weights", "H100=3", "--departures"], "error: --gpu-weights: needs --queues or --order fair"),
+        (["--gpu-weights", "H100=no", "--departures", "--order", "fair"], "error: --gpu-weights: the weight of H100"),
         (["--swf", "a.swf", "--policy", "fgd,bestfit", "--starts", "s.csv"], "error: --starts: needs a single policy"),
     ],
 )

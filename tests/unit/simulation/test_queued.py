@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.domain.amounts import held_amounts
+from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
 from seaway.scheduling.engine import decide
@@ -20,7 +23,8 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome, Sharing
 from seaway.simulation.timeline import Discipline, replay_with_departures
 from seaway.simulation.waiting.shares import fair_amounts
-from seaway.testing.plugins import fleet, gpu, job, node
+from seaway.testing.plugins import cluster, fleet, gpu, job, node
+from tests.unit.application.control.test_fair_shares import Entitlements, random_tree
 from tests.unit.simulation.test_backfill import Task, jobs_of, logs, replayed
 
 
@@ -149,3 +153,51 @@ def test_fair_amounts_are_those_of_the_documentation(demands: Mapping[str, int],
     lanes = {(name, "default"): amount for name, amount in demands.items()}
     fair = fair_amounts(tree, children_of(queues), lanes, "gpus")
     assert {name: fair[name, "default"] for name in demands} == pytest.approx(expected)
+
+
+def of_models(models: Sequence[str], gpus: int) -> Fleet:
+    """Return nodes of eight equal GPUs, as many of each model."""
+    nodes = [node(*[gpu(model=model) for _ in range(8)]) for model in models for _ in range(gpus // 8)]
+    return fleet(cluster(*nodes))
+
+
+def test_queues_leave_models_to_those_that_need_them() -> None:
+    """A queue that could use all models leaves each to the queue that needs it, as the control loop does."""
+    models = [f"model-{at}" for at in range(6)]
+    jobs = stream("any", 60, queue="any")
+    for model in models:
+        jobs += stream(model, 10, queue=model, models={model})
+    queues = (Queue("any", weight=2), *map(Queue, models))
+    discipline = Discipline(queues=queues)
+    outcome = replay_with_departures(of_models(models, 8), jobs, lambda: make_policy("bestfit"), discipline=discipline)
+    assert outcome.starts_s is not None
+    first = Counter(each.queue for each, starts_s in zip(jobs, outcome.starts_s, strict=True) if not starts_s)
+    assert first == {"any": 12, **dict.fromkeys(models, 6)}
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 6))])
+def test_queues_that_need_one_model_get_their_shares(seed: int) -> None:
+    """In a tree, the mean shares of a saturated replay are those of a linear programme, within 3 %."""
+    random, models, gpus = Random(seed), ("A100", "H100", "L4"), 128
+    queues, needs, entitled = [Queue("none")], dict[str, str](), {"none": 0.0}
+    while min(entitled.values()) < 40:
+        queues = [replace(each, guarantee={}) for each in random_tree(random, 3, 3 * gpus, limits=False)]
+        leaves = [each.name for each in queues if each.name not in children_of(queues)]
+        needs = {leaf: random.choice(("", *models)) for leaf in leaves}
+        usable = {leaf: model for leaf, model in needs.items() if model}
+        optimum = Entitlements(queues, dict.fromkeys(models, gpus), dict.fromkeys(models, 1.0), usable)
+        entitled = {leaf: optimum.gpus(leaf) for leaf in leaves}
+    jobs: list[Job] = []
+    for leaf, model in needs.items():
+        of = {"models": {model}} if model else {}
+        lasts_s = [random.randrange(130, 250) for _ in range(int(6 * entitled[leaf]))]
+        jobs += [job(f"{leaf}-{at}", gpus=1, queue=leaf, expected_duration_s=s, **of) for at, s in enumerate(lasts_s)]
+    discipline = Discipline(queues=tuple(queues))
+    where = of_models(models, gpus)
+    outcome = replay_with_departures(where, jobs, lambda: make_policy("bestfit"), discipline=discipline)
+    assert outcome.starts_s is not None
+    seen, begin_s, end_s = defaultdict[str, float](float), 200, 600
+    for each, starts_s in zip(jobs, outcome.starts_s.tolist(), strict=True):
+        ends_s = starts_s + (each.expected_duration_s or 0)
+        seen[each.queue] += max(0, min(ends_s, end_s) - max(starts_s, begin_s)) / (end_s - begin_s)
+    assert seen == pytest.approx(entitled, rel=0.03)

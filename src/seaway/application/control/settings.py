@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from seaway.domain.amounts import model_resource, split_amounts
+from seaway.domain.amounts import parse_gpu_weights
 from seaway.domain.backoff import backoff
-from seaway.domain.errors import RejectedError
-
-MAX_GPU_WEIGHT = 1000
 
 MANY = 100
 """Number of replicas for which a cluster gets another `assume_timeout_s`. Each replica may become several objects."""
@@ -123,17 +120,7 @@ class ControlSettings:
         RejectedError
             If `gpu_weights` is invalid.
         """
-        weights, where = {}, "[control] gpu_weights"
-        for model, text in split_amounts(self.gpu_weights, where=where).items():
-            try:
-                weight = float(text)
-            except ValueError:
-                weight = 0.0
-            if not 0 < weight <= MAX_GPU_WEIGHT:
-                why = f"the weight of {model} is {text!r}; use a number above 0 and at most {MAX_GPU_WEIGHT}"
-                raise RejectedError(why, where=where)
-            weights[model_resource(model)] = weight
-        return weights
+        return parse_gpu_weights(self.gpu_weights, where="[control] gpu_weights")
 
     def confirm_s(self, replicas: int) -> float:
         """Return the seconds that a placement with this number of replicas waits for its confirmation."""

@@ -44,12 +44,9 @@ from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
-from seaway.scheduling.snapshot.snapshot import Snapshot
-
-NO_MODEL = "-"
-"""Name of a GPU model that does not exist."""
 
 NS_PER_S = 1_000_000_000
 
@@ -737,15 +734,6 @@ class ControlState:
             for cluster in attempt.clusters
             if (attempt.job_id, attempt.number, cluster) in self.pending_commands
         ]
-
-
-def without_models(job: Job, exhausted: Collection[str], snapshot: Snapshot) -> Job:
-    """Return a job that may not use some GPU models."""
-    if not exhausted:
-        return job
-    models = {name.casefold() for name in job.demand.devices.models or (each.model for each in snapshot.devices)}
-    allowed = frozenset(models.difference(exhausted)) or frozenset({NO_MODEL})
-    return replace(job, demand=replace(job.demand, devices=replace(job.demand.devices, models=allowed)))
 
 
 def capacities(pools: Iterable[Pool], clusters: Iterable[LiveCluster]) -> Mapping[str, Amounts]:

@@ -15,7 +15,6 @@ from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.scheduler.scheduler import DELAYS
-from seaway.application.control.state import without_models
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
@@ -48,6 +47,7 @@ from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
+from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import LimitHit, Owner
 from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth

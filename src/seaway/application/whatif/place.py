@@ -16,7 +16,6 @@ from operator import itemgetter
 from seaway.application.admission import shortage
 from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
 from seaway.application.control.scheduler.scheduler import DELAYS
-from seaway.application.control.state import without_models
 from seaway.application.whatif.dry_run import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
 from seaway.domain.job import Job
@@ -27,6 +26,7 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.preemption import (
     Candidate,
     DisplacementRules,

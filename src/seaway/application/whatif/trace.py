@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import Protocol
@@ -30,7 +30,7 @@ from seaway.scheduling.engine import Policy
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import Owner
+from seaway.scheduling.queueing.tree import GpuWeights, Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
 from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
@@ -114,11 +114,12 @@ class Side:
     tenants: tuple[Tenant, ...]
     pools: Mapping[str, frozenset[str]]
     policy: str
+    gpu_weights: GpuWeights = field(default_factory=dict)
 
     @property
     def discipline(self) -> Discipline:
         """Queues and tenants of the replay."""
-        return Discipline(queues=self.queues, tenants=self.tenants, pools=self.pools)
+        return Discipline(queues=self.queues, tenants=self.tenants, pools=self.pools, gpu_weights=self.gpu_weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ def replay_trace(
     fleets: tuple[Fleet, Fleet],
     policy: str,
     spread: Spread,
+    gpu_weights: GpuWeights,
 ) -> TraceChanges:
     """Replay a trace before and after a change.
 
@@ -217,6 +219,8 @@ def replay_trace(
         Policy that places the jobs; empty for that of the queue with most jobs.
     spread
         Execution of the replays.
+    gpu_weights
+        Weights of GPU models in shares, by resource.
 
     Raises
     ------
@@ -230,7 +234,7 @@ def replay_trace(
     after = [_queue_after(each.spec, queue, changes, names) for each, queue in zip(ordered, before, strict=True)]
     chosen = _policy(policy, before, names[0])
     sides = [
-        _side(ordered, line, known, fleet, chosen)
+        replace(_side(ordered, line, known, fleet, chosen), gpu_weights=gpu_weights)
         for line, known, fleet in zip((before, after), names, fleets, strict=True)
     ]
     different = sides if sides[0] != sides[1] else sides[:1]

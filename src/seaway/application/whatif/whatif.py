@@ -151,7 +151,8 @@ class WhatIf:
         if question.last_s:
             now_ns = self._controller.live.clock.now_ns()
             jobs, skipped = past_jobs(self._store, question.last_s, now_ns)
-        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, self.spread)
+        weights = self._controller.live.tree.gpu_weights
+        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, self.spread, weights)
         trace = replace(trace, skipped=skipped)
         return replace(answer, message=f"{answer.message}, {trace.message}", trace=trace)
 

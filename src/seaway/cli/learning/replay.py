@@ -14,6 +14,7 @@ import typer
 
 from seaway.cli import arguments
 from seaway.domain import queues as domain
+from seaway.domain.amounts import parse_gpu_weights
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Queue
 
@@ -152,6 +153,16 @@ def replay(
             rich_help_panel=QUEUES,
         ),
     ] = None,
+    gpu_weights: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL=WEIGHT,...",
+            help="Weights of GPU models in shares of queues, such as H100=3,L4=0.5. Other models count 1. Without it, "
+            "memory and cores of GPUs count.",
+            rich_help_panel=QUEUES,
+            show_default=False,
+        ),
+    ] = "",
     backfill: Annotated[
         Backfill | None,
         typer.Option(
@@ -280,6 +291,10 @@ def replay(
     discipline = discipline_of(order, backfill, departures=departures)
     if queues and discipline is None:
         raise RejectedError("needs --departures or --swf: jobs that never end do not wait", where="--queues")
+    if gpu_weights and not queues and order is not Order.FAIR:
+        raise RejectedError("needs --queues or --order fair: shares do not matter otherwise", where="--gpu-weights")
+    if gpu_weights and discipline:
+        discipline = replace(discipline, gpu_weights=parse_gpu_weights(gpu_weights, where="--gpu-weights"))
     files = ResultFiles(curve, starts, plot)
     files.check(names, departures=departures)
     check_policies(names, PolicyOptions(level.value, seed, (), plain))

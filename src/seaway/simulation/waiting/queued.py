@@ -7,20 +7,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, requested_amounts, total_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
 from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import Int64
+from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime, within
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
+from seaway.scheduling.queueing.model_shares import NONE, PoolShares, pool_shares, without_models
 from seaway.scheduling.queueing.preemption import (
     Candidate,
     DisplacementRules,
@@ -71,12 +73,20 @@ class _Line:
             del self.groups[group]
 
 
+class _Wanted(NamedTuple):
+    """Request of a kind of jobs, as `seaway.scheduling.queueing.model_shares.Wanted`."""
+
+    models: frozenset[str]
+    requested: Amounts
+
+
 class Queued:
     """Waiting jobs in the order of the default queue discipline.
 
     Reservations of `Backfill.EASY` and `Backfill.CONSERVATIVE` count amounts of the whole fleet. A displaced job starts
     again from its beginning. Jobs without a chance, by the free amounts and the rules of queues, are not tried, unless
-    they get a reservation or keep others from starting.
+    they get a reservation or keep others from starting. While jobs need single GPU models, each queue first starts jobs
+    within its parts of the free ones, as in the control loop.
 
     Parameters
     ----------
@@ -118,6 +128,13 @@ class Queued:
         first = np.unique(np.array(self._kinds, np.int64), return_index=True)[1]
         self._needs_of = world.needs[first]  # by kind
         self._requests = [requested_amounts(jobs[at].demand, jobs[at].replicas) for at in first]
+        models = ((name.casefold() for name in jobs[at].demand.devices.models) for at in first)
+        self._wanted = [_Wanted(frozenset(of), each) for of, each in zip(models, self._requests, strict=True)]
+        self._needs_models = any(each.models for each in self._wanted)
+        self._leaves = [queue.name for queue in queues if queue.name not in children_of(queues)]
+        self._shares: dict[str, PoolShares] = {}  # by pool
+        self._basis: Sequence[Hashable] = ()  # kinds that wait in each leaf, or what it holds without any
+        self._narrowed: dict[tuple[int, frozenset[str]], JobQueue] = {}
         self._lasts_s: list[int] = world.lasts_s.tolist()
         self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
         self._fruitless: set[int] = set()  # groups that neither fit nor have victims, until a job starts or ends
@@ -148,11 +165,65 @@ class Queued:
 
     def schedule(self, now_s: int) -> None:
         """Start the jobs that may start now, in order."""
+        if self._needs_models:
+            self._divide_models(now_s)
         moment = _Moment(self._world, now_s, self._next)
         self._find_live(moment)
         if moment.live:
             self._try_all(moment)
         self._errors.record(now_s)
+
+    def _divide_models(self, now_s: int) -> None:
+        """Start the jobs that fit into the parts of their queues of each GPU model, without displacing others."""
+        waiting = defaultdict[str, dict[QueueNode, list[_Wanted]]](dict)
+        basis = list[Hashable]()
+        for queue in self._leaves:
+            node, lines = self._tree.node(queue), self._lines[queue].values()
+            groups = ((group, jobs[0][1]) for line in lines for group, jobs in line.groups.items())
+            kinds = frozenset(self._kind_of[group] for group, number in groups if not self._is_limited(number))
+            waiting[node.queue.pool][node] = [self._wanted[kind] for kind in kinds]
+            basis.append(kinds or frozenset(node.use.held.items()))
+        if basis != self._basis:
+            found = {pool: pool_shares(self._tree, pool, of, self._world.snapshot) for pool, of in waiting.items()}
+            self._shares, self._basis = {pool: each for pool, each in found.items() if each}, basis
+        self._divide()
+        if any(each.divides_any for each in self._shares.values()):
+            moment = _Moment(self._world, now_s, self._next, divides=True)
+            self._find_live(moment)
+            if moment.live:
+                self._try_all(moment)
+
+    def _divide(self) -> None:
+        for each in self._shares.values():
+            each.divide()
+
+    def _share_of(self, group: int) -> tuple[PoolShares, QueueNode, _Wanted] | None:
+        """Return the pool and queue of a group of jobs; None if it takes no part in the division of models."""
+        node, wanted = self._tree.node(self._lane_of[group][0]), self._wanted[self._kind_of[group]]
+        pool = self._shares.get(node.queue.pool)
+        return (pool, node, wanted) if pool and pool.takes_part(node, wanted) else None
+
+    def _waits_for_others(self, group: int, moment: _Moment) -> bool:
+        """Report whether jobs wait until all queues have started jobs within their parts of GPU models."""
+        if not moment.divides or group in moment.deferred:
+            return moment.divides
+        known = self._share_of(group)
+        return known is not None and not known[0].has_part(*known[1:])
+
+    def _start_within_part(self, number: int, moment: _Moment) -> Plan | None:
+        """Start a job on the GPU models of which its queue still gets a part."""
+        known = self._share_of(group := self._groups[number])
+        left = known[0].take(*known[1:]) if known else NONE
+        key = self._kinds[number], left or NONE
+        if left and key not in self._narrowed:
+            snapshot = self._world.snapshot
+            job = without_models(self._world.queue.jobs[number], left, snapshot)
+            self._narrowed[key] = JobQueue(snapshot, [job])
+        plan = None if left is None else self._world.start(number, always, self._narrowed.get(key))
+        if plan is None:
+            moment.deferred.add(group)
+            self._divide()
+        return plan
 
     def _find_live(self, moment: _Moment) -> None:
         """Find the waiting jobs that have a chance now: by the free amounts, or with victims."""
@@ -165,10 +236,12 @@ class Queued:
         moment.fitting, moment.live, moment.lanes = fitting - self._refused.keys(), set(), set()
         moment.displacing = set()
         for queue, lines in self._lines.items():
-            displacing = queue in self._displacing
+            displacing = queue in self._displacing and not moment.divides
             for tenant, line in lines.items() if moment.fitting or displacing else ():
                 for group in line.groups:
                     kind = self._kind_of[group]
+                    if self._waits_for_others(group, moment):
+                        continue
                     if displacing and group not in self._fruitless and displaces(queue, kind):
                         moment.displacing.add(group)
                     elif kind not in moment.fitting:
@@ -215,6 +288,9 @@ class Queued:
         for group in list(moment.live):
             kind, lane = self._kind_of[group], self._lane_of[group]
             if group in moment.displacing and group not in self._fruitless:
+                continue
+            if self._waits_for_others(group, moment):
+                moment.live.discard(group)
                 continue
             if kind not in moment.fitting or kind in self._refused:
                 moment.live.discard(group)
@@ -334,24 +410,30 @@ class Queued:
         """Start a job if it fits, its limits have room, and it delays no reservation."""
         need, lasts_s = self._world.needs[number], self._lasts_s[number]
         kind = self._kinds[number]
-        limited = self._tree.hit(self._owner(number), self._requested(number)) is not None
+        limited = self._is_limited(number)
         plan = None
         if not limited and kind not in self._refused and within(need, self._world.free()):
             if not moment.may_start(need, lasts_s):
                 moment.reserve(self._backfill(number), number, self._queue(number))
                 return False
-            plan = self._world.start(number, always)
-            if plan is None:
+            plan = self._start_within_part(number, moment) if moment.divides else self._world.start(number, always)
+            if plan is None and not moment.divides:
                 self._refused[kind] = number
-        if plan is None:
+        if plan is None and not moment.divides:
             plan = self._displace(number, moment)
         if plan is None:
-            if not limited:
+            known = self._share_of(self._groups[number])
+            if not limited and (known is None or known[0].owes(known[1])):
                 moment.reserve(self._backfill(number), number, self._queue(number))
             return False
         self._hold(number, plan, moment.now_s)
+        if moment.divides:
+            self._divide()
         moment.started(need, lasts_s)
         return True
+
+    def _is_limited(self, number: int) -> bool:
+        return self._tree.hit(self._owner(number), self._requested(number)) is not None
 
     def _queue(self, number: int) -> str:
         return self._world.queue.jobs[number].queue
@@ -461,9 +543,13 @@ class _Moment:
         Queues without backfill whose first job does not start.
     in_time
         A job of a live group that would delay no reservation so far.
+    divides
+        Whether jobs start only within the parts of their queues of each GPU model.
+    deferred
+        Groups of jobs without such a part, or that do not fit there.
     """
 
-    def __init__(self, world: World, now_s: int, following: dict[LaneName, _Waiting]) -> None:
+    def __init__(self, world: World, now_s: int, following: dict[LaneName, _Waiting], *, divides: bool = False) -> None:
         self._world = world
         self._free: FreeOverTime | None = None
         self._reserved: set[str] = set()
@@ -479,6 +565,8 @@ class _Moment:
         self.closed: set[str] = set()
         self.heads: dict[str, LaneName] = {}
         self.in_time: dict[int, _Waiting] = {}
+        self.divides = divides
+        self.deferred: set[int] = set()
 
     def after(self, line: Sequence[_Waiting], job: _Waiting | None) -> Iterator[_Waiting]:
         """Yield the jobs of a line after one of it, or all, without those that were displaced now."""

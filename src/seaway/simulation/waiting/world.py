@@ -29,6 +29,13 @@ Key = tuple[int, int]
 """Position of a job in the order of waiting jobs. The smallest key goes first."""
 
 
+class Start(Protocol):
+    """Start of a job."""
+
+    def __call__(self, number: int, allows: Callable[[Plan], bool], narrowed: JobQueue | None = None) -> Plan | None:
+        """Start a job by its number, or `narrowed`, the job with tighter rules; return its plan, or None."""
+
+
 @dataclass(slots=True)
 class World:
     """State of a replay, as the rules of waiting jobs see it.
@@ -36,7 +43,7 @@ class World:
     Attributes
     ----------
     start
-        Starts a job by its number now, if it fits and a check allows its plan. Returns the plan, or None.
+        Starts a job by its number now, if it fits and a check allows its plan, see `Start`.
     ends
         Heap of the running jobs with an end: time, number and plan.
     held
@@ -50,7 +57,7 @@ class World:
     snapshot: Snapshot
     queue: JobQueue
     policy: Profile | Policy
-    start: Callable[[int, Callable[[Plan], bool]], Plan | None]
+    start: Start
     ends: list[tuple[int, int, Plan]]
     held: set[int]
     needs: Int64 = field(init=False)

@@ -16,7 +16,7 @@ import numpy as np
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.state import ControlState, without_models
+from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import leaving, of_size, resized, sizes_text
 from seaway.domain.amounts import held_amounts, requested_amounts, total_of
@@ -39,6 +39,7 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
