@@ -446,7 +446,7 @@ LINK_COLUMNS = (
     Column("TAKEN", _taken, drop=4),
     Column("CARRIED", lambda each: _known_rate(each["traffic_mbps"]), right=True, wide=True),
     Column(
-        "PROMISED",
+        "RESERVED",
         lambda each: _known_rate(each["bandwidth_mbps"] and each["reserved_mbps"]),
         right=True,
         wide=True,

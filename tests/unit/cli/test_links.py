@@ -82,7 +82,7 @@ def test_a_link_is_shown_as_decisions_go_by_it() -> None:
     ]
     wide = printed(table(LINKS, raw=False, wide=True))
     assert "direct" in wide[1]
-    assert [wide[0].split()[at] for at in (7, 8, 9)] == ["CARRIED", "PROMISED", "FREE"]
+    assert [wide[0].split()[at] for at in (7, 8, 9)] == ["CARRIED", "RESERVED", "FREE"]
     assert " 3 Gbit/s " in wide[1]
     assert " 2 Gbit/s " in wide[1]
     assert "7.5 Gbit/s" in wide[1]
