@@ -18,7 +18,16 @@ from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
-from seaway.application.records import CompletedRun, EndedUse, JobRecord, PendingCommand, ScaleWindow, Verb
+from seaway.application.records import (
+    CompletedRun,
+    EndedUse,
+    JobRecord,
+    PendingCommand,
+    ScaleWindow,
+    Verb,
+    WorkdirPart,
+    WorkdirRecord,
+)
 from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
@@ -681,6 +690,20 @@ def notifications_return_as_they_were(opening: Opening) -> None:
     assert other.delivery_counts() == {("team-a", "ops", state): 1 for state in DeliveryState}
 
 
+def archives_return_in_parts(opening: Opening) -> None:
+    """Archives and their parts are stored, listed without content, returned one by one, and removed."""
+    store, other = led(opening), opening()
+    record = WorkdirRecord("team-a", "sha256:1", 10, "00", "ada", 1, 2)
+    first, second = (WorkdirPart("team-a", "sha256:1", number, "QUJD", 3) for number in range(2))
+    store_all(store, Change(put=[record, second]), Change(put=[first]))
+    assert (other.workdirs(), other.workdir_part("team-a", "sha256:1", 1)) == ([record], second)
+    assert other.workdir_parts() == [replace(each, content="") for each in (first, second)]
+    assert other.workdir_part("team-b", "sha256:1", 1) is None
+    store_all(store, Change(put=[replace(record, used_ns=5)], delete=[replace(first, content="")]))
+    assert [each.used_ns for each in other.workdirs()] == [5]
+    assert [each.number for each in other.workdir_parts()] == [1]
+
+
 def old_messages_are_pruned(opening: Opening) -> None:
     """Messages of notifications are removed with old jobs."""
     store = led(opening)
@@ -755,6 +778,7 @@ CASES: tuple[Case, ...] = (
     tasks_share_the_spec_of_their_array,
     tasks_are_pruned_with_their_array,
     notifications_return_as_they_were,
+    archives_return_in_parts,
     old_messages_are_pruned,
     pruning_goes_by_age,
     numbers_of_events_are_not_used_again,

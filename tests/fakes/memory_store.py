@@ -43,6 +43,8 @@ from seaway.application.records import (
     ScaleWindow,
     ShadowResult,
     Token,
+    WorkdirPart,
+    WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
@@ -82,6 +84,8 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Notification: lambda row: (row.tenant, row.name),
     Delivery: lambda row: (row.id,),
     NotifierState: lambda row: (row.id,),
+    WorkdirRecord: lambda row: (row.tenant, row.digest),
+    WorkdirPart: lambda row: (row.tenant, row.digest, row.number),
 }
 """Types whose rows get an id when they have none."""
 
@@ -314,6 +318,18 @@ class MemoryStore:
     def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
         """Count messages that are not accepted."""
         return dict(Counter((row.tenant, row.receiver, row.state) for row in self._rows(Delivery)))
+
+    def workdirs(self) -> list[WorkdirRecord]:
+        """Return all stored archives."""
+        return _by_key(self._rows(WorkdirRecord))
+
+    def workdir_parts(self) -> list[WorkdirPart]:
+        """Return all parts of archives without their content."""
+        return [replace(row, content="") for row in _by_key(self._rows(WorkdirPart))]
+
+    def workdir_part(self, tenant: str, digest: str, number: int) -> WorkdirPart | None:
+        """Return a part of an archive."""
+        return self._row(WorkdirPart, (tenant, digest, number))
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

@@ -1,10 +1,18 @@
 """Submission from the command line, and following a job."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from seaway.adapters.kubernetes.templates.runtime import workdir_container
+from seaway.application.ports.templates import Delivery
+from seaway.application.workdirs import WorkdirLimits
+from seaway.domain.deployment import Deployment
+from seaway.domain.runtime import Container
 from tests.integration.cli_runs import Cli, command_line
 
 SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--expected-duration", "10s")
@@ -247,3 +255,72 @@ def test_submit_accepts_the_shown_spec(cli: Cli) -> None:
     assert ran.code == 0, ran.err
     first, second = (cli("show", name, "-o", "json").body["request"] for name in ("hello", "again"))
     assert first == second
+
+
+def test_a_folder_is_sent_once_and_arrives_in_the_container(cli: Cli, tmp_path: Path) -> None:
+    """`workdir` of a job file is packed and sent; the command of its init container fetches and unpacks it."""
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+    (folder / "train.py").write_text("print(1)")
+    (folder / "src" / "run.sh").write_text("echo run")
+    (folder / "src" / "run.sh").chmod(0o755)
+    (folder / "data.bin").write_bytes(os.urandom(700 << 10))
+    (folder / "ignored.log").write_text("x")
+    (folder / ".seawayignore").write_text("*.log")
+    file = job_file(folder, "name: hello\nresources: {gpus: 1, gpu_memory: 8Gi}\nworkdir: .\n")
+    assert cli("submit", file, "--dry-run").code == 0
+    assert cli.served.rig.store.workdirs() == []
+    jobs = [cli("submit", *args, "-o", "json").body for args in ((file,), (*SMALL, "--workdir", str(folder)))]
+    (archive,) = cli.served.rig.store.workdirs()
+    assert [each["spec"]["workdir"] for each in jobs] == [archive.digest] * 2
+    cli.step(3)
+    job = cli.served.rig.store.job(jobs[0]["id"])
+    assert job is not None
+    deployment = Deployment(job.id, job.attempt, "a", job.spec, ())
+    fetcher = workdir_container(deployment, Delivery(cli.served.url, token=cli.served.rig.plane.workdirs.token))
+    for downloader in ("curl", "wget", "python3"):
+        if shutil.which(downloader):
+            done = fetched(fetcher, tmp_path / downloader, downloader)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            assert (tmp_path / downloader / "train.py").read_text() == "print(1)"
+    assert fetched(fetcher, tmp_path / "right").returncode == 0
+    found = {str(each.relative_to(tmp_path / "right")) for each in (tmp_path / "right").rglob("*") if each.is_file()}
+    assert found == {"train.py", "src/run.sh", "data.bin", ".seawayignore", "job.yaml"}
+    assert os.access(tmp_path / "right" / "src" / "run.sh", os.X_OK)
+    assert (tmp_path / "right" / "data.bin").read_bytes() == (folder / "data.bin").read_bytes()
+    refused = fetched(workdir_container(deployment, Delivery(cli.served.url, token=lambda _: "swd_x")), tmp_path / "no")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith("the working directory is missing: http://")
+
+
+def fetched(container: Container, folder: Path, downloader: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command of an init container, which tries once, with a folder of this machine as its volume.
+
+    Parameters
+    ----------
+    downloader
+        The only program for downloads of the image; python3 is alone, without tar. Empty for all of this machine.
+    """
+    folder.mkdir()
+    env = {**dict(container.run.env), "SEAWAY_WORKDIR": str(folder), "SEAWAY_WORKDIR_TRIES": "1"}
+    env |= {"PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}
+    if downloader:
+        programs = folder.with_name(f"{folder.name}-bin")
+        programs.mkdir()
+        for each in (downloader, "rm") if downloader == "python3" else (downloader, "rm", "tar", "gzip", "sha256sum"):
+            (programs / each).symlink_to(Path(shutil.which(each) or each).resolve())
+        env["PATH"] = str(programs)
+    return subprocess.run(container.run.command, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_folder_that_cannot_be_sent_is_an_error_of_its_field(cli: Cli, tmp_path: Path) -> None:
+    """The error names the line of the job file, or the option, and no job is stored."""
+    cli.served.rig.plane.workdirs.limits = WorkdirLimits(1024)
+    (tmp_path / "large.bin").write_bytes(os.urandom(4096))
+    file = job_file(tmp_path, "name: hello\nresources: {gpus: 1, gpu_memory: 8Gi}\nworkdir: .\n")
+    ran = cli("submit", file, "-d")
+    assert (ran.code, f"{file}:3:workdir" in ran.err) == (2, True), ran.err
+    assert "Largest: large.bin" in ran.err
+    ran = cli("submit", *SMALL, "--workdir", str(tmp_path / "none"), "-d")
+    assert (ran.code, "--workdir" in ran.err) == (2, True), ran.err
+    assert cli("jobs", "-o", "json").body["jobs"] == []

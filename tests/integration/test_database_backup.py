@@ -20,6 +20,7 @@ from seaway.adapters.sqlalchemy.backup_file import BackupReader
 from seaway.adapters.sqlalchemy.backups import TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
+from seaway.application.records import ScaleWindow, WorkdirRecord
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, Notification, NotifierState, Occasion
@@ -63,7 +64,8 @@ def url(tmp_path: Path) -> str:
     reservation = AdvanceReservation("r", NOW_NS, NOW_NS + 1, "t", "q", 2, "A100", frozenset({"c"}))
     store_all(store, Change(insert=[make.evaluation_record(), queue, make.cluster_facts(), reservation, notification]))
     message = Delivery("msg_1", "t", "ops", jobs[0].id, "train", Occasion.FAILED, "{}", NOW_NS, NOW_NS)
-    store_all(store, Change(insert=[message, NotifierState(1, NOW_NS)]))
+    store_all(store, Change(insert=[message, NotifierState(1, NOW_NS), ScaleWindow(jobs[0].id, 2, "[]")]))
+    store_all(store, Change(insert=[WorkdirRecord("t", "sha256:1", 3, "00", "ada", 1, 2)]))
     store.close()
     return url
 
@@ -145,17 +147,18 @@ def fail_half_way(url: str, there: str, file: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_database_that_is_not_empty_is_stored_unless_forced(url: str, tmp_path: Path) -> None:
-    """A restore replaces existing data only with force, and then completely."""
+    """A restore replaces existing data only with force, and then completely, except for archives of folders."""
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
     store.lead("test")
-    store_all(store, Change(insert=[make.token(id="mine")]))
+    archive = WorkdirRecord("t", "sha256:2", 3, "00", "ada", 1, 2)
+    store_all(store, Change(insert=[make.token(id="mine"), archive]))
     with pytest.raises(RejectedError, match=r"not empty \(it has tokens\)"):
         database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
     assert [token.id for token in store.tokens()] == ["mine"]
     database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file, force=True)
-    assert [token.id for token in store.tokens()] == ["t1"]
+    assert ([token.id for token in store.tokens()], store.workdirs()) == (["t1"], [archive])
     with pytest.raises(InvariantError, match="another process"):
         store.commit([Change(insert=[make.token(id="late")])])
     store.close()

@@ -267,6 +267,7 @@ def test_defaults_of_a_spec_stay() -> None:
             "restart_policy": "Never",
             "max_restarts": None,
             "warning": None,
+            "workdir": "",
         },
         "expected_duration_s": None,
         "time_limit_s": None,

@@ -30,6 +30,7 @@ from seaway.api import (
     sessions,
     tokens,
     whatif,
+    workdirs,
 )
 from seaway.api.http import health
 from seaway.api.http.connections import Connections
@@ -108,6 +109,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
         job_views.routes,
         log_stream.routes,
         sessions.routes,
+        workdirs.routes,
         events.routes,
         fleet.routes,
         links.routes,

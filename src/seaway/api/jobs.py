@@ -473,7 +473,11 @@ async def retry_job(request: Request, job: JobRef) -> Response:
 
     A cancelled array also runs the tasks that were cancelled with it.
     """
-    return job_reply(await _take(request, job, pipeline_of(request).plane.jobs.retry))
+    plane, found = plane_of(request), await find(request, job)
+    workdir = found.spec.runtime.workdir
+    if workdir and not plane.workdirs.admits(found.spec.tenant, workdir):
+        raise ConflictError("its working directory was removed; submit the job again with its folder")
+    return job_reply(await _take(request, found.id, plane.jobs.retry))
 
 
 @operation(routes, "DELETE", "/jobs/{job}", Role.USER, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from itertools import permutations
 
@@ -108,6 +108,8 @@ class Admission:
         self._gateways: frozenset[str] = frozenset()
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
+        self.has_archive: Callable[[str, str], bool] = lambda *_: True
+        """Reports whether an archive is stored for a tenant."""
 
     def admit(
         self, spec: JobSpec, seen_by: str = "", before: JobSpec | None = None, names: Names | None = None
@@ -195,6 +197,7 @@ class Admission:
             problems.append(_unknown("template", spec.template, templates))
         problems += self._templates.problems(spec)
         problems += _forbidden_secrets(spec, names)
+        problems += _rejected(self._lacking_archive(spec), "workdir")
         problems += _standby_problems(spec, names)
         problems += _rejected(self._controller.scaler.obstacle(spec), "scale")
         gateway = spec.demand.gateway
@@ -208,6 +211,11 @@ class Admission:
                 for name in sorted(clusters.difference(known))[:MAX_REPORTED]
             ]
         return problems
+
+    def _lacking_archive(self, spec: JobSpec) -> str:
+        if not spec.runtime.workdir or self.has_archive(spec.tenant, spec.runtime.workdir):
+            return ""
+        return "names an archive that is not stored for this tenant; send the folder with seaway submit --workdir"
 
     def _beyond_limits(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""

@@ -29,6 +29,8 @@ from seaway.application.records import (
     ScaleWindow,
     ShadowResult,
     Token,
+    WorkdirPart,
+    WorkdirRecord,
 )
 from seaway.domain.notifications import Delivery, Notification, NotifierState
 from seaway.domain.queues import Queue
@@ -62,6 +64,8 @@ Record = (
     | Notification
     | Delivery
     | NotifierState
+    | WorkdirRecord
+    | WorkdirPart
 )
 
 

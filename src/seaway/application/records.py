@@ -705,3 +705,52 @@ class ShadowResult:
     answered: int = 0
     fallbacks: int = 0
     id: int = 0
+
+
+PART_BYTES = 512 << 10
+"""Size of all parts of an archive but the last one, bytes. A part fits in a request and in a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkdirRecord:
+    """Stored archive with the working directory of jobs of a tenant.
+
+    Attributes
+    ----------
+    digest
+        ``sha256:`` and the digest of its content.
+    secret
+        Key of the tokens with which pods fetch it.
+    used_ns
+        Last time at which it was sent, or at which a job was known to need it.
+    """
+
+    tenant: str
+    digest: str
+    size_bytes: int
+    secret: str
+    created_by: str
+    created_ns: int
+    used_ns: int
+
+    @property
+    def parts(self) -> range:
+        """Numbers of its parts."""
+        return range(-(-self.size_bytes // PART_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkdirPart:
+    """Part of an archive, whose record is stored after all parts.
+
+    Attributes
+    ----------
+    content
+        Content as base64; empty in lists.
+    """
+
+    tenant: str
+    digest: str
+    number: int
+    content: str
+    at_ns: int

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults
 from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.application.ports.templates import NO_DELIVERY, Delivery, PlainTemplates, Templates
 from seaway.bootstrap.settings import ClusterSettings, cluster_facts, names_in
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
@@ -59,8 +60,13 @@ class Clusters:
     close: Callable[[], None]
 
 
-def make_clusters(
-    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_after_s: float = STALE_S
+def make_clusters(  # wiring
+    settings: ClusterSettings,
+    clock: Clock,
+    data: Path,
+    names: ClusterNames,
+    stale_after_s: float = STALE_S,
+    delivery: Delivery = NO_DELIVERY,
 ) -> Clusters:
     """Create the configured clusters.
 
@@ -72,6 +78,8 @@ def make_clusters(
         Names of real clusters.
     stale_after_s
         Seconds after which an unreachable cluster gets no new jobs. A real cluster reports the reason earlier.
+    delivery
+        Way in which pods of real clusters get working directories.
 
     Raises
     ------
@@ -82,7 +90,7 @@ def make_clusters(
     kind = kind_of(settings, data)
     if kind is not Kind.SIMULATED:
         folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
-        return _real(settings, kind, folder, names, stale_after_s)
+        return _real(settings, kind, folder, names, stale_after_s, delivery)
     made = _simulated(settings, clock, data)
     return Clusters(kind, made, PlainTemplates(), made.close)
 
@@ -113,7 +121,14 @@ def _simulated(settings: ClusterSettings, clock: Clock, data: Path) -> Simulated
     return SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
 
 
-def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNames, stale_after_s: float) -> Clusters:
+def _real(
+    settings: ClusterSettings,
+    kind: Kind,
+    folder: Path,
+    names: ClusterNames,
+    stale_after_s: float,
+    delivery: Delivery,
+) -> Clusters:
     from seaway.adapters.kubernetes.backends import KubernetesBackends
     from seaway.adapters.kubernetes.cluster import ClusterOptions
     from seaway.adapters.kubernetes.collect.changes import Limits
@@ -149,7 +164,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
         given.gateway,
         given.ring,
     )
-    mounting = Mounting(names_in(settings.csi_drivers), PLACEHOLDER not in settings.namespace)
+    mounting = Mounting(names_in(settings.csi_drivers), PLACEHOLDER not in settings.namespace, delivery)
     offer = TemplateCatalog(
         own,
         rules,
@@ -166,7 +181,7 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     namespace_options = NamespaceOptions(
         settings.pod_security or (BASELINE if loose else RESTRICTED),
         settings.network_policies,
-        tuple(ip_network(each) for each in names_in(settings.egress)),
+        (*(ip_network(each) for each in names_in(settings.egress)), *addresses_of(mounting.delivery.url)),
         read_tenants(Path(settings.tenants_dir)) if settings.tenants_dir else {},
     )
     cluster_options = ClusterOptions(
@@ -203,6 +218,14 @@ def _real(settings: ClusterSettings, kind: Kind, folder: Path, names: ClusterNam
     else:
         made = KubernetesBackends(folder, cluster_options, names=names)
     return Clusters(kind, made, offer, made.close)
+
+
+def addresses_of(url: str) -> list[IPv4Network | IPv6Network]:
+    """Return the address of a URL as a network, which pods may then connect to; none for a host name."""
+    try:
+        return [ip_network(urlsplit(url).hostname or "")]
+    except ValueError:
+        return []
 
 
 def make_faults(seed: int) -> Faults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -35,6 +36,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.application.whatif.whatif import WhatIf
+from seaway.application.workdirs import Workdirs
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
 from seaway.bootstrap.notifications import encryption_key, make_notifications
@@ -42,6 +44,7 @@ from seaway.bootstrap.policies import POLICIES, compile_apart, read_outlines, wa
 from seaway.bootstrap.scaling import make_metrics
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
+from seaway.bootstrap.workdirs import needed_workdirs, workdir_limits
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig
 from seaway.learning.parallel import Processes
@@ -120,6 +123,7 @@ class ControlPlane:
     alerts: Alerts
     evaluations: Evaluations
     notifications: Notifications
+    workdirs: Workdirs
 
     def start(self) -> None:
         """Start the threads of the writer, the controller, the agents and the monitoring."""
@@ -153,6 +157,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     random: Random | None = None,
     templates: Templates | None = None,
     folder: Path | None = None,
+    workdirs: Workdirs | None = None,
 ) -> ControlPlane:
     """Create a control plane.
 
@@ -170,6 +175,8 @@ def make_plane(  # noqa: PLR0913  # wiring
         Workload templates; None for those that every kind of cluster supports.
     folder
         Data folder, with the key that encrypts secrets; None for a key that is lost with the process.
+    workdirs
+        Archives of this store; None for new ones.
     """
     random = random or SystemRandom()
     store.lead(f"{random.getrandbits(64):016x}")
@@ -216,6 +223,9 @@ def make_plane(  # noqa: PLR0913  # wiring
         settings.server.public_url,
     )
     overview.notified = notifications.notifier.counts
+    workdirs = workdirs or Workdirs(store, clock, workdir_limits(settings.workdirs))
+    workdirs.start(writer, partial(needed_workdirs, controller))
+    admission.has_archive = workdirs.admits
     return ControlPlane(
         settings=settings,
         clock=clock,
@@ -237,6 +247,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures, clock),
         evaluations=Evaluations(store, writer, clock),
         notifications=notifications,
+        workdirs=workdirs,
     )
 
 

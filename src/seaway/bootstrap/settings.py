@@ -30,6 +30,7 @@ from seaway.application.control.settings import ControlSettings, Drift
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.bootstrap.notifications import NotificationSettings, notification_errors
 from seaway.bootstrap.scaling import ScalingSettings, scaling_setting_errors
+from seaway.bootstrap.workdirs import WorkdirSettings
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import RING_TYPES, Expose, ServiceType
@@ -380,6 +381,7 @@ class Settings:
     policies: PolicySettings = field(default_factory=PolicySettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
+    workdirs: WorkdirSettings = field(default_factory=WorkdirSettings)
     leader: LeaderSettings = field(default_factory=LeaderSettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
 
@@ -612,6 +614,7 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         *network_setting_errors(settings.network),
         *notification_errors(settings.notifications),
         *scaling_setting_errors(settings.scaling),
+        *_workdir_errors(settings.workdirs),
         *_leader_errors(settings),
     ]
 
@@ -635,6 +638,17 @@ def _server_errors(server: ServerSettings) -> list[RejectedError]:
     if server.no_auth and (server.public_url or server.trusted_proxies):
         text = "everybody who can reach the proxy would be an admin: keep tokens on"
         problems.append(RejectedError(text, where="[server] no_auth"))
+    return problems
+
+
+def _workdir_errors(workdirs: WorkdirSettings) -> list[RejectedError]:
+    """Return the errors of the settings of working directories."""
+    problems = []
+    if workdirs.url and not _is_origin(workdirs.url):
+        text = f"{workdirs.url!r} is not an address like https://seaway.example.com, without a path"
+        problems.append(RejectedError(text, where="[workdirs] url"))
+    if workdirs.limit_mib > workdirs.quota_mib:
+        problems.append(RejectedError("must be at most quota_mib", where="[workdirs] limit_mib"))
     return problems
 
 

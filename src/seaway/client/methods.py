@@ -14,6 +14,7 @@ from seaway.client.calls import policies as policy_calls
 from seaway.client.calls import queues as queue_calls
 from seaway.client.calls import service as service_calls
 from seaway.client.calls import tenancy as tenancy_calls
+from seaway.client.calls import workdirs as workdir_calls
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,6 +105,10 @@ class Methods:
     gpu_use = verb(job_calls.gpu_use)
     logs = verb(job_calls.logs)
     normalised = verb(job_calls.normalised)
+    workdirs = verb(workdir_calls.workdirs)
+    complete_workdir = verb(workdir_calls.complete_workdir)
+    send_workdir_part = verb(workdir_calls.send_workdir_part)
+    get_workdir = verb(workdir_calls.get_workdir)
 
     # Fleet
     clusters = verb(fleet_calls.clusters)

@@ -75,8 +75,30 @@ class VolumeKind(StrEnum):
 READ_ONLY = frozenset({VolumeKind.SECRET, VolumeKind.CONFIG_MAP, VolumeKind.CSI})
 """Volumes that programs can only read."""
 
-_RESERVED = ("/dev", "/proc", "/sys", "/etc/ld.so.preload", "/usr/local/vgpu", "/tmp/vgpu", "/tmp/vgpulock")
-"""Paths of the kernel, and of the libraries that limit shares of devices."""
+WORKDIR = "/workdir"
+"""Path of the working directory of a job that sends a folder."""
+
+ARCHIVE = re.compile(r"sha256:[0-9a-f]{64}")
+"""Pattern of the digest of an archive with a folder."""
+
+SEAWAY_FILES = "/etc/seaway"
+"""Path of the files that Seaway adds to containers, such as the list of hosts of a gang."""
+
+SEAWAY_STATE = "/run/seaway"
+"""Path of the files that outlast a restart of the program in its place."""
+
+_RESERVED = (
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc/ld.so.preload",
+    "/usr/local/vgpu",
+    "/tmp/vgpu",
+    "/tmp/vgpulock",
+    SEAWAY_FILES,
+    SEAWAY_STATE,
+)
+"""Paths of the kernel, of the libraries that limit shares of devices, and of Seaway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +211,8 @@ class LimitWarning:
             raise RejectedError("must be at least 1 s", where="time_limit_warning.before")
 
 
-RESERVED_NAMES = frozenset({"main", "pytorch", "ray-head", "ray-worker"})
-"""Names of the containers that run the program of a job."""
+RESERVED_NAMES = frozenset({"main", "pytorch", "ray-head", "ray-worker", "seaway-workdir"})
+"""Names of the containers that run the program of a job, and of the one that fetches its working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +237,8 @@ class Runtime:
         Maximum number of restarts of the containers of a replica in its place; None for no maximum.
     warning
         Signal before the time limit; None for none.
+    workdir
+        Digest of the stored archive with the content of the working directory; empty for the directory of the image.
     """
 
     volumes: tuple[Volume, ...] = ()
@@ -225,19 +249,22 @@ class Runtime:
     restart_policy: RestartPolicy = RestartPolicy.NEVER
     max_restarts: int | None = None
     warning: LimitWarning | None = None
+    workdir: str = ""
 
     def __post_init__(self) -> None:
         """Check that paths and names differ, and that the fields agree."""
+        if self.workdir and not ARCHIVE.fullmatch(self.workdir):
+            raise RejectedError("is the digest of an archive: sha256: and 64 digits", where="workdir")
         names = set(RESERVED_NAMES)
         for field in ("init_containers", "containers"):
             for at, each in enumerate(getattr(self, field)):
                 if each.name in names:
                     raise RejectedError(f"is {each.name!r}, which is in use", where=f"{field}[{at}].name")
                 names.add(each.name)
-        if self.warning and self.restart_policy is not RestartPolicy.NEVER:
-            said = "counts from the start of the program, so it cannot be given with restart_policy OnFailure"
-            raise RejectedError(said, where="time_limit_warning")
-        paths = [each.path.rstrip("/") for each in self.volumes]
+        paths = [re.sub("/+", "/", each.path).rstrip("/") for each in self.volumes]
+        if self.workdir and WORKDIR in paths:
+            said = f"is {WORKDIR}, which is the working directory of the job"
+            raise RejectedError(said, where=f"volumes[{paths.index(WORKDIR)}].path")
         for at, path in enumerate(paths):
             if path in paths[:at]:
                 raise RejectedError(f"is {path!r}, where another volume is mounted", where=f"volumes[{at}].path")

@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from seaway.domain import units
 from seaway.domain.device import MIG_NAME
 from seaway.domain.errors import RejectedError
+from seaway.domain.runtime import ARCHIVE
 from seaway.domain.tenancy import NAME
 
 LARGEST_INT32 = 2**31 - 1
@@ -152,6 +153,7 @@ TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 LABEL_PATTERN = f"^({LABEL_KEY_PATTERN[1:-1]}={LABEL_VALUE_PATTERN[1:-1]})?$"
+NONE_OR_ARCHIVE_PATTERN = f"^({ARCHIVE.pattern})?$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 
 _NAMES = "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last"
@@ -170,6 +172,7 @@ PATTERNS = {
         "a letter or digit first and last"
     ),
     LABEL_PATTERN: "a label is written key=value, like team=a, with what Kubernetes allows in each",
+    NONE_OR_ARCHIVE_PATTERN: "name an archive that is stored, by sha256: and 64 digits; seaway submit sends a folder",
     VARIABLE_PATTERN: "use letters, digits, '_', '-' and '.', no digit first",
 }
 """Error message for each pattern."""
@@ -191,6 +194,7 @@ Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=MAX_LABELS)]
 
 NameOrNone = Annotated[str, StringConstraints(pattern=NONE_OR_NAME_PATTERN, max_length=63)]
 ReferenceOrNone = Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=253)]
+ArchiveOrNone = Annotated[str, StringConstraints(pattern=NONE_OR_ARCHIVE_PATTERN, max_length=71)]
 
 
 def several(value: object) -> object:

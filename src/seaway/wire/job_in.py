@@ -33,6 +33,7 @@ from seaway.domain.tenancy import DEFAULT
 from seaway.wire import fields
 from seaway.wire.facts import Price, microprice
 from seaway.wire.fields import (
+    ArchiveOrNone,
     Bound,
     Cores,
     Cpu,
@@ -561,6 +562,10 @@ class JobIn(Incoming):
     """Program of each replica."""
     volumes: Volumes = no_entries()
     """Volumes of each replica. A text like `claim=imagenet:/data:ro` is a volume too."""
+    workdir: ArchiveOrNone = ""
+    """Digest of the archive with the content of the working directory, like `sha256:` and 64 digits. `seaway submit`
+    takes a folder instead, and sends it first.
+    """
     setup: Commands = no_entries()
     """Shell commands that run before the program, in its container. The program gets the variables that they export."""
     init_containers: Annotated[list[InitContainerIn], Field(max_length=16)] = no_entries()
@@ -855,5 +860,6 @@ def _runtime(given: JobIn) -> Runtime:
         RestartPolicy(given.restart_policy),
         given.max_restarts,
         None if warning is None else LimitWarning(warning.signal, fields.seconds(warning.before)),
+        given.workdir,
     )
     return NO_RUNTIME if runtime == NO_RUNTIME else runtime

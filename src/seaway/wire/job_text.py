@@ -50,6 +50,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "data": _data(spec.data) | _given({"output": spec.output_mib and memory_text(spec.output_mib)}),
         "run": _run(spec.run),
         "volumes": [_volume(each) for each in spec.runtime.volumes],
+        "workdir": spec.runtime.workdir,
         "setup": list(spec.runtime.setup),
         "init_containers": [_container(each) for each in spec.runtime.init_containers],
         "containers": [_container(each) for each in spec.runtime.containers],

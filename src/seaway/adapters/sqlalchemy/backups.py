@@ -14,12 +14,25 @@ from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
 from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
 from seaway.adapters.sqlalchemy.statements import MOST, statement_writer
-from seaway.adapters.sqlalchemy.tables import LEASE, METADATA, POOLS, QUEUES, TENANTS, TOKENS
+from seaway.adapters.sqlalchemy.tables import (
+    LEASE,
+    METADATA,
+    POOLS,
+    QUEUES,
+    TENANTS,
+    TOKENS,
+    WORKDIR_PARTS,
+    WORKDIRS,
+)
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
-TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table is not LEASE}
-"""Tables in a backup. The lease is excluded, because it has no meaning for another database."""
+EXCLUDED = (LEASE, WORKDIRS, WORKDIR_PARTS)
+"""Tables that are in no backup, and that a restore leaves unchanged: the lease, which has no meaning for another
+database, and archives of working directories, which are large and can be sent again."""
+
+TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table not in EXCLUDED}
+"""Tables in a backup."""
 
 DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
 """Columns that migrations dropped, by table. They are skipped in backups of older versions."""
@@ -146,8 +159,9 @@ def restore(
 
 
 def _size(connection: Connection) -> int:
-    """Return the approximate size of a database, in bytes."""
-    return int(connection.exec_driver_sql(SIZES[connection.dialect.name]).scalar() or 0)
+    """Return the approximate size of a database without archives, in bytes."""
+    archives = int(connection.execute(select(func.sum(WORKDIRS.c.size_bytes))).scalar() or 0)
+    return max(0, int(connection.exec_driver_sql(SIZES[connection.dialect.name]).scalar() or 0) - archives * 4 // 3)
 
 
 def _write(connection: Connection, file: Path, header: Header, progress: Progress) -> dict[str, int]:

@@ -34,6 +34,8 @@ from seaway.application.records import (
     ScaleWindow,
     ShadowResult,
     Token,
+    WorkdirPart,
+    WorkdirRecord,
 )
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.notifications import Delivery, Notification, NotifierState
@@ -84,6 +86,8 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Notification: (tables.NOTIFICATIONS, codec.notification_row),
     Delivery: (tables.DELIVERIES, codec.delivery_row),
     NotifierState: _plain(tables.NOTIFIER),
+    WorkdirRecord: _plain(tables.WORKDIRS),
+    WorkdirPart: _plain(tables.WORKDIR_PARTS),
 }
 """Table and row encoder for each kind of record. Jobs and attempts require more work."""
 

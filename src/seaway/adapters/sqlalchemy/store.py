@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, Table, and_, func, or_, select, tuple_
+from sqlalchemy import Select, Table, and_, func, literal, or_, select, tuple_
 
 from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy import maintenance as pruning
@@ -40,6 +40,8 @@ from seaway.adapters.sqlalchemy.tables import (
     SHADOWS,
     TENANTS,
     TOKENS,
+    WORKDIR_PARTS,
+    WORKDIRS,
 )
 from seaway.adapters.sqlalchemy.writer import Writer
 from seaway.application.changes import Change, Outcome
@@ -66,6 +68,8 @@ from seaway.application.records import (
     ScaleWindow,
     ShadowResult,
     Token,
+    WorkdirPart,
+    WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.job_state import FINAL, AttemptState, JobState
@@ -281,6 +285,22 @@ class SqlStore:
         key = (DELIVERIES.c.tenant, DELIVERIES.c.receiver, DELIVERIES.c.state)
         rows = self._rows(select(*key, func.count()).group_by(*key))
         return {(tenant, receiver, DeliveryState(state)): count for tenant, receiver, state, count in rows}
+
+    def workdirs(self) -> list[WorkdirRecord]:
+        """Return all stored archives."""
+        return self._read(_plain(WorkdirRecord), select(WORKDIRS).order_by(WORKDIRS.c.tenant, WORKDIRS.c.digest))
+
+    def workdir_parts(self) -> list[WorkdirPart]:
+        """Return all parts of archives without their content."""
+        key = tuple(WORKDIR_PARTS.primary_key.columns)
+        question = select(*key, literal(""), WORKDIR_PARTS.c.at_ns).order_by(*key)
+        return self._read(_plain(WorkdirPart), question)
+
+    def workdir_part(self, tenant: str, digest: str, number: int) -> WorkdirPart | None:
+        """Return a part of an archive."""
+        table = WORKDIR_PARTS
+        wanted = (table.c.tenant == tenant, table.c.digest == digest, table.c.number == number)
+        return next(iter(self._read(_plain(WorkdirPart), select(table).where(*wanted))), None)
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

@@ -330,6 +330,30 @@ DELIVERIES = _table(
 NOTIFIER = _table("notifier", _number("event"), _number("waits_ns"), _id(), _key("id"))
 """Progress of the notifier, in at most one row."""
 
+WORKDIRS = _table(
+    "workdirs",
+    _name("tenant"),
+    _name("digest"),
+    _number("size_bytes"),
+    _name("secret"),
+    _name("created_by"),
+    _number("created_ns"),
+    _number("used_ns"),
+    _key("tenant", "digest"),
+)
+"""Stored archives with working directories of jobs."""
+
+WORKDIR_PARTS = _table(
+    "workdir_parts",
+    _name("tenant"),
+    _name("digest"),
+    _count("number"),
+    _text("content"),
+    _number("at_ns"),
+    _key("tenant", "digest", "number"),
+)
+"""Parts of archives, as base64."""
+
 CLUSTER_FACTS = _table(
     "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
 )

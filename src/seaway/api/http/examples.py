@@ -302,6 +302,7 @@ EXAMPLES: dict[str, Any] = {
         "next": None,
     },
     "TrialOut": {"delivered": False, "error": "the receiver answers 404"},
+    "WorkdirIn": {"size_bytes": 700_000},
     "QueueIn": _QUEUE,
     "ActionIn": {"reason": "no longer needed"},
     "TenantIn": _TENANT,

@@ -16,7 +16,7 @@ from seaway.api.http.replies import BadRequestError, answer
 from seaway.api.http.routes import PREFIX
 from seaway.api.http.sockets import SOCKET, SWITCHED, as_request
 from seaway.application.access import is_loopback
-from seaway.application.records import Role
+from seaway.application.records import PART_BYTES, Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
 from seaway.learning.policies.file import LARGEST_FILE
 
@@ -28,8 +28,9 @@ LARGER = {
 }
 """Maximum body size of operations with large bodies, bytes: the network configuration, policy files, and traces."""
 
-UPLOADS = "/_nicegui/client/"
-"""Path prefix of uploads from the web interface; each may be a policy file."""
+UNDER = {("POST", "/_nicegui/client/"): LARGEST_FILE, ("PUT", f"{PREFIX}/workdirs/"): PART_BYTES}
+"""The same for paths that begin so: uploads from the web interface, each of which may be a policy file, and parts of
+archives."""
 
 WHOLE = "seaway.whole"
 """Key in a request's scope: True if its body was read completely."""
@@ -165,8 +166,8 @@ class Guard:
     def _limit_of(self, scope: Scope) -> int:
         """Return the maximum body size of a request, bytes."""
         method, path = scope["method"], scope["path"]
-        own = LARGEST_FILE if method == "POST" and path.startswith(UPLOADS) else LARGER.get((method, path), 0)
-        return max(self._limit, own)
+        starting = (size for (verb, begin), size in UNDER.items() if method == verb and path.startswith(begin))
+        return max(self._limit, LARGER.get((method, path), 0), *starting)
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Limit the size and the duration of a body. A client that takes too long counts as disconnected."""

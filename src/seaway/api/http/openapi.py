@@ -69,6 +69,7 @@ def _classes(file: str) -> dict[str, ast.ClassDef]:
 
 TAGS = [
     {"name": "jobs", "description": "Submit, watch, update and explain jobs."},
+    {"name": "workdirs", "description": "Archives with working directories of jobs."},
     {"name": "events", "description": "Follow events live."},
     {"name": "fleet", "description": "Clusters, nodes, devices, slices and links."},
     {"name": "network", "description": "Configuration of the network between gateways, and its agents."},

@@ -18,6 +18,7 @@ from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
 from seaway.application.changes import Change
 from seaway.application.records import AuditEntry, PolicyRecord, Role, Token
+from seaway.application.workdirs import PREFIX
 from seaway.application.writer import REQUEST_ENTRY, RequestEntry
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError, UnavailableError
@@ -242,6 +243,9 @@ NOTED = "seaway.noted"
 INSIDE = "seaway.inside"
 """Key in a request's scope: True if the request comes from a page of this process."""
 
+POD = f"Bearer {PREFIX}_"
+"""Begin of the header with the token of a pod."""
+
 AUDIT_FLUSH_S = 0.1
 ANONYMOUS_S = 60.0
 """Time after which further requests without a valid credential are recorded, seconds."""
@@ -296,8 +300,15 @@ class RequestPipeline:
         await self.audit.store()
 
     async def _who(self, request: Request) -> Caller:
-        """Authenticate the caller. Only uncached tokens need a database query."""
+        """Authenticate the caller. Only uncached tokens need a database query.
+
+        Tokens of pods are valid for the archive of their job only, so that other operations do not know them.
+        """
         access, header, address = self.plane.access, header_of(request, b"authorization"), address_of(request)
+        if request.scope[OPERATION] == "get_workdir" and header and header.startswith(POD):
+            CALLER.set(address)
+            token, digest = header.removeprefix("Bearer "), request.path_params["digest"]
+            return await self.threads.verify(self.plane.workdirs.caller, token, digest)
         who = access.known(header, address, page=bool(request.scope.get(INSIDE)))
         if who is not None:
             return who

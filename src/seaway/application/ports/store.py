@@ -29,6 +29,8 @@ from seaway.application.records import (
     ScaleWindow,
     ShadowResult,
     Token,
+    WorkdirPart,
+    WorkdirRecord,
 )
 from seaway.domain.job_state import JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
@@ -223,6 +225,15 @@ class Store(Protocol):
 
     def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
         """Count these messages by tenant, receiver and state."""
+
+    def workdirs(self) -> list[WorkdirRecord]:
+        """Return all stored archives, by tenant and digest."""
+
+    def workdir_parts(self) -> list[WorkdirPart]:
+        """Return all parts of archives without their content, by tenant, digest and number."""
+
+    def workdir_part(self, tenant: str, digest: str, number: int) -> WorkdirPart | None:
+        """Return a part of an archive."""
 
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
 DEPLOYMENT = "deployment"
 """Template of services, which run until they are stopped."""
+
+
+def _no_token(_: Deployment) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Way in which pods get the working directories of jobs.
+
+    Attributes
+    ----------
+    url
+        URL of the API for pods; empty if they cannot reach it.
+    image
+        Image with a shell and curl, wget or Python, which fetches the archive; empty for the image of the job.
+    token
+        Returns the token of a deployment for its archive. It is always the same, because pods must not change.
+    """
+
+    url: str = ""
+    image: str = ""
+    token: Callable[[Deployment], str] = _no_token
+
+
+NO_DELIVERY = Delivery()
 
 
 class Templates(Protocol):

@@ -85,7 +85,7 @@ def backup(
     database: Database = None,
     data: Data = None,
 ) -> None:
-    """Write a backup of the whole database to one file. The server can continue to run.
+    """Write a backup of the database to one file, without folders that jobs sent. The server can continue to run.
 
     The file can be restored to any kind of database: seaway db restore FILE --database postgresql://...
     """

@@ -18,6 +18,7 @@ from typer.core import TyperCommand
 from seaway.cli import arguments
 from seaway.cli.errors import FAILED
 from seaway.cli.jobs.file import STDIN, is_script, pairs, written_jobs
+from seaway.cli.jobs.workdir import with_archives, without_folders
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
 from seaway.cli.remote import Body, connect
 from seaway.domain.errors import RejectedError
@@ -252,6 +253,14 @@ def submit(
             rich_help_panel=RUNS,
         ),
     ] = None,
+    workdir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder that is sent with the job and is its working directory; .seawayignore lists what is not sent.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
     setup: Annotated[
         list[str] | None,
         typer.Option(metavar="COMMAND", help="Shell command before the program. Repeatable.", rich_help_panel=RUNS),
@@ -425,6 +434,7 @@ def submit(
         "time_limit": time_limit,
         "lease": lease,
         "time_limit_warning": signal,
+        "workdir": str(workdir) if workdir else None,
         "setup": setup,
         "restart_policy": restart_policy.value if restart_policy else None,
         "max_restarts": max_restarts,
@@ -461,10 +471,11 @@ def submit(
     plain = output in (Output.TABLE, Output.WIDE)
     with connect(context) as client:
         if dry_run or plain:
-            trials = try_out(client, jobs)
+            trials = try_out(client, without_folders(jobs))
             show_trials(jobs, trials, output)
             if dry_run:
                 raise typer.Exit(0 if all(each["fits"] for each in trials) else FAILED)
+        jobs = with_archives(client, jobs)
         stored = send(client, jobs, key)
         if not plain:
             show_stored(stored, output)

@@ -32,13 +32,16 @@ from seaway.application.fleet.gpu_use import INTERVAL_S
 from seaway.application.fleet.log_storage import LogStorage
 from seaway.application.maintenance import Duty, Maintenance
 from seaway.application.ports.clock import SystemClock
+from seaway.application.ports.templates import Delivery
+from seaway.application.workdirs import Workdirs
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
 from seaway.bootstrap.control_plane import ControlPlane, make_bearer, make_plane
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.policies import warm_up
-from seaway.bootstrap.scheduled_tasks import duties
+from seaway.bootstrap.scheduled_tasks import S_PER_H, duties
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
+from seaway.bootstrap.workdirs import workdir_limits
 from seaway.cli.serving.leader import LeaderSession, LedSession
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -201,7 +204,13 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    clusters = make_clusters(settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_after_s)
+    workdirs = Workdirs(store, clock, workdir_limits(settings.workdirs))
+    delivery = Delivery(
+        (settings.workdirs.url or settings.server.public_url).rstrip("/"), settings.workdirs.image, workdirs.token
+    )
+    clusters = make_clusters(
+        settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_after_s, delivery
+    )
     bearer = make_bearer(settings.oidc, clock)
     talker = turn.dispatcher(clock, settings.control.stale_after_s)
     plane = make_plane(
@@ -213,6 +222,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         bearer=bearer,
         templates=clusters.templates,
         folder=folder.path,
+        workdirs=workdirs,
     )
     turn.on_lost(plane.dispatcher.stop)
     back_up = partial(backup, url)
@@ -221,6 +231,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
             *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
             Duty("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
+            Duty("workdirs", S_PER_H, workdirs.collect),
         ],
         clock,
         plane.overview.failing_tasks,

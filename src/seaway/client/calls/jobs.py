@@ -64,6 +64,7 @@ class JobFields(TypedDict, total=False):
     placement: Mapping[str, Any]
     run: Mapping[str, Any]
     volumes: Sequence[str | Mapping[str, Any]]
+    workdir: str
     setup: Sequence[str]
     init_containers: Sequence[Mapping[str, Any]]
     containers: Sequence[Mapping[str, Any]]

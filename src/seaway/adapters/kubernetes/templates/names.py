@@ -46,6 +46,9 @@ MAX_RESTARTS = "seaway.io/max-restarts"
 RANK_0_OF_RING = "seaway.io/rank-0"
 """Annotation of a service: other clusters reach rank 0 of a ring by it."""
 
+HOSTFILE = "seaway.io/hostfile"
+"""Annotation of pods: hosts of the replicas of a gang, which the containers read as a file."""
+
 CLUSTER = "seaway.io/cluster"
 """Annotation: cluster of the object. In Karmada, one attempt may have objects for several clusters."""
 

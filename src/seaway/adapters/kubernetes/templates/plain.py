@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.templates.runtime import backoff_limit
 from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import POD, ServiceType
+from seaway.domain.runtime import SEAWAY_FILES
 
 PEERS = "peers"
 
@@ -121,24 +122,54 @@ RING = "SEAWAY_RING"
 DEFAULT_PORT = 29_500
 """Port on which replica 0 serves the others; the default of torchrun."""
 
+MAX_HOSTFILE = 128 << 10
+"""Maximum size of a list of hosts, bytes. All annotations of a pod have 256 KiB at most."""
+
 
 def render_job(context: Context) -> list[Manifest]:
-    """Return a service if the job has ports, and the Jobs. Replicas of a ring get their rank, and services for it."""
-    if not context.spec.ring:
-        return port_service(context) + [each for group in context.groups for each in indexed_job(context, group, PLAIN)]
-    jobs = [each for group in context.groups for each in indexed_job(context, group, _ranked(context, group))]
+    """Return a service if the job has ports, and the Jobs.
+
+    Replicas of a gang or a ring get the variables of distributed launchers, and services for their names.
+    """
+    spec, groups = context.spec, context.groups
+    together = spec.ring or (spec.gang and spec.replicas > 1 and bool(spec.run.command))
+    if not together or spec.elastic:
+        return port_service(context) + [each for group in groups for each in indexed_job(context, group, PLAIN)]
+    hosts = hostfile(context)
+    jobs = [each for group in groups for each in indexed_job(context, group, _ranked(context, group, hosts))]
     return [*ring_services(context), *port_service(context), *jobs]
 
 
-def _ranked(context: Context, group: Group) -> Pod:
-    address, port = master(context)
-    env = {"WORLD_SIZE": str(context.spec.replicas), ADDRESS: address, PORT: port, **dict(ring_variables(context))}
+def _ranked(context: Context, group: Group, hosts: str) -> Pod:
+    """Return the pod of a replica that knows its rank, the address of rank 0, and the hosts of its cluster."""
+    env = {"WORLD_SIZE": str(context.spec.replicas), "LOCAL_RANK": "0", PORT: str(rank_0_port(context))}
+    if context.spec.ring or 0 in context.replicas or ADDRESS in dict(context.spec.run.env):
+        env[ADDRESS], env[PORT] = master(context)
+    env |= {**dict(ring_variables(context)), **host_variables(hosts)}
     fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
         env["RANK"] = str(group.replicas[0])
-        return Pod(env=tuple(env.items()), fields=fields, rank_0_port=rank_0_port(context))
-    listed, command = rank_by_index(context, group, "RANK")
-    return Pod(env=(*env.items(), *listed), command=command, fields=fields, rank_0_port=rank_0_port(context))
+        pod = Pod(env=tuple(env.items()))
+    else:
+        listed, command = rank_by_index(context, group, "RANK")
+        pod = Pod(env=(*env.items(), *listed), command=command)
+    return replace(pod, fields=fields, hostfile=hosts, rank_0_port=rank_0_port(context))
+
+
+def hostfile(context: Context) -> str:
+    """Return the hosts of this cluster by rank, in the format of Open MPI; empty if there are too many."""
+    names = ((group, object_name(context.deployment, group.digest)) for group in context.groups)
+    hosts = {
+        replica: peer(context, f"{name}-{at}") for group, name in names for at, replica in enumerate(group.replicas)
+    }
+    slots = max(context.spec.demand.request.gpus, 1)
+    text = "".join(f"{hosts[rank]} slots={slots}\n" for rank in sorted(hosts))
+    return text if len(text) <= MAX_HOSTFILE else ""
+
+
+def host_variables(hosts: str) -> dict[str, str]:
+    """Return the variable with the path of a list of hosts; none without a list."""
+    return {"SEAWAY_HOSTFILE": f"{SEAWAY_FILES}/hostfile"} if hosts else {}
 
 
 def ring_variables(context: Context) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.device_plugins.views import DevicePlugin
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.environment import NO_DEVICES
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
-from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS, RANK_0, REPLICAS, labels, port_name
+from seaway.adapters.kubernetes.templates.names import HOSTFILE, MAX_RESTARTS, RANK_0, REPLICAS, labels, port_name
 from seaway.adapters.kubernetes.templates.pinning import (
     CLAIM,
     Devices,
@@ -22,18 +22,20 @@ from seaway.adapters.kubernetes.templates.pinning import (
     node_pin,
 )
 from seaway.adapters.kubernetes.templates.runtime import (
+    FETCHER,
     command_of,
     mounts,
     program_request,
     references,
     restart_policy,
     volumes,
+    workdir_container,
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.node import Toleration
-from seaway.domain.runtime import Run
+from seaway.domain.runtime import SEAWAY_FILES, WORKDIR, Run
 
 VOLCANO_SCHEDULER = "volcano"
 
@@ -69,6 +71,8 @@ class Pod:
         Name of the scheduler; empty for that of the vGPU device plugin or the cluster.
     fields
         Additional fields of its spec.
+    hostfile
+        Text of the file with the hosts of the job; empty for none.
     """
 
     container: str = "main"
@@ -83,6 +87,7 @@ class Pod:
     shared_memory: bool = False
     scheduler: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    hostfile: str = ""
 
 
 def container_security() -> dict[str, Any]:
@@ -198,9 +203,18 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
     }
     if first := more_containers(context, "init_containers"):
         spec["initContainers"] = first
-    if found := volumes(context.spec.runtime, large_shm=pod.shared_memory):
+    metadata = labels_of(context, group, pod.role)
+    found = volumes(context.spec, large_shm=pod.shared_memory)
+    if pod.hostfile:
+        metadata["annotations"][HOSTFILE] = pod.hostfile
+        found.append({"name": "hosts", "downwardAPI": {"items": [_HOSTFILE]}})
+    if found:
         spec["volumes"] = found
-    return PodTemplate({"metadata": labels_of(context, group, pod.role), "spec": spec}, tied.pins, tied.claims)
+    return PodTemplate({"metadata": metadata, "spec": spec}, tied.pins, tied.claims)
+
+
+_HOSTFILE = {"path": "hostfile", "fieldRef": {"fieldPath": f"metadata.annotations['{HOSTFILE}']"}}
+"""File with the hosts of a job, from the annotation of its pods."""
 
 
 def labels_of(context: Context, group: Group, role: str = "") -> dict[str, Any]:
@@ -290,7 +304,10 @@ def more_containers(context: Context, field: str) -> list[dict[str, Any]]:
         program.cpu_milli + sum(each.cpu_milli for each in beside),
         program.memory_mib + sum(each.memory_mib for each in beside),
     )
-    for each in getattr(spec.runtime, field):
+    given = getattr(spec.runtime, field)
+    if spec.runtime.workdir and field == "init_containers":
+        given = (workdir_container(context.deployment, context.options.mounting.delivery), *given)
+    for each in given:
         ends = field == "init_containers" and not each.sidecar
         request = ResourceRequest(
             each.cpu_milli or (free.cpu_milli if ends else 0), each.memory_mib or (free.memory_mib if ends else 0)
@@ -303,10 +320,13 @@ def more_containers(context: Context, field: str) -> list[dict[str, Any]]:
         }
         if each.sidecar:
             container["restartPolicy"] = "Always"
+        if spec.runtime.workdir:
+            container["workingDir"] = WORKDIR
+            container["terminationMessagePolicy"] = "FallbackToLogsOnError"
         written = {
             "command": list(each.run.command),
             "args": list(each.run.args),
-            "volumeMounts": mounts(spec.runtime),
+            "volumeMounts": mounts(spec),
             "resources": resources(request, None),
         }
         found.append(container | {name: value for name, value in written.items() if value})
@@ -332,13 +352,16 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         ports.append({"name": RANK_0, "containerPort": pod.rank_0_port})
     if ports:
         container["ports"] = ports
-    if found := mounts(context.spec.runtime, large_shm=pod.shared_memory):
-        container["volumeMounts"] = found
-    if tied.resources:
-        container["resources"] = tied.resources
-    if lifecycle := _lifecycle(context.spec.checkpoint):
-        container["lifecycle"] = lifecycle
-    return container
+    found = mounts(context.spec, large_shm=pod.shared_memory)
+    if pod.hostfile:
+        found.append({"name": "hosts", "mountPath": SEAWAY_FILES, "readOnly": True})
+    more = {
+        "workingDir": WORKDIR if context.spec.runtime.workdir else "",
+        "volumeMounts": found,
+        "resources": tied.resources,
+        "lifecycle": _lifecycle(context.spec.checkpoint),
+    }
+    return container | {name: value for name, value in more.items() if value}
 
 
 def _lifecycle(checkpoint: Checkpoint | None) -> dict[str, Any]:
@@ -399,17 +422,21 @@ def pin_pod_template(body: dict[str, Any], at: Path, context: Context, group: Gr
     _add_fields(spec, "securityContext", pod_security(context.options.run_as_user))
     main = next((each for each in spec["containers"] if each.get("name") == MAIN), spec["containers"][0])
     main["resources"] = _resources(main.get("resources") or {}, tied.resources)
-    _extend(spec, "volumes", volumes(context.spec.runtime), "name")
+    _extend(spec, "volumes", volumes(context.spec), "name")
     added = {
         name: more_containers(context, field)
         for name, field in (("initContainers", "init_containers"), ("containers", "containers"))
     }
     for each in (*(spec.get("initContainers") or ()), *spec["containers"]):
-        _extend(each, "volumeMounts", mounts(context.spec.runtime), "mountPath")
+        _extend(each, "volumeMounts", mounts(context.spec), "mountPath")
+        if context.spec.runtime.workdir:
+            each.setdefault("workingDir", WORKDIR)
         _add_variables(each, tied.env if each is main else NO_DEVICES)
         _add_fields(each, "securityContext", container_security())
     for name, more in added.items():
         _extend(spec, name, more, "name")
+    if context.spec.runtime.workdir:
+        spec["initContainers"].sort(key=lambda each: each.get("name") != FETCHER)
     own = labels_of(context, group)
     metadata = template["metadata"] = template.get("metadata") or {}
     for name, marked in own.items():

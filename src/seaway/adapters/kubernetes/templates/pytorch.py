@@ -17,6 +17,8 @@ from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, select
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.adapters.kubernetes.templates.plain import (
     PEERS,
+    host_variables,
+    hostfile,
     indexed_job,
     master,
     port_service,
@@ -146,12 +148,13 @@ def render_torchrun(context: Context) -> list[Manifest]:
     first = context.groups[0]
     chosen = {PART: first.digest, INDEX: "0"}
     written = [*ring_services(context), *port_service(context, chosen)]
+    hosts = hostfile(context)
     for group in context.groups:
-        written += indexed_job(context, group, _pod(context, group))
+        written += indexed_job(context, group, _pod(context, group, hosts))
     return written
 
 
-def _pod(context: Context, group: Group) -> Pod:
+def _pod(context: Context, group: Group, hosts: str) -> Pod:
     spec = context.spec
     address, port = master(context)
     per_node = str(max(spec.demand.request.gpus, 1))
@@ -161,14 +164,15 @@ def _pod(context: Context, group: Group) -> Pod:
         "NNODES": str(spec.replicas),
         "NPROC_PER_NODE": per_node,
     }
+    more = (*ring_variables(context), *host_variables(hosts).items())
     fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
         env["NODE_RANK"] = str(group.replicas[0])
-        pod = Pod(env=_with_torchrun(env) + ring_variables(context))
+        pod = Pod(env=_with_torchrun(env) + more)
     else:
         listed, command = rank_by_index(context, group, "NODE_RANK", "PET_NODE_RANK")
-        pod = Pod(env=(*_with_torchrun(env), *ring_variables(context), *listed), command=command)
-    return replace(pod, fields=fields, shared_memory=True, rank_0_port=rank_0_port(context))
+        pod = Pod(env=(*_with_torchrun(env), *more, *listed), command=command)
+    return replace(pod, fields=fields, shared_memory=True, hostfile=hosts, rank_0_port=rank_0_port(context))
 
 
 def _with_torchrun(env: dict[str, str]) -> tuple[tuple[str, str], ...]:

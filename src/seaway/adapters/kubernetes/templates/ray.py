@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.templates.names import ROLE
 from seaway.adapters.kubernetes.templates.plain import port_service
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
 from seaway.adapters.kubernetes.templates.runtime import setup_text
+from seaway.domain.runtime import WORKDIR
 
 HEAD, WORKER = "head", "worker"
 
@@ -97,8 +98,9 @@ def render_rayjob(context: Context) -> list[Manifest]:
     """
     run = context.spec.run
     cluster, templates = cluster_spec(context, ("spec", "rayClusterSpec"), Pod(command=(), args=()))
+    inside = f"cd {WORKDIR} && " if context.spec.runtime.workdir else ""
     spec = {
-        "entrypoint": shlex.join((*run.command, *run.args)),
+        "entrypoint": inside + shlex.join((*run.command, *run.args)),
         "submissionMode": "HTTPMode",
         "backoffLimit": 0,
         "shutdownAfterJobFinishes": True,

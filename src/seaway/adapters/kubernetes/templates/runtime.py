@@ -6,18 +6,31 @@ that of the tenant.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from seaway.application.ports.templates import NO_DELIVERY, Delivery
+from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.runtime import RestartPolicy, Run, Runtime, Volume, VolumeKind, programs
+from seaway.domain.runtime import (
+    SEAWAY_STATE,
+    WORKDIR,
+    Container,
+    RestartPolicy,
+    Run,
+    Runtime,
+    Volume,
+    VolumeKind,
+    programs,
+)
 
-SHM = "shm"
-"""Name of the volume with the shared memory."""
+SHM, STATE = "shm", "state"
+"""Names of the volumes with the shared memory, and with the first start of a program that restarts in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +43,23 @@ class Mounting:
         CSI drivers that jobs may name.
     shared_namespace
         True if all tenants share one namespace. Jobs then name no claims and ConfigMaps, which belong to any tenant.
+    delivery
+        Way in which pods get the working directories of jobs.
     """
 
     csi_drivers: tuple[str, ...] = ()
     shared_namespace: bool = False
+    delivery: Delivery = NO_DELIVERY
 
 
 NO_DRIVERS = Mounting()
 
 
 def forbidden_objects(spec: JobSpec, mounting: Mounting) -> Iterator[RejectedError]:
-    """Yield an error for each volume or ConfigMap that the operator does not allow."""
+    """Yield an error for each volume or ConfigMap that the operator does not allow, or cannot deliver."""
+    if spec.runtime.workdir and not mounting.delivery.url:
+        said = "cannot be sent to pods: the operator sets no address for them in workdirs.url or server.public_url"
+        yield RejectedError(said, where="workdir")
     for at, each in enumerate(spec.runtime.volumes):
         if each.kind is VolumeKind.CSI and each.name not in mounting.csi_drivers:
             allowed = ", ".join(mounting.csi_drivers) or "none"
@@ -73,20 +92,110 @@ def command_of(spec: JobSpec, command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that first starts the timer of the warning, then runs the setup commands and a command.
 
     The program replaces the shell, so it has the process number of the shell, ``$$``, which is 1 in a container. The
-    kernel protects process 1, so a program without a handler ignores the signal.
+    kernel protects process 1, so a program without a handler ignores the signal. If the program restarts in its place,
+    the time counts from its first start, which is in a file of the pod. A program that starts later than its warning
+    gets the signal after a second.
     """
     script = list(spec.runtime.setup)
     if (warning := spec.runtime.warning) and spec.time_limit_s:
-        wait_s = spec.time_limit_s - warning.before_s
-        script.insert(0, f"(sleep {wait_s}; kill -s {warning.signal.removeprefix('SIG')} $$) &")
+        wait = str(spec.time_limit_s - warning.before_s)
+        name = warning.signal.removeprefix("SIG")
+        lines = [f"(sleep {wait}; kill -s {name} $$) &"]
+        if _counts_starts(spec):
+            begun = f"{SEAWAY_STATE}/started"
+            lines = [
+                f"[ -s {begun} ] || date +%s > {begun}",
+                f"wait=$(($(cat {begun}) + {wait} - $(date +%s)))",
+                f'(sleep "$((wait > 0 ? wait : 1))"; kill -s {name} $$) &',
+            ]
+        script = lines + script
     if not script:
         return command
-    return ("/bin/sh", "-ec", "\n".join((*script, 'exec "$@"')), "sh", *command)
+    return ("/bin/sh", "-ec", _escaped("\n".join((*script, 'exec "$@"'))), "sh", *command)
+
+
+def _escaped(script: str) -> str:
+    """Escape a script, because Kubernetes replaces ``$(NAME)`` and ``$$`` in commands."""
+    return re.sub(r"\$([$(])", lambda match: "$$$$" if match[1] == "$" else "$$(", script)
+
+
+def _counts_starts(spec: JobSpec) -> bool:
+    """Report whether the program of a job may restart in its place, and must be warned by its first start."""
+    restarts = spec.restarts or spec.runtime.restart_policy is RestartPolicy.ON_FAILURE
+    return restarts and spec.runtime.warning is not None
 
 
 def setup_text(runtime: Runtime) -> str:
     """Return the setup commands as one shell command; empty without any."""
-    return shlex.join(("/bin/sh", "-ec", "\n".join(runtime.setup))) if runtime.setup else ""
+    return shlex.join(("/bin/sh", "-ec", _escaped("\n".join(runtime.setup)))) if runtime.setup else ""
+
+
+FETCH = r"""
+set -eu
+fail() { echo "the working directory is missing: $1" >&2; exit 1; }
+archive=$SEAWAY_WORKDIR/.seaway-archive
+python='
+import hashlib, os, sys, urllib.request
+headers = {"Authorization": "Bearer " + os.environ["SEAWAY_WORKDIR_TOKEN"]}
+digest = hashlib.sha256()
+try:
+    with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=headers), timeout=60) as reply:
+        with open(sys.argv[2], "wb") as file:
+            for block in iter(lambda: reply.read(1 << 16), b""):
+                digest.update(block)
+                file.write(block)
+except OSError as error:
+    sys.exit(str(error))
+if os.environ["SEAWAY_WORKDIR_ARCHIVE"] != "sha256:" + digest.hexdigest():
+    sys.exit("its archive is damaged")
+'
+has() { command -v "$1" >/dev/null 2>&1; }
+fetch() {
+  if has curl; then
+    curl -fsS --connect-timeout 10 -H "Authorization: Bearer $SEAWAY_WORKDIR_TOKEN" -o "$archive" "$SEAWAY_WORKDIR_URL"
+  elif has python3; then
+    python3 -c "$python" "$SEAWAY_WORKDIR_URL" "$archive"
+  elif has wget; then
+    wget -q -T 60 --header "Authorization: Bearer $SEAWAY_WORKDIR_TOKEN" -O "$archive" "$SEAWAY_WORKDIR_URL"
+  else
+    fail "the image has no curl, python3 or wget; the operator can name another one in workdirs.image"
+  fi
+}
+tries=1
+until fetch; do
+  [ "$tries" -lt "$SEAWAY_WORKDIR_TRIES" ] || fail "$SEAWAY_WORKDIR_URL did not send it"
+  tries=$((tries + 1))
+  sleep 3
+done
+if has sha256sum; then
+  echo "${SEAWAY_WORKDIR_ARCHIVE#sha256:}  $archive" | sha256sum -c >/dev/null 2>&1 || fail "its archive is damaged"
+fi
+if has tar; then
+  tar -xzof "$archive" -C "$SEAWAY_WORKDIR" || fail "its archive cannot be unpacked"
+else
+  python3 -m tarfile -e "$archive" "$SEAWAY_WORKDIR" || fail "the image has neither tar nor python3"
+fi
+rm "$archive"
+"""
+"""Shell script that fetches an archive, with the program for downloads that the image has."""
+
+FETCHER = "seaway-workdir"
+"""Name of the container that runs it."""
+
+TRIES = 20
+
+
+def workdir_container(deployment: Deployment, delivery: Delivery) -> Container:
+    """Return the init container that fetches the working directory of a job into its volume."""
+    archive = deployment.spec.runtime.workdir
+    env = {
+        "SEAWAY_WORKDIR": WORKDIR,
+        "SEAWAY_WORKDIR_ARCHIVE": archive,
+        "SEAWAY_WORKDIR_URL": f"{delivery.url}/api/v1/workdirs/{archive}",
+        "SEAWAY_WORKDIR_TOKEN": delivery.token(deployment),
+        "SEAWAY_WORKDIR_TRIES": str(TRIES),
+    }
+    return Container(FETCHER, Run(delivery.image, ("/bin/sh", "-c", FETCH), env=tuple(env.items())))
 
 
 def program_request(spec: JobSpec) -> ResourceRequest:
@@ -114,7 +223,7 @@ def backoff_limit(spec: JobSpec) -> int:
     return 0 if spec.runtime.restart_policy is RestartPolicy.NEVER else UNLIMITED
 
 
-def volumes(runtime: Runtime, *, large_shm: bool = False) -> list[dict[str, Any]]:
+def volumes(spec: JobSpec, *, large_shm: bool = False) -> list[dict[str, Any]]:
     """Return the volumes of a pod.
 
     Parameters
@@ -122,16 +231,26 @@ def volumes(runtime: Runtime, *, large_shm: bool = False) -> list[dict[str, Any]
     large_shm
         True if only the replica's memory limits the shared memory of jobs that set no size.
     """
+    runtime = spec.runtime
     found = [{"name": f"volume-{at}", **_source(each)} for at, each in enumerate(runtime.volumes)]
+    if _counts_starts(spec):
+        found.insert(0, {"name": STATE, "emptyDir": {"sizeLimit": "1Mi"}})
+    if runtime.workdir:
+        found.insert(0, {"name": "workdir", "emptyDir": {}})
     if runtime.shm_mib or large_shm:
         size = {"sizeLimit": f"{runtime.shm_mib}Mi"} if runtime.shm_mib else {}
         found.insert(0, {"name": SHM, "emptyDir": {"medium": "Memory", **size}})
     return found
 
 
-def mounts(runtime: Runtime, *, large_shm: bool = False) -> list[dict[str, Any]]:
+def mounts(spec: JobSpec, *, large_shm: bool = False) -> list[dict[str, Any]]:
     """Return the mounts of the volumes in a container."""
+    runtime = spec.runtime
     found = [_mount(f"volume-{at}", each) for at, each in enumerate(runtime.volumes)]
+    if _counts_starts(spec):
+        found.insert(0, {"name": STATE, "mountPath": SEAWAY_STATE})
+    if runtime.workdir:
+        found.insert(0, {"name": "workdir", "mountPath": WORKDIR})
     if runtime.shm_mib or large_shm:
         found.insert(0, {"name": SHM, "mountPath": "/dev/shm"})
     return found

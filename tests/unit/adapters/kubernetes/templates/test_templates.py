@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seaway.adapters.kubernetes.device_plugins.views import DeviceResources
+from seaway.adapters.kubernetes.templates import plain
 from seaway.adapters.kubernetes.templates.context import Exposure
 from seaway.adapters.kubernetes.templates.manifest import Manifest, as_yaml
 from seaway.adapters.kubernetes.templates.names import (
@@ -29,6 +32,7 @@ from seaway.adapters.kubernetes.templates.names import (
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, problems, render
 from seaway.adapters.kubernetes.templates.runtime import Mounting, command_of
 from seaway.adapters.kubernetes.templates.safety import RESTRICTED_VOLUMES
+from seaway.application.ports.templates import Delivery
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
@@ -189,7 +193,9 @@ def test_volumes_and_variables_of_objects_are_in_every_pod(template: str) -> Non
             (main,) = pods["spec"]["containers"]
             mounts = {each["mountPath"]: each for each in main["volumeMounts"]}
             sources = {each["name"]: each for each in pods["spec"]["volumes"]}
-            assert mounts.keys() == {"/dev/shm", "/data", "/hf", "/etc/app.toml", "/scratch", "/bucket"}
+            assert mounts.keys() - {"/etc/seaway"} == {
+                *("/dev/shm", "/data", "/hf", "/etc/app.toml", "/scratch", "/bucket")
+            }
             assert [path for path, each in mounts.items() if not each.get("readOnly")] == ["/dev/shm", "/scratch"]
             assert mounts["/etc/app.toml"]["subPath"] == "app.toml"
             assert sources["shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "512Mi"}
@@ -231,16 +237,55 @@ def test_containers_share_the_resources_of_their_replica(template: str) -> None:
                 assert each["volumeMounts"][0]["mountPath"] == "/data"
 
 
+def expanded(word: str) -> str:
+    """Replace an escaped ``$`` as Kubernetes does; fail if it would replace a variable."""
+    plain = re.sub(r"\$\$|\$\((?!\()", lambda match: "$" if match[0] == "$$" else "VARIABLE", word)
+    assert "VARIABLE" not in plain
+    return plain
+
+
 def started(spec: JobSpec, *command: str) -> str:
     """Run a command as the container of a job does; return its output."""
-    words = command_of(spec, command)
+    words = [expanded(each) for each in command_of(spec, command)]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.strip()
 
 
+ARCHIVE = f"sha256:{'0' * 64}"
+DELIVERY = Delivery("https://seaway.example", "curl:1", lambda each: f"swd_{each.job_id}")
+
+
+@every
+def test_a_working_directory_is_fetched_before_all_other_containers(template: str) -> None:
+    """An init container fetches the archive with its token into a volume, in which all containers start."""
+    manifests = render(
+        deployment(template, runtime=replace(MORE, workdir=ARCHIVE)), options(mounting=Mounting(delivery=DELIVERY))
+    )
+    for manifest in manifests:
+        validate(manifest.pinned())
+    for body in workloads(manifests):
+        for pods in pod_templates(body):
+            first = pods["spec"]["initContainers"][0]
+            given = {each["name"]: each["value"] for each in first["env"]}
+            assert (first["name"], first["image"]) == ("seaway-workdir", "curl:1")
+            assert given["SEAWAY_WORKDIR_URL"] == f"https://seaway.example/api/v1/workdirs/{ARCHIVE}"
+            assert given["SEAWAY_WORKDIR_TOKEN"] == f"swd_{sample.JOB}"
+            assert {"name": "workdir", "emptyDir": {}} in pods["spec"]["volumes"]
+            for each in (*pods["spec"]["initContainers"], *pods["spec"]["containers"]):
+                assert each["workingDir"] == "/workdir"
+                assert {"name": "workdir", "mountPath": "/workdir"} in each["volumeMounts"]
+
+
+def test_a_working_directory_needs_an_address_for_pods() -> None:
+    """Without an address that pods reach, a job with a folder is rejected before it is stored."""
+    spec = deployment(runtime=Runtime(workdir=ARCHIVE)).spec
+    assert [each.where for each in problems(spec, options())] == ["workdir"]
+    assert problems(spec, options(mounting=Mounting(delivery=DELIVERY))) == []
+
+
 def test_setup_commands_run_before_the_program_in_its_shell() -> None:
     """The program has their variables and its own arguments; a failed command ends the container."""
-    spec = deployment(runtime=Runtime(setup=("cd /", "export A=1\nB=2; export B"))).spec
+    spec = deployment(runtime=Runtime(setup=("cd /", "export A=$(echo 1)\nB=2; export B"))).spec
     assert started(spec, "sh", "-c", 'echo "$A $B $PWD $1"', "sh", "two words $HOME") == "1 2 / two words $HOME"
     with pytest.raises(subprocess.CalledProcessError):
         started(deployment(runtime=Runtime(setup=("false", "true"))).spec, "true")
@@ -251,6 +296,37 @@ def test_a_program_is_warned_before_its_time_limit() -> None:
     spec = deployment(time_limit_s=61, runtime=Runtime(setup=("true",), warning=LimitWarning("SIGUSR2", 60))).spec
     program = 'trap "echo warned; exit" USR2; while :; do sleep 0.1; done'
     assert started(spec, "sh", "-c", program) == "warned"
+
+
+@pytest.mark.parametrize(
+    ("template", "policy"), [("job", RestartPolicy.ON_FAILURE), ("deployment", RestartPolicy.NEVER)]
+)
+def test_a_warning_counts_from_the_first_start_of_a_program(
+    template: str, policy: RestartPolicy, tmp_path: Path
+) -> None:
+    """A file of the pod has the first start. A program that restarts after its warning is warned at once."""
+    runtime = Runtime(restart_policy=policy, warning=LimitWarning("SIGUSR1", 60))
+    made = deployment(template, time_limit_s=10_000, runtime=runtime, restarts=template == "deployment")
+    (job, *_) = workloads(render(made, options()))
+    assert {"name": "state", "mountPath": "/run/seaway"} in container(job)["volumeMounts"]
+    program = 'trap "echo warned; exit" USR1; for i in $(seq "$0"); do sleep 0.1; done; echo done'
+    words = command_of(made.spec, ("sh", "-c", program))
+    words = (*words[:2], expanded(words[2]).replace("/run/seaway", str(tmp_path)), *words[3:])
+
+    def run(tenths: int) -> str:
+        ran = subprocess.run([*words, str(tenths)], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+        return ran.stdout.strip()
+
+    begun = tmp_path / "started"
+    begun.write_text(f"{int(time.time()) - 9_990}")
+    assert run(600) == "warned"
+    begun.unlink()
+    timer = words[2].replace("sleep", "exit; sleep")  # it would outlast the program here, unlike in a container
+    words = (*words[:2], timer, *words[3:])
+    assert run(1) == "done"
+    first = begun.read_text()
+    assert abs(int(first) - time.time()) < 60
+    assert (run(1), begun.read_text()) == ("done", first)
 
 
 @pytest.mark.parametrize("template", ["job", "kueue", "torchrun", "pytorchjob", "volcanojob"])
@@ -540,6 +616,68 @@ def test_replicas_of_a_ring_get_their_rank_the_ring_and_the_address_of_rank_0() 
     assert "SEAWAY_RING" not in env(job)
     assert env(job)["MASTER_ADDR"].endswith("-peers.seaway.svc")
     assert "RANK" not in env(many(render(deployment("job"), options()), "Job")[0])
+
+
+def test_replicas_of_a_gang_know_their_rank_and_each_other(tmp_path: Path) -> None:
+    """Launchers find ranks from 0, the number of replicas, the address of rank 0 and a file with all hosts."""
+    manifests = render(deployment("job", gang=True, run=replace(sample.RUN, ports=())), options())
+    service = one(manifests, "Service").body["metadata"]["name"]
+    seen, text = {}, ""
+    for job in many(manifests, "Job"):
+        name, pod = job["metadata"]["name"], job["spec"]["template"]
+        validate(job)
+        assert pod["spec"]["subdomain"] == service
+        text = pod["metadata"]["annotations"]["seaway.io/hostfile"]
+        (volume,) = pod["spec"]["volumes"]
+        source = volume["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"]
+        assert source == "metadata.annotations['seaway.io/hostfile']"
+        assert container(job)["volumeMounts"] == [{"name": "hosts", "mountPath": "/etc/seaway", "readOnly": True}]
+        for index in range(job["spec"]["completions"]):
+            out = tmp_path / f"{name}-{index}"
+            script = ["/bin/sh", "-c", f"echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR $MASTER_PORT > {out}"]
+            command = container(job)["command"]
+            command = [*command[:4], *script] if command[0] == "/bin/sh" else script
+            ran = {**env(job), "PATH": os.environ["PATH"], "JOB_COMPLETION_INDEX": str(index)}
+            subprocess.run(command, env=ran, check=True)
+            rank, *others = out.read_text().split()
+            assert others == ["3", "0", text.split()[0], "29500"]
+            seen[int(rank)] = f"{name}-{index}.{service}.seaway.svc slots=1"
+    assert text.splitlines() == [seen[rank] for rank in range(3)]
+    assert env(many(manifests, "Job")[0])["SEAWAY_HOSTFILE"] == "/etc/seaway/hostfile"
+
+
+def test_a_gang_over_clusters_has_ranks_of_the_whole_job() -> None:
+    """Ranks count over all clusters. A cluster without rank 0 has no address of it, unless the job gives one."""
+    elsewhere = deployment("job", numbers=(3, 4, 7), gang=True)
+    elsewhere = replace(elsewhere, spec=replace(elsewhere.spec, replicas=8))
+    shared, alone = many(render(elsewhere, options()), "Job")
+    assert (env(alone)["RANK"], env(alone)["WORLD_SIZE"], env(shared)["SEAWAY_RANKS"]) == ("7", "8", "3 4")
+    assert "MASTER_ADDR" not in env(alone)
+    assert len(alone["spec"]["template"]["metadata"]["annotations"]["seaway.io/hostfile"].splitlines()) == 3
+    given = replace(sample.RUN, env=(("MASTER_ADDR", "db.example"),))
+    given_job = many(render(replace(elsewhere, spec=replace(elsewhere.spec, run=given)), options()), "Job")[1]
+    assert env(given_job)["MASTER_ADDR"] == "db.example"
+
+
+def test_replicas_that_are_no_gang_get_no_ranks() -> None:
+    """Independent and elastic replicas, single ones, and those of an image's own command run as they are."""
+    variants: tuple[dict[str, Any], ...] = (
+        {},
+        {"gang": True, "run": replace(sample.RUN, command=())},
+        {"gang": True, "min_replicas": 1, "max_replicas": 3},
+        {"gang": True, "placed": [("node-0", (share("GPU-a"),))]},
+    )
+    for fields in variants:
+        jobs = many(render(deployment("job", **fields), options()), "Job")
+        assert not any("RANK" in name for job in jobs for name in env(job))
+
+
+def test_a_long_list_of_hosts_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An annotation has a maximum size; a larger gang finds its hosts by DNS."""
+    monkeypatch.setattr(plain, "MAX_HOSTFILE", 100)
+    first = many(render(deployment("job", gang=True), options()), "Job")[0]
+    assert "SEAWAY_HOSTFILE" not in env(first)
+    assert "volumes" not in first["spec"]["template"]["spec"]
 
 
 @pytest.mark.parametrize(

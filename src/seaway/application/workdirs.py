@@ -1,0 +1,358 @@
+"""Archives with working directories of jobs: stored in parts, fetched by pods, and removed when no job needs them.
+
+An archive is named by the digest of its content, so that the same folder is sent once. Each tenant has its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, replace
+
+from seaway.application.access import Caller
+from seaway.application.changes import Change
+from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import PART_BYTES, Role, WorkdirPart, WorkdirRecord
+from seaway.application.writer import Writer
+from seaway.domain.deployment import Deployment
+from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
+from seaway.domain.runtime import ARCHIVE
+
+PREFIX = "swd"
+"""Begin of the tokens with which pods fetch an archive."""
+
+NS_PER_S = 1_000_000_000
+SETTLED_NS = 3600 * NS_PER_S
+"""Time for which an archive stays after it was sent or used, even if its tenant needs room, nanoseconds."""
+
+AT_ONCE = 16
+"""Maximum number of parts that one transaction removes."""
+
+Key = tuple[str, str]
+"""Tenant and digest of an archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkdirLimits:
+    """Limits of archives.
+
+    Attributes
+    ----------
+    archive_bytes
+        Maximum size of an archive.
+    tenant_bytes
+        Maximum size of all archives of a tenant.
+    retention_ns
+        Time after its last use at which an archive is removed.
+    """
+
+    archive_bytes: int = 100 << 20
+    tenant_bytes: int = 2 << 30
+    retention_ns: int = 72 * 3600 * NS_PER_S
+
+
+def size_text(size: int) -> str:
+    """Format a number of bytes."""
+    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{max(size / 1024, 0.1):,.1f} KiB"
+
+
+class Workdirs:
+    """Stored archives. Only the process that writes to the database changes them, so their records are in memory.
+
+    Parameters
+    ----------
+    limits
+        Limits of archives.
+    """
+
+    def __init__(self, store: Store, clock: Clock, limits: WorkdirLimits | None = None) -> None:
+        self.limits = limits or WorkdirLimits()
+        self._store, self._clock = store, clock
+        self._writer: Writer | None = None
+        self._needed: Callable[[], Set[Key] | None] = lambda: None
+        self._stored: dict[Key, WorkdirRecord] = {}
+        self._unfinished: dict[Key, dict[int, int]] = {}
+        """Numbers and times of the parts of archives that are being sent."""
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        """Lock for changes, so that a transaction has one part only."""
+
+    def start(self, writer: Writer, needed: Callable[[], Set[Key] | None]) -> None:
+        """Load the records of stored archives.
+
+        Parameters
+        ----------
+        needed
+            Returns the archives of unfinished jobs; None while the jobs are not known.
+        """
+        self._writer, self._needed = writer, needed
+        self._stored = {(each.tenant, each.digest): each for each in self._store.workdirs()}
+        for each in self._store.workdir_parts():
+            key = (each.tenant, each.digest)
+            if key not in self._stored:
+                self._unfinished.setdefault(key, {})[each.number] = each.at_ns
+
+    def of_tenant(self, tenant: str) -> list[WorkdirRecord]:
+        """Return the archives of a tenant, the last used first."""
+        with self._lock:
+            found = [each for each in self._stored.values() if each.tenant == tenant]
+        return sorted(found, key=lambda each: each.used_ns, reverse=True)
+
+    def used_bytes(self, tenant: str) -> int:
+        """Return the size of all archives of a tenant, including those that are being sent."""
+        with self._lock:
+            stored = sum(each.size_bytes for each in self._stored.values() if each.tenant == tenant)
+            parts = sum(len(each) for (owner, _), each in self._unfinished.items() if owner == tenant)
+        return stored + parts * PART_BYTES
+
+    def admits(self, tenant: str, digest: str) -> bool:
+        """Report whether a job of a tenant may name an archive. An archive that is named stays for a while."""
+        with self._lock:
+            found = self._stored.get((tenant, digest))
+            if found:
+                self._stored[tenant, digest] = replace(found, used_ns=self._clock.now_ns())
+        return found is not None
+
+    def send_part(self, tenant: str, digest: str, number: int, content: bytes) -> None:
+        """Store a part of an archive.
+
+        Raises
+        ------
+        RejectedError
+            If it is too large, or beyond the largest archive.
+        ConflictError
+            If the tenant has no room for it.
+        """
+        require_digest(digest)
+        if not 0 < len(content) <= PART_BYTES:
+            raise RejectedError(f"a part has 1 to {PART_BYTES:,} bytes, but this has {len(content):,}")
+        if number * PART_BYTES >= self.limits.archive_bytes:
+            raise RejectedError(f"an archive has at most {size_text(self.limits.archive_bytes)}", where="number")
+        key, now_ns = (tenant, digest), self._clock.now_ns()
+        with self._sending:
+            if key in self._stored:
+                return
+            if number not in self._unfinished.get(key, ()):
+                self._make_room(tenant, len(content))
+            part = WorkdirPart(tenant, digest, number, b64encode(content).decode(), now_ns)
+            self._write(Change(put=[part]))
+            with self._lock:
+                self._unfinished.setdefault(key, {})[number] = now_ns
+
+    def finish(self, tenant: str, digest: str, size_bytes: int, actor: str) -> list[int]:
+        """Complete an archive; return the numbers of its missing parts, none if it is stored now.
+
+        Raises
+        ------
+        RejectedError
+            If it is too large, or its parts have another digest. They are then removed.
+        ConflictError
+            If the tenant has no room for it.
+        """
+        require_digest(digest)
+        if size_bytes > self.limits.archive_bytes:
+            said = f"the archive has {size_text(size_bytes)}, but may have {size_text(self.limits.archive_bytes)}"
+            raise RejectedError(f"{said}; list files to leave out in .seawayignore", where="size_bytes")
+        key, now_ns = (tenant, digest), self._clock.now_ns()
+        with self._sending:
+            if self.admits(tenant, digest):
+                return []
+            record = WorkdirRecord(tenant, digest, size_bytes, secrets.token_hex(32), actor, now_ns, now_ns)
+            sent = self._unfinished.get(key, {})
+            if missing := [number for number in record.parts if number not in sent]:
+                self._make_room(tenant, min(len(missing) * PART_BYTES, size_bytes))
+                return missing
+            self._require_content(record)
+            if beyond := sorted(sent.keys() - set(record.parts)):
+                self._remove_parts(tenant, digest, beyond)
+            self._write(Change(put=[record]))
+            with self._lock:
+                self._stored[key] = record
+                self._unfinished.pop(key, None)
+        return []
+
+    def record(self, tenant: str, digest: str) -> WorkdirRecord:
+        """Return an archive.
+
+        Raises
+        ------
+        UnknownError
+            If the tenant has no such archive.
+        """
+        with self._lock:
+            found = self._stored.get((tenant, digest))
+        if found is None:
+            raise UnknownError(f"the archive {digest[:80]} is not stored; submit the job again with its folder")
+        return found
+
+    def part(self, record: WorkdirRecord, number: int) -> bytes:
+        """Return the content of a part.
+
+        Raises
+        ------
+        UnknownError
+            If the archive was removed in the meantime.
+        """
+        found = self._store.workdir_part(record.tenant, record.digest, number)
+        if found is None:
+            raise UnknownError(f"part {number} of the archive {record.digest} is not stored")
+        return b64decode(found.content)
+
+    def token(self, deployment: Deployment) -> str:
+        """Return the token with which the pods of a deployment fetch its archive; empty if there is none.
+
+        It is derived, so that it is the same for each rendering of the pods.
+        """
+        spec = deployment.spec
+        with self._lock:
+            record = self._stored.get((spec.tenant, spec.runtime.workdir))
+        return f"{PREFIX}_{_signed(record, deployment.job_id, deployment.attempt)}" if record else ""
+
+    def caller(self, token: str, digest: str) -> Caller:
+        """Return the caller of a request for an archive, by the token of its pods.
+
+        A token is valid for its archive until the attempt of the job ends.
+
+        Raises
+        ------
+        UnauthenticatedError
+            If it is invalid for this archive, or not valid any more.
+        """
+        job_id, _, rest = token.removeprefix(f"{PREFIX}_").partition("_")
+        attempt = rest.partition("_")[0]
+        with self._lock:
+            records = [each for each in self._stored.values() if each.digest == digest]
+        if attempt.isascii() and attempt.isdigit():
+            for record in records:
+                right = f"{PREFIX}_{_signed(record, job_id, int(attempt))}"
+                if hmac.compare_digest(right.encode(), token.encode("utf-8", "surrogateescape")):
+                    return self._caller(record, job_id, int(attempt))
+        raise UnauthenticatedError("invalid token: it is not for this archive, or the archive was removed")
+
+    def collect(self) -> dict[str, int]:
+        """Remove archives that no job needs and that were not used for long, and parts of unfinished ones.
+
+        Raises
+        ------
+        UnavailableError
+            If the jobs are not known, or the database does not respond.
+        """
+        now_ns = self._clock.now_ns()
+        gone = {"workdirs": 0, "unfinished workdirs": 0}
+        with self._sending:
+            needed = self._require_needed()
+            for record in self._in_memory():
+                if (record.tenant, record.digest) in needed:
+                    record = replace(record, used_ns=now_ns)  # noqa: PLW2901
+                    with self._lock:
+                        self._stored[record.tenant, record.digest] = record
+                elif record.used_ns <= now_ns - self.limits.retention_ns:
+                    self._remove(record)
+                    gone["workdirs"] += 1
+                    continue
+                self._write(Change(put=[record]))
+            for (tenant, digest), parts in list(self._unfinished.items()):
+                if max(parts.values()) <= now_ns - SETTLED_NS:
+                    self._remove_parts(tenant, digest, sorted(parts))
+                    with self._lock:
+                        del self._unfinished[tenant, digest]
+                    gone["unfinished workdirs"] += 1
+        return gone
+
+    def _make_room(self, tenant: str, size_bytes: int) -> None:
+        """Remove archives of a tenant that no job needs, the least recently used first, until there is room.
+
+        Raises
+        ------
+        ConflictError
+            If there is not enough room.
+        """
+        most = self.limits.tenant_bytes
+        if self.used_bytes(tenant) + size_bytes <= most:
+            return
+        needed, settled_ns = self._require_needed(), self._clock.now_ns() - SETTLED_NS
+        for record in reversed(self.of_tenant(tenant)):
+            if (tenant, record.digest) not in needed and record.used_ns <= settled_ns:
+                self._remove(record)
+                if self.used_bytes(tenant) + size_bytes <= most:
+                    return
+        said = f"the working directories of tenant {tenant!r} have {size_text(self.used_bytes(tenant))}"
+        raise ConflictError(
+            f"{said}, so that {size_text(size_bytes)} more exceed its quota of {size_text(most)}; "
+            "leave files out with .seawayignore, or wait until jobs end"
+        )
+
+    def _require_needed(self) -> Set[Key]:
+        needed = self._needed()
+        if needed is None:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
+        return needed
+
+    def _in_memory(self) -> list[WorkdirRecord]:
+        with self._lock:
+            return list(self._stored.values())
+
+    def _require_content(self, record: WorkdirRecord) -> None:
+        """Check that the parts of an archive have its size and digest; remove them otherwise."""
+        digest, size = hashlib.sha256(), 0
+        try:
+            for number in record.parts:
+                content = self.part(record, number)
+                digest.update(content)
+                size += len(content)
+        except Error:
+            size = -1
+        if (f"sha256:{digest.hexdigest()}", size) != (record.digest, record.size_bytes):
+            key = (record.tenant, record.digest)
+            self._remove_parts(*key, sorted(self._unfinished.get(key, ())))
+            with self._lock:
+                self._unfinished.pop(key, None)
+            raise RejectedError("the parts do not have this digest and size; send them again", where="digest")
+
+    def _caller(self, record: WorkdirRecord, job_id: str, attempt: int) -> Caller:
+        job = self._store.job(job_id)
+        known = job is not None and (job.spec.tenant, job.spec.runtime.workdir) == (record.tenant, record.digest)
+        if job is None or not known or job.state.final or job.attempt != attempt:
+            raise UnauthenticatedError("the token is not valid any more: the attempt of its job ended")
+        return Caller(f"job {job_id}", Role.USER, record.tenant)
+
+    def _remove(self, record: WorkdirRecord) -> None:
+        with self._lock:
+            self._stored.pop((record.tenant, record.digest), None)
+        self._write(Change(delete=[record]))
+        self._remove_parts(record.tenant, record.digest, record.parts)
+
+    def _remove_parts(self, tenant: str, digest: str, numbers: Iterable[int]) -> None:
+        rows = [WorkdirPart(tenant, digest, number, "", 0) for number in numbers]
+        for first in range(0, len(rows), AT_ONCE):
+            self._write(Change(delete=list(rows[first : first + AT_ONCE])))
+
+    def _write(self, change: Change) -> None:
+        if self._writer is None:
+            raise UnavailableError("the control plane is starting", retry_after_s=1)
+        self._writer.require(change)
+
+
+def require_digest(digest: str) -> None:
+    """Check the digest of an archive.
+
+    Raises
+    ------
+    RejectedError
+        If it is invalid.
+    """
+    if not ARCHIVE.fullmatch(digest):
+        raise RejectedError("must be sha256: and 64 hexadecimal digits", where="digest")
+
+
+def _signed(record: WorkdirRecord, job_id: str, attempt: int) -> str:
+    """Return the job and attempt of a token with their signature."""
+    of = f"{job_id}_{attempt}"
+    mac = hmac.new(bytes.fromhex(record.secret), f"{record.tenant} {record.digest} {of}".encode(), hashlib.sha256)
+    return f"{of}_{mac.hexdigest()}"

@@ -1,0 +1,175 @@
+"""Archives with working directories of jobs, over HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from seaway.application.records import PART_BYTES
+from seaway.application.workdirs import SETTLED_NS, WorkdirLimits
+from seaway.domain.deployment import Deployment
+from tests.unit.api.rig import Rig
+
+pytestmark = pytest.mark.anyio
+
+PATH = "/api/v1/workdirs"
+SENT = {"content-type": "application/octet-stream"}
+LARGE = bytes(PART_BYTES) + b"the rest"
+SETTLED_S = SETTLED_NS // 10**9
+
+
+def digest_of(content: bytes) -> str:
+    """Return the name of an archive."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+async def complete(client: httpx.AsyncClient, content: bytes, tenant: str = "") -> httpx.Response:
+    """Complete an archive."""
+    query = {"tenant": tenant} if tenant else {}
+    return await client.put(f"{PATH}/{digest_of(content)}", json={"size_bytes": len(content)}, params=query)
+
+
+async def send(client: httpx.AsyncClient, content: bytes) -> str:
+    """Send an archive, and return its digest."""
+    answer = await complete(client, content)
+    assert answer.status_code == 200, answer.text
+    for number in answer.json()["missing"]:
+        part = content[number * PART_BYTES :][:PART_BYTES]
+        stored = await client.put(f"{PATH}/{digest_of(content)}/parts/{number}", content=part, headers=SENT)
+        assert stored.status_code == 204, stored.text
+    assert (await complete(client, content)).json() == {"digest": digest_of(content), "stored": True, "missing": []}
+    return digest_of(content)
+
+
+async def digests(client: httpx.AsyncClient) -> list[str]:
+    """Return the digests of the stored archives, the last used first."""
+    return [each["digest"] for each in (await client.get(PATH)).json()["workdirs"]]
+
+
+async def test_an_archive_is_sent_once_and_returned(rig: Rig) -> None:
+    """The server names the missing parts, stores them with one audit entry for each request of the whole archive."""
+    async with rig.client("user") as client:
+        assert (await complete(client, LARGE)).json()["missing"] == [0, 1]
+        digest = await send(client, LARGE)
+        listed = (await client.get(PATH)).json()
+        assert (listed["used_bytes"], listed["part_bytes"]) == (len(LARGE), PART_BYTES)
+        assert [(each["digest"], each["created_by"]) for each in listed["workdirs"]] == [(digest, "user")]
+        assert (await client.get(f"{PATH}/{digest}")).content == LARGE
+    async with rig.client() as client:
+        entries = (await client.get("/api/v1/audit")).json()["entries"]
+        assert {each["verb"] for each in entries if "workdir" in each["verb"]} == {"PUT complete_workdir"}
+
+
+async def test_archives_belong_to_a_tenant(rig: Rig) -> None:
+    """Another tenant neither reads an archive nor names it in a job; viewers read none."""
+    async with rig.client("user") as client:
+        digest = await send(client, b"mine")
+    for token, status in (("other", 404), ("viewer", 403), ("", 401)):
+        async with rig.client(token) as client:
+            assert (await client.get(f"{PATH}/{digest}")).status_code == status
+    async with rig.client("other") as client:
+        assert await digests(client) == []
+        assert (await client.get(PATH, params={"tenant": "default"})).status_code == 404
+        refused = await client.post("/api/v1/jobs", json={"name": "a", "queue": "theirs", "workdir": digest})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "workdir")
+    async with rig.client() as client:
+        assert (await client.get(f"{PATH}/{digest}", params={"tenant": "default"})).content == b"mine"
+        assert (await client.get(PATH, params={"tenant": "nobody"})).status_code == 404
+    assert (await rig.submit(workdir=digest))["spec"]["workdir"] == digest
+
+
+async def test_content_must_have_the_digest(rig: Rig) -> None:
+    """Parts of another archive are rejected and removed, so that they can be sent again."""
+    async with rig.client("user") as client:
+        path = f"{PATH}/{digest_of(b'right')}"
+        await client.put(f"{path}/parts/0", content=b"wrong", headers=SENT)
+        wrong = await client.put(path, json={"size_bytes": 5})
+        assert (wrong.status_code, await digests(client)) == (422, [])
+        assert rig.store.workdir_parts() == []
+        await send(client, b"right")
+        assert (await client.put(f"{PATH}/sha256:1", json={"size_bytes": 5})).status_code == 422
+        large = await client.put(f"{path}/parts/0", content=bytes(PART_BYTES + 1), headers=SENT)
+        assert large.status_code == 422
+
+
+async def test_sizes_are_limited(rig: Rig) -> None:
+    """An archive has a limit and a tenant a quota, for which unused archives make room, but none that jobs need."""
+    rig.plane.workdirs.limits = WorkdirLimits(PART_BYTES, 2 * PART_BYTES)
+    async with rig.client("user") as client:
+        assert (await complete(client, LARGE)).status_code == 422
+        beyond = await client.put(f"{PATH}/{digest_of(LARGE)}/parts/1", content=b"x", headers=SENT)
+        assert beyond.status_code == 422
+        first, second, third = (bytes([number]) * PART_BYTES for number in range(3))
+        needed, unused = await send(client, first), await send(client, second)
+        await rig.submit(workdir=needed)
+        rig.step()
+        fresh = await complete(client, third)
+        assert (fresh.status_code, "quota" in fresh.json()["detail"]) == (409, True)
+        rig.clock.advance_s(SETTLED_S + 1)
+        newest = await send(client, third)
+        assert sorted(await digests(client)) == sorted([needed, newest])
+        assert unused not in {part.digest for part in rig.store.workdir_parts()}
+
+
+async def test_archives_are_removed_when_no_job_needs_them(rig: Rig) -> None:
+    """The retention counts from the end of the last job; parts that were never completed go after an hour."""
+    async with rig.client("user") as client:
+        digest = await send(client, b"needed")
+        await send(client, b"never used")
+        await client.put(f"{PATH}/{digest_of(b'never complete')}/parts/0", content=b"x", headers=SENT)
+        job = await rig.submit(workdir=digest)
+        rig.step()
+        retention_s = rig.plane.workdirs.limits.retention_ns // 10**9
+        rig.clock.advance_s(retention_s + 1)
+        assert rig.plane.workdirs.collect() == {"workdirs": 1, "unfinished workdirs": 1}
+        assert await digests(client) == [digest]
+        await client.post(f"/api/v1/jobs/{job['id']}/cancel")
+        rig.step(3)
+        rig.clock.advance_s(retention_s - 60)
+        assert rig.plane.workdirs.collect()["workdirs"] == 0
+        rig.clock.advance_s(60)
+        assert rig.plane.workdirs.collect()["workdirs"] == 1
+        assert (await digests(client), rig.store.workdirs(), rig.store.workdir_parts()) == ([], [], [])
+        refused = await client.post(f"/api/v1/jobs/{job['id']}/retry")
+        assert (refused.status_code, "submit the job again" in refused.json()["detail"]) == (409, True)
+
+
+async def test_pods_fetch_the_archive_of_their_job_only(rig: Rig) -> None:
+    """The token of a pod works for one archive, until its attempt ends, and for no other operation."""
+    async with rig.client("user") as client:
+        digest, other = await send(client, b"mine"), await send(client, b"another")
+    job_id = (await rig.submit(workdir=digest))["id"]
+    rig.step()
+    job = rig.store.job(job_id)
+    assert job is not None
+    deployment = Deployment(job_id, job.attempt, "a", job.spec, ())
+    token = rig.plane.workdirs.token(deployment)
+    async with rig.client("") as client:
+
+        async def status(path: str, token: str) -> int:
+            header = f"Bearer {token}".encode("latin-1")
+            return (await client.get(path, headers={b"authorization": header})).status_code
+
+        assert await status(f"{PATH}/{digest}", token) == 200
+        assert [await status(path, token) for path in (f"{PATH}/{other}", PATH, "/api/v1/jobs")] == [401] * 3
+        later = rig.plane.workdirs.token(replace(deployment, attempt=job.attempt + 1))
+        for wrong in (token[:-1] + "x", later, "swd_", "swd_a_b_c", f"{token}ü"):
+            assert await status(f"{PATH}/{digest}", wrong) == 401
+        async with rig.client("user") as user:
+            await user.post(f"/api/v1/jobs/{job_id}/cancel")
+        rig.step(3)
+        assert await status(f"{PATH}/{digest}", token) == 401
+
+
+async def test_archives_outlive_the_process(rig: Rig) -> None:
+    """Another process on the same database has the archives, the parts that were sent, and the same tokens."""
+    async with rig.client("user") as client:
+        digest = await send(client, b"mine")
+        await client.put(f"{PATH}/{digest_of(LARGE)}/parts/1", content=LARGE[PART_BYTES:], headers=SENT)
+    rig.plane.workdirs.start(rig.plane.writer, lambda: None)
+    async with rig.client("user") as client:
+        assert (await client.get(f"{PATH}/{digest}")).content == b"mine"
+        assert (await complete(client, LARGE)).json()["missing"] == [0]
