@@ -15,7 +15,7 @@ from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
-from seaway.application.ports.templates import NO_DELIVERY, Delivery, PlainTemplates, Templates
+from seaway.application.ports.templates import NO_DELIVERY, Delivery, PlainTemplates, Templates, Traits
 from seaway.bootstrap.settings import ClusterSettings, cluster_facts, names_in
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
@@ -91,8 +91,13 @@ def make_clusters(  # wiring
     if kind is not Kind.SIMULATED:
         folder = data / KUBECONFIGS if kind is Kind.JOINED else Path(settings.kubeconfig_dir)
         return _real(settings, kind, folder, names, stale_after_s, delivery)
+    from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+
     made = _simulated(settings, clock, data)
-    return Clusters(kind, made, PlainTemplates(), made.close)
+    kinds = {
+        name: Traits(each.purpose, each.single_cluster, each.restarts, each.ranks) for name, each in BUILT_IN.items()
+    }
+    return Clusters(kind, made, PlainTemplates(kinds), made.close)
 
 
 def kind_of(settings: ClusterSettings, data: Path) -> Kind:

@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Event
 
 import pytest
 
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
@@ -71,8 +73,12 @@ def test_the_same_seed_draws_the_same_ids() -> None:
 
 def test_clusters_come_from_the_settings(tmp_path: Path) -> None:
     """A fleet by name or file, with state in the data folder, and faults where a seed is given."""
-    backends = make_clusters(ClusterSettings(fleet="demo"), SystemClock(), tmp_path, ClusterNames()).backends
+    made = make_clusters(ClusterSettings(fleet="demo"), SystemClock(), tmp_path, ClusterNames())
+    backends = made.backends
     assert isinstance(backends, SimulatedBackends)
+    assert made.templates.purposes().keys() == BUILT_IN.keys()
+    ray = made.templates.with_template_traits(replace(spec(), template="raycluster"))
+    assert (ray.single_cluster, ray.restarts) == (True, True)
     assert list((tmp_path / "clusters").iterdir())
     backends.close()
     assert make_faults(7).seed == 7

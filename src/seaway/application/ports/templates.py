@@ -53,20 +53,62 @@ class Templates(Protocol):
         """Return the reasons why no cluster supports the template for a job; none for an unknown template."""
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Traits of a workload template.
+
+    Attributes
+    ----------
+    purpose
+        Its purpose in one line.
+    single_cluster
+        True if all replicas must be in one cluster.
+    restarts
+        True if ended containers are always restarted.
+    ranks
+        True if it gives replicas their ranks, so that they can be a ring over clusters.
+    """
+
+    purpose: str
+    single_cluster: bool = False
+    restarts: bool = False
+    ranks: bool = False
+
+
+PLAIN = {
+    "job": Traits("work that ends by itself", ranks=True),
+    DEPLOYMENT: Traits("a service that runs until it is stopped", restarts=True),
+}
+"""Templates that every cluster supports."""
+
+
 class PlainTemplates:
-    """Templates that every cluster supports."""
+    """Templates of clusters that accept any job, such as simulated ones.
+
+    Parameters
+    ----------
+    kinds
+        Traits of each template by name; None for those that every cluster supports.
+    """
+
+    def __init__(self, kinds: Mapping[str, Traits] | None = None) -> None:
+        self._kinds = kinds or PLAIN
 
     def purposes(self) -> Mapping[str, str]:
         """Return the purpose of each template."""
-        return {"job": "work that ends by itself", DEPLOYMENT: "a service that runs until it is stopped"}
+        return {name: each.purpose for name, each in self._kinds.items()}
 
     def with_template_traits(self, spec: JobSpec) -> JobSpec:
-        """Return a job; a service gets restarts."""
-        return spec.with_template_traits(single_cluster=spec.single_cluster, restarts=spec.template == DEPLOYMENT)
+        """Return a job with the traits of its template."""
+        known = self._kinds.get(spec.template, Traits(""))
+        together = spec.single_cluster or (known.single_cluster and not (spec.ring and known.ranks))
+        return spec.with_template_traits(single_cluster=together, restarts=known.restarts)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Return the reason why a service cannot be a ring; no other problems."""
-        if spec.ring and spec.template == DEPLOYMENT:
-            said = f"needs ranks, which {spec.template} does not give: use job"
+        """Return the reason why a job cannot be a ring; no other problems."""
+        known = self._kinds.get(spec.template)
+        if spec.ring and known and not known.ranks:
+            ranked = ", ".join(name for name, each in self._kinds.items() if each.ranks)
+            said = f"needs ranks, which {spec.template} does not give: use {ranked}"
             return [RejectedError(said, where="spread")]
         return ()

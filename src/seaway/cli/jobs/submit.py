@@ -232,8 +232,8 @@ def submit(
         str | None,
         typer.Option(
             help=(
-                "Kind of workload: job (runs to completion), deployment (a service), and on real clusters "
-                "torchrun, pytorchjob, raycluster, rayjob, volcanojob, kueue, or a template of your own."
+                "Kind of workload: job (runs to completion), deployment (a service), torchrun, pytorchjob, "
+                "raycluster, rayjob, volcanojob, kueue, or a template of your own."
             ),
             rich_help_panel=RUNS,
         ),
