@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seaway.cli.jobs.file import read_any_jobs
+from seaway.cli.jobs.file import read_any_jobs, written_jobs
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_imports.converted import Result
 from seaway.wire.job_imports.files import convert_script
@@ -48,8 +48,8 @@ def test_a_file_is_converted_or_refused_with_the_reason(case: dict[str, Any], tm
         assert sorted(each.where.split(":", 2)[2] for each in errors) == sorted(case["refused"])
         return
     jobs = read_any_jobs(str(path))
-    for job in jobs:
-        read_value(JobIn, job.fields).spec()
+    for job in jobs:  # a folder is sent first
+        read_value(JobIn, {name: value for name, value in job.fields.items() if name != "workdir"}).spec()
     generated = script or "apiVersion" not in case["file"]
     found = [without_script(job.fields, script=generated) for job in jobs]
     assert found == ([case["job"]] if script else case["jobs"])
@@ -127,6 +127,66 @@ def test_the_first_host_is_the_address_of_replica_0() -> None:
         'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\nsrun echo "$head" "$SLURM_NODEID"\n'
     )
     assert run_script(text, MASTER_ADDR="first", NODE_RANK="1") == "first 1\n"
+
+
+def test_lists_of_hosts_are_those_of_the_gang(tmp_path: Path) -> None:
+    """Nodes of Slurm and SkyPilot are the hosts in the file that each replica has; a single node is the container."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a.svc slots=2\nb.svc slots=2\n")
+    text = (
+        "#!/bin/bash\n#SBATCH --nodes={}\nsrun true\n"
+        'for each in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do echo "$each"; done\necho $SLURM_NODELIST\n'
+    )
+    assert run_script(text.format(2), SEAWAY_HOSTFILE=str(hosts)) == "a.svc\nb.svc\na.svc,b.svc\n"
+    assert run_script(text.format(1)) == "pod-1\npod-1\n"
+    path = tmp_path / "task.yaml"
+    path.write_text('num_nodes: 2\nrun: for ip in $SKYPILOT_NODE_IPS; do echo "to $ip"; done\n')
+    (job,) = read_any_jobs(str(path))
+    command = [as_kubernetes_does(each) for each in job.fields["run"]["command"]]
+    env = {"PATH": "/usr/bin:/bin", "SEAWAY_HOSTFILE": str(hosts)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "to a.svc\nto b.svc\n"
+
+
+def test_all_keys_of_an_object_in_the_file_become_variables(tmp_path: Path) -> None:
+    """Keys of envFrom are read from the objects of the file. Variables of the container take precedence."""
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        "{apiVersion: v1, kind: Secret, metadata: {name: hf}, stringData: {TOKEN: x, LEVEL: y}}\n---\n"
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}, data: {LEVEL: '3', MODE: fast}}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: fit}\nspec:\n  restartPolicy: Never\n  containers:\n"
+        "    - {name: a, image: x, env: [{name: MODE, value: slow}],\n"
+        "       envFrom: [{secretRef: {name: hf}}, {configMapRef: {name: conf}},"
+        " {prefix: P_, configMapRef: {name: conf}}]}\n"
+    )
+    (job,) = read_any_jobs(str(path), ["Secret", "ConfigMap"])
+    assert job.fields["run"] == {
+        "image": "x",
+        "env": {"MODE": "slow"},
+        "env_from_secret": {"TOKEN": "hf/TOKEN"},
+        "env_from_config_map": {"LEVEL": "conf/LEVEL", "P_LEVEL": "conf/LEVEL", "P_MODE": "conf/MODE"},
+    }
+    read_value(JobIn, job.fields).spec()
+
+
+def test_secrets_of_a_task_are_given_by_options(tmp_path: Path) -> None:
+    """A secret is refused until an option names the object that has it."""
+    path = tmp_path / "task.yaml"
+    path.write_text("secrets: {HF_TOKEN: }\nrun: python fit.py\n")
+    with pytest.raises(RejectedError, match="--env-from-secret HF_TOKEN=SECRET/KEY"):
+        written_jobs([str(path)], {})
+    (job,) = written_jobs([str(path)], {"run.env_from_secret": {"HF_TOKEN": "hf/token"}})
+    assert job.fields["run"]["env_from_secret"] == {"HF_TOKEN": "hf/token"}
+
+
+def test_a_relative_folder_of_a_script_is_sent() -> None:
+    """A relative `--chdir` is a folder of this machine; an absolute one is one of the image."""
+    sent, there = (
+        convert_script(f"#!/bin/bash\n#SBATCH --chdir={path}\npwd\n", "x.sbatch") for path in ("src", "/opt")
+    )
+    assert sent is not None
+    assert there is not None
+    assert (sent.get("workdir"), there.get("workdir")) == ("src", None)
 
 
 def test_a_long_script_is_split_and_runs() -> None:

@@ -23,6 +23,10 @@ def convert(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Variable without a value in the file. Repeatable."),
     ] = None,
+    env_from_secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SECRET/KEY", help="Variable with the value of a key of a Secret. Repeatable."),
+    ] = None,
     ignore: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Option or field to leave out, like constraint. Repeatable."),
@@ -43,7 +47,11 @@ def convert(
       [cyan]seaway convert task.yaml > job.yaml[/cyan]
       [cyan]kubectl get job train -o yaml | seaway convert - --ignore serviceAccountName[/cyan]
     """
-    given = {"run.image": image, "run.env": pairs(env, "--env")}
+    given = {
+        "run.image": image,
+        "run.env": pairs(env, "--env"),
+        "run.env_from_secret": pairs(env_from_secret, "--env-from-secret"),
+    }
     jobs = written_jobs(files, {path: value for path, value in given.items() if value}, ignore or ())
     errors: list[RejectedError] = []
     for job in jobs:
@@ -61,11 +69,12 @@ def convert(
 
 
 def _check(job: Written) -> None:
-    """Check a job as the server does."""
+    """Check a job as the server does, without its folder, which `seaway submit` sends."""
     from seaway.wire.job_in import JobIn
     from seaway.wire.reading import read_value
 
-    read_value(JobIn, job.fields).spec()
+    fields = {name: value for name, value in job.fields.items() if name != "workdir"}
+    read_value(JobIn, fields).spec()
 
 
 def summarize(jobs: list[Written]) -> None:

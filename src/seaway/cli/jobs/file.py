@@ -250,7 +250,8 @@ def written_jobs(files: list[str], given: dict[str, Any], ignored: Iterable[str]
     options = {path: option_of(path) for path in given}
     if not files:
         return [Written(fields, options=options)]
-    given_elsewhere = {*ignored, *given.get("run.env", ())}
+    sources = ("run.env", "run.env_from_secret", "run.env_from_config_map")
+    given_elsewhere = {*ignored, *(name for path in sources for name in given.get(path, ()))}
     return [each.changed(fields, options) for file in files for each in read_any_jobs(file, given_elsewhere)]
 
 

@@ -68,6 +68,8 @@ class Converted:
         True if the words after the file are arguments of the program, as for ``sbatch``.
     text
         Text of a script, in which other names are found.
+    objects
+        Keys of the Secrets and ConfigMaps in the file, by kind and name.
     """
 
     kind: str
@@ -79,6 +81,7 @@ class Converted:
     refused: list[tuple[str, str]] = field(default_factory=list)
     script: bool = False
     text: str = ""
+    objects: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def keep(self, name: str, path: str, value: Any, text: str = "") -> None:  # noqa: ANN401  # any value of a job
         """Set a field of the job from a field of the file with the same meaning."""

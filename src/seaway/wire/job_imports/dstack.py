@@ -13,7 +13,7 @@ from typing import Any
 
 from seaway.wire.job_imports.converted import IMAGE, Converted, Fields, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import exports, mentions, put_script, unknown
+from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, unknown
 
 KIND = "dstack configuration"
 
@@ -238,6 +238,7 @@ def _script(run: Section, out: Converted, kind: str, size: tuple[int, int]) -> N
         "DSTACK_NODES_NUM": str(nodes),
         "DSTACK_NODE_RANK": "${NODE_RANK:-0}",
         "DSTACK_MASTER_NODE_IP": "${MASTER_ADDR:-127.0.0.1}",
+        "DSTACK_NODES_IPS": HOSTS if nodes > 1 else "127.0.0.1",
         "DSTACK_GPUS_PER_NODE": str(gpus),
         "DSTACK_GPUS_NUM": str(gpus * nodes),
         "DSTACK_RUN_NAME": str(out.get("name")),

@@ -84,13 +84,14 @@ def convert_documents(
     left: list[Note] = []
     stem = PurePath(source).name.partition(".")[0] or "job"
     documents = [part for each in documents for part in unpacked(*each)]
+    objects = kubernetes.keys_of(document for document, _ in documents)
     pipeline = len(documents) > 1 and set(documents[0][0]) == {"name"}
     for document, lines in documents[pipeline:]:
         kind = _reader(document)
         if kind is None:
             found.append(None)
             continue
-        out = Converted(kind[0], lines, ignored)
+        out = Converted(kind[0], lines, ignored, objects=objects)
         kind[1](document, out, f"{stem}-{len(found) + 1}" if len(documents) > 1 else stem)
         if not out.fields and not out.refused:
             left += out.notes

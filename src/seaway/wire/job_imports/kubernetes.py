@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from seaway.wire.job_imports.converted import Converted, Fields, Result, Section, put_name
 from seaway.wire.job_imports.pods import put_metadata, put_pod, put_pod_spec, same_pods
@@ -28,6 +28,18 @@ def kind_of(document: Fields) -> str:
     """Return the kind of a document, with its API group if that is not Kubernetes' own."""
     group = str(document["apiVersion"]).rpartition("/")[0]
     return f"{document['kind']}.{group}" if group not in ("", "batch", "apps") else str(document["kind"])
+
+
+def keys_of(documents: Iterable[Fields]) -> dict[tuple[str, str], list[str]]:
+    """Return the keys of the Secrets and ConfigMaps among documents, by kind and name."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for document in documents:
+        kind, metadata = document.get("kind"), document.get("metadata")
+        if kind in ("Secret", "ConfigMap") and isinstance(metadata, Mapping):
+            parts = (document.get(each) for each in ("data", "stringData"))
+            keys = [str(key) for part in parts if isinstance(part, Mapping) for key in part]
+            found[kind, str(metadata.get("name"))] = keys
+    return found
 
 
 def read_manifest(document: Fields, out: Converted, stem: str) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.wire.job_imports.converted import NEVER, Converted, Result, Section, put_name
+from seaway.domain.runtime import RESERVED_NAMES
+from seaway.domain.units import cpu_text, memory_text
+from seaway.wire.fields import cpu_milli, memory_mib
+from seaway.wire.job_imports.converted import NEVER, Converted, Result, Section, put_name, shown
 from seaway.wire.queue_imports.found import quantity
 
 _PRIVILEGE = "containers have no privileges: the cluster sets user and rights"
@@ -19,7 +24,6 @@ DROPPED = {
     "topologySpreadConstraints": "the policy of the queue selects nodes", "overhead": _FIXED,
 }  # fmt: skip
 REFUSED = {
-    "initContainers": "is not converted: add init_containers to the job file",
     "serviceAccountName": _PRIVILEGE, "serviceAccount": _PRIVILEGE, "securityContext": _PRIVILEGE,
     "hostNetwork": _PRIVILEGE, "hostPID": _PRIVILEGE, "hostIPC": _PRIVILEGE, "shareProcessNamespace": _PRIVILEGE,
     "imagePullSecrets": "the operator sets pull secrets for each cluster", "resourceClaims": "give resources.gpus",
@@ -34,7 +38,6 @@ DROPPED_CONTAINER = {
     "stdinOnce": "containers have no standard input", "tty": "seaway exec has a terminal",
 }  # fmt: skip
 REFUSED_CONTAINER = {
-    "envFrom": "is not supported: list the variables in env",
     "volumeDevices": "is not supported", "securityContext": _PRIVILEGE,
     "workingDir": "has no counterpart: use cd in the command", "lifecycle": "has no counterpart",
     "restartPolicy": "has no counterpart", "resizePolicy": "has no counterpart",
@@ -112,19 +115,130 @@ def put_pod_spec(out: Converted, spec: Section) -> None:
     spec.finish(DROPPED, REFUSED)
 
 
+CPU_MILLI, MEMORY_MIB = 100, 128
+"""Part of a container that runs beside the program and requests nothing."""
+
+
 def _containers(out: Converted, spec: Section) -> None:
-    containers = spec.sections("containers")
-    volumes = {each.text("name"): each for each in spec.sections("volumes")}
-    if len(containers) != 1:
-        out.refuse(
-            spec.at("containers"),
-            f"has {len(containers)} containers, of which one can be converted: add others to the job file",
-        )
-    for each in containers[:1]:
-        _volumes(out, each.sections("volumeMounts"), volumes)
-        _container(out, each)
-    for each in volumes.values():
-        each.finish({}, dict.fromkeys(each.names(), "is not a volume of a job: use a claim, a Secret or a ConfigMap"))
+    """Set the program, which is the container with the GPUs or else the first, and the containers beside it."""
+    given: list[Any] = spec.take("containers", list) or []
+    sections = [Section(out, each, f"{spec.at('containers')}[{at}]") for at, each in enumerate(given)]
+    with_gpus = [at for at, each in enumerate(given) if _has_gpus(each)]
+    if not given or len(with_gpus) > 1:
+        text = f"has GPUs in {len(with_gpus)} containers: one program has them" if given else "has no container"
+        out.refuse(spec.at("containers"), text)
+    main = with_gpus[0] if with_gpus else 0
+    volumes = Volumes(out, {each.text("name"): each for each in spec.sections("volumes")})
+    parts = []
+    for at, each in enumerate(sections):
+        volumes.mount(each)
+        if at == main:
+            each.take("name")
+            _program(out, each, lambda where, name, value: out.keep(where, f"run.{name}", value))
+            _resources(out, each.section("resources"))
+            each.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
+        else:
+            parts.append(_beside(out, "containers", each))
+    first = spec.sections("initContainers")
+    for each in first:
+        volumes.mount(each)
+    parts += [_beside(out, "init_containers", each) for each in first]
+    volumes.finish(len(sections) + len(first))
+    if parts:
+        _add_parts(out, spec.at("containers" if len(sections) > 1 else "initContainers"), parts)
+
+
+def _has_gpus(container: object) -> bool:
+    resources = container.get("resources") if isinstance(container, dict) else None
+    amounts = [resources.get(kind) for kind in ("limits", "requests")] if isinstance(resources, dict) else []
+    return any(isinstance(each, dict) and any(map(_is_device, each)) for each in amounts)
+
+
+def _is_device(name: object) -> bool:
+    return name in GPUS or str(name).startswith("nvidia.com/mig-")
+
+
+@dataclass(slots=True)
+class Part:
+    """Container besides that of the program.
+
+    Attributes
+    ----------
+    fields
+        Its fields in the job.
+    where
+        Its path in the file.
+    ends
+        True for an init container that ends before the program starts.
+    """
+
+    fields: dict[str, Any]
+    where: str
+    cpu_milli: int
+    memory_mib: int
+    ends: bool
+
+
+def _beside(out: Converted, field: str, container: Section) -> Part:
+    """Add a container to those of the job."""
+    listed = out.fields.setdefault(field, [])
+    name = container.text("name") or f"container-{len(listed) + 1}"
+    if name in RESERVED_NAMES:
+        out.note(container.at("name"), f"is side-{name}: the program has such a name", Result.CHANGED)
+        name = f"side-{name}"
+    fields: dict[str, Any] = {"name": name}
+    listed.append(fields)
+    out.lines[f"{field}[{len(listed) - 1}]"] = out.line(container.path)
+    ends = field == "init_containers" and container.text("restartPolicy") != "Always"
+    if field == "init_containers" and not ends:
+        fields["restart_policy"] = "Always"
+
+    def put(where: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
+        outer, _, inner = path.partition(".")
+        if outer == "ports":
+            out.change(where, "run.ports", [*(out.get("run.ports") or ()), *value], "ports are those of the replica")
+            return
+        if inner:
+            fields.setdefault(outer, {})[inner] = value
+        else:
+            fields[outer] = value
+        out.note(where, f"{field}: {name}: {path}: {shown(value)}")
+
+    _program(out, container, put)
+    amounts = Converted(out.kind, out.lines_of, out.ignored)
+    _resources(amounts, container.section("resources"))
+    for kind in ("gpus", "mig", "gpu_memory", "gpu_cores"):
+        if amounts.get(f"resources.{kind}"):
+            out.refuse(f"{container.path}.resources", "has GPUs, but only the program of a job has them")
+            break
+    out.refused += amounts.refused
+    out.notes += [each for each in amounts.notes if each.result is Result.DROPPED]
+    container.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
+    cpu, memory = amounts.get("resources.cpu") or 0, amounts.get("resources.memory") or 0
+    if ends and (cpu or memory):
+        out.note(f"{container.path}.resources", "may use all CPU and memory of the replica", Result.CHANGED)
+    return Part(fields, container.path, cpu_milli(cpu), memory_mib(memory), ends)
+
+
+def _add_parts(out: Converted, where: str, parts: list[Part]) -> None:
+    """Give each container its part of the resources, which are the sum of those of all containers."""
+    for name, figure, least, read, text in (
+        ("cpu", "cpu_milli", CPU_MILLI, cpu_milli, cpu_text),
+        ("memory", "memory_mib", MEMORY_MIB, memory_mib, memory_text),
+    ):
+        own, beside = read(out.get(f"resources.{name}") or 0), [each for each in parts if not each.ends]
+        if not own and not any(getattr(each, figure) for each in parts):
+            continue
+        for each in beside:
+            if not getattr(each, figure):
+                setattr(each, figure, least)
+                out.note(each.where, f"requests no {name}, and gets {text(least)}", Result.CHANGED)
+            each.fields[name] = text(getattr(each, figure))
+        total = max(own, least if beside else 0) + sum(getattr(each, figure) for each in beside)
+        first = max((getattr(each, figure) for each in parts if each.ends), default=0)
+        if beside or first > total:
+            said = "the sum of all containers" if first <= total else "that of an init container"
+            out.change(where, f"resources.{name}", text(max(total, first)), said)
 
 
 def _annotations(metadata: Section, out: Converted) -> None:
@@ -138,35 +252,65 @@ def _annotations(metadata: Section, out: Converted) -> None:
             out.drop(where, "annotations are not sent")
 
 
-def _container(out: Converted, container: Section) -> None:
-    container.take("name")
+Put = Callable[[str, str, Any], None]
+"""Sets a field of a program from a path in the file: its name, and its value."""
+
+
+def _program(out: Converted, container: Section, put: Put) -> None:
+    """Set image, command, variables and ports from a container."""
     for name in ("image", "command", "args"):
         value = container.take(name, str if name == "image" else list)
         if value:
-            listed = [str(each) for each in value] if isinstance(value, list) else value
-            out.keep(container.at(name), f"run.{name}", listed)
+            put(container.at(name), name, [str(each) for each in value] if isinstance(value, list) else value)
+    known = set()
     for each in container.sections("env"):
         name, value = each.text("name"), each.take("value")
+        known.add(name)
         if "valueFrom" in each.names():
-            _reference(out, name, each.section("valueFrom"))
+            _reference(name, each.section("valueFrom"), put)
         else:
-            out.keep(each.path, f"run.env.{name}", "" if value is None else str(value))
+            put(each.path, f"env.{name}", "" if value is None else str(value))
         each.finish({}, {})
+    for each in reversed(container.sections("envFrom")):  # the last one takes precedence
+        _all_keys(out, each, known, put)
     ports = [each for each in container.sections("ports") if _is_tcp(out, each)]
     if ports:
-        out.keep(container.at("ports"), "run.ports", [each.take("containerPort", int) for each in ports])
-    _resources(out, container.section("resources"))
-    container.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
+        put(container.at("ports"), "ports", [each.take("containerPort", int) for each in ports])
 
 
-def _reference(out: Converted, name: str, given: Section) -> None:
+REFERENCES = (("secret", "Secret", "env_from_secret"), ("configMap", "ConfigMap", "env_from_config_map"))
+"""Begin of the names of references, kind of the object, and field of the job."""
+
+
+def _reference(name: str, given: Section, put: Put) -> None:
     """Set a variable with the value of a key of an object."""
-    for kind, path in (("secretKeyRef", "env_from_secret"), ("configMapKeyRef", "env_from_config_map")):
-        if kind in given.names():
-            key = given.section(kind)
-            out.keep(given.at(kind), f"run.{path}.{name}", f"{key.text('name')}/{key.text('key')}")
+    for kind, _, path in REFERENCES:
+        if f"{kind}KeyRef" in given.names():
+            key = given.section(f"{kind}KeyRef")
+            put(given.at(f"{kind}KeyRef"), f"{path}.{name}", f"{key.text('name')}/{key.text('key')}")
             key.finish({"optional": "the object must exist"}, {})
     given.finish({}, dict.fromkeys(given.names(), "has no counterpart: give a value"))
+
+
+def _all_keys(out: Converted, given: Section, known: set[str], put: Put) -> None:
+    """Set a variable for each key of an object that is in the file."""
+    prefix = given.text("prefix")
+    for begin, kind, path in REFERENCES:
+        if f"{begin}Ref" not in given.names():
+            continue
+        reference = given.section(f"{begin}Ref")
+        name = reference.text("name")
+        reference.finish({"optional": "the object must exist"}, {})
+        keys = out.objects.get((kind, name))
+        if keys is None:
+            option = f"--{path.replace('_', '-')} NAME={name}/KEY"
+            text = f"the keys of {kind} {name} are not in the file: give each with {option}, and --ignore envFrom"
+            out.refuse(given.path, text)
+        for key in keys or ():
+            if f"{prefix}{key}" not in known:
+                known.add(f"{prefix}{key}")
+                put(given.path, f"{path}.{prefix}{key}", f"{name}/{key}")
+    given.finish({}, {})
 
 
 SOURCES = {
@@ -180,19 +324,56 @@ EMPTY_DIR = "10Gi"
 """Maximum size of an empty folder without a limit."""
 
 
-def _volumes(out: Converted, mounts: list[Section], volumes: dict[str, Section]) -> None:
-    """Set the volumes that the container mounts."""
-    found: list[dict[str, Any]] = []
-    for mount in mounts:
-        volume = volumes.get(mount.text("name"))
-        path, sub_path, read_only = mount.text("mountPath"), mount.text("subPath"), mount.take("readOnly")
-        mount.finish({"mountPropagation": _FIXED}, {})
-        if volume is None:
-            out.refuse(mount.path, "names no volume of the pod")
-        elif source := _source(out, volume, path):
-            extra = {name: value for name, value in (("sub_path", sub_path), ("read_only", read_only)) if value}
-            found.append({"path": path, **source, **extra})
-            out.keep(mount.path, "volumes", found, f"volumes: {path}")
+class Volumes:
+    """Volumes of a pod, which are at the same path in all containers of a job.
+
+    Parameters
+    ----------
+    volumes
+        Volumes of the pod by name.
+    """
+
+    def __init__(self, out: Converted, volumes: dict[str, Section]) -> None:
+        self._out, self._volumes = out, volumes
+        self._sources: dict[str, dict[str, Any] | None] = {}
+        self._mounted: dict[str, dict[str, Any]] = {}
+        self._names: dict[str, str] = {}
+        self._mounts = 0
+
+    def mount(self, container: Section) -> None:
+        """Add the volumes that a container mounts."""
+        for mount in container.sections("volumeMounts"):
+            name, path = mount.text("name"), mount.text("mountPath")
+            sub_path, read_only = mount.text("subPath"), mount.take("readOnly")
+            mount.finish({"mountPropagation": _FIXED}, {})
+            if name not in self._volumes:
+                self._out.refuse(mount.path, "names no volume of the pod")
+                continue
+            if name not in self._sources:
+                self._sources[name] = _source(self._out, self._volumes[name], path)
+            if not (source := self._sources[name]):
+                continue
+            extra = {key: value for key, value in (("sub_path", sub_path), ("read_only", read_only)) if value}
+            self._add(mount.path, name, {"path": path, **source, **extra})
+
+    def finish(self, containers: int) -> None:
+        """Report volumes that no container mounts, and those that not all of them mount."""
+        if self._mounted and self._mounts < containers * len(self._mounted):
+            self._out.note("", "volumes are mounted in all containers", Result.CHANGED)
+        for each in self._volumes.values():
+            why = "is not a volume of a job: use a claim, a Secret or a ConfigMap"
+            each.finish({}, dict.fromkeys(each.names(), why))
+
+    def _add(self, where: str, name: str, volume: dict[str, Any]) -> None:
+        path = volume["path"]
+        known = self._mounted.setdefault(path, volume)
+        self._mounts += 1
+        if self._names.setdefault(path, name) != name or known.get("sub_path") != volume.get("sub_path"):
+            self._out.refuse(where, f"mounts another volume at {path}: all containers have the same volumes")
+        elif known is not volume and known.get("read_only") and not volume.get("read_only"):
+            del known["read_only"]
+            self._out.note(where, "can be written by all containers", Result.CHANGED)
+        self._out.keep(where, "volumes", list(self._mounted.values()), f"volumes: {path}")
 
 
 def _source(out: Converted, volume: Section, path: str) -> dict[str, Any]:

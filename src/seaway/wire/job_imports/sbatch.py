@@ -51,6 +51,9 @@ def read_sbatch(text: str, source: str, ignored: frozenset[str]) -> Converted:
     layout = _layout(options, out, uses_srun="srun" in text)
     _rules(options, out)
     directory = options.pop("chdir", "")
+    if directory and not directory.startswith("/"):
+        out.change("--chdir", "workdir", directory, "the folder of this machine is sent")
+        directory = ""
     for name in options:
         if name in DROPPED:
             out.drop(f"--{name}", DROPPED[name])

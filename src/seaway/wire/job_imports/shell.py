@@ -16,6 +16,10 @@ MAX_PARTS = 200
 """Maximum number of parts of a long script."""
 
 
+HOSTS = "$(cut -d' ' -f1 \"$SEAWAY_HOSTFILE\")"
+"""Names of the hosts of a gang in its shell, one per line."""
+
+
 def script_command(script: str, name: str, shell: Sequence[str] = ("bash",)) -> list[str]:
     """Return the command that runs a script in a container.
 

@@ -8,11 +8,14 @@ SkyPilot 0.10: SkyPilot YAML.
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
+from seaway.wire.fields import LONGEST_TEXT
 from seaway.wire.job_imports.converted import Converted, Fields, Result, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import exports, mentions, put_script, refuse_commands, unknown
+from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, refuse_commands, unknown
 
 KIND = "SkyPilot task"
 
@@ -28,10 +31,8 @@ _DISK = "the node has the disk"
 
 DROPPED = {"event_callback": "seaway events -f JOB shows each change"}
 REFUSED = {
-    "secrets": "values of secrets are not stored: create a Secret in the cluster, and name it",
     "file_mounts": "files and buckets are not mounted: put them in the image, or download them in the commands",
     "volumes": "volumes of SkyPilot do not exist in the clusters",
-    "workdir": "files of this machine are not sent: put them in the image, or clone them in the commands",
     "config": "settings of clouds have no counterpart",
     "experimental": "has no counterpart",
     "pool": "pools of workers have no counterpart: use a queue",
@@ -84,6 +85,10 @@ def read_skypilot(document: Fields, out: Converted, stem: str) -> None:
             out.refuse(f"envs.{key}", f"has no value: submit with --env {key}=VALUE")
         else:
             out.keep(f"envs.{key}", f"run.env.{key}", value)
+    for key in task.pairs("secrets"):
+        text = f"is not stored: create a Secret in the clusters, and submit with --env-from-secret {key}=SECRET/KEY"
+        out.refuse(f"secrets.{key}", text)
+    _workdir(task, out)
     _script(task, out, nodes, gpus)
     task.finish(DROPPED, REFUSED)
     if not out.get("run.image"):
@@ -221,6 +226,15 @@ def _service(service: Section, out: Converted) -> None:
     service.finish(DROPPED_SERVICE, {})
 
 
+def _workdir(task: Section, out: Converted) -> None:
+    """Set the folder of this machine that is sent, which is the working directory."""
+    given = task.take("workdir")
+    if isinstance(given, str):
+        out.keep("workdir", "workdir", given)
+    elif given is not None:
+        out.refuse("workdir", "is a repository: clone it in setup, or submit with --workdir DIR --ignore workdir")
+
+
 def _script(task: Section, out: Converted, nodes: int, gpus: int) -> None:
     setup, run = task.text("setup"), task.text("run")
     script = f"{setup}\n{run}"
@@ -236,15 +250,26 @@ def _script(task: Section, out: Converted, nodes: int, gpus: int) -> None:
         out.refuse(name, "has no counterpart in the container")
     if nodes > 1 and mentions(script, "SKYPILOT_NODE_IPS"):
         uses = [line for line in script.splitlines() if "SKYPILOT_NODE_IPS" in line]
-        if all(_FIRST_NODE.search(line) for line in uses):
-            out.note("SKYPILOT_NODE_IPS", "has only the first node, MASTER_ADDR", Result.CHANGED)
-        else:
-            out.refuse("SKYPILOT_NODE_IPS", "lists all nodes, but replicas know only the first, in MASTER_ADDR")
-    lines = [exports({name: value for name, value in known.items() if mentions(script, name)})]
-    if setup.strip():
-        lines.append(f"(\n{setup.rstrip()}\n) || exit 1")
-        out.note("setup", "run.command: before the other commands, in each replica")
+        text = "has only the first node, MASTER_ADDR"
+        if not all(_FIRST_NODE.search(line) for line in uses):
+            text = "has names of hosts instead of addresses"
+            known["SKYPILOT_NODE_IPS"] = HOSTS
+        out.note("SKYPILOT_NODE_IPS", text, Result.CHANGED)
+    before = _setup(setup, known, out) if setup.strip() else ""
+    lines = [exports({name: value for name, value in known.items() if mentions(before + run, name)}), before]
     if not run.strip():
         out.refuse("run", "is missing: a machine without a program has no counterpart")
         return
     put_script(out, "run", "\n".join([each for each in lines if each] + [run]), str(out.get("name")))
+
+
+def _setup(setup: str, known: Mapping[str, str], out: Converted) -> str:
+    """Set the setup commands. A long script is returned, for the command."""
+    variables = exports({name: value for name, value in known.items() if mentions(setup, name)})
+    script = "\n".join(filter(None, (variables, setup.rstrip())))
+    text = f"bash -c {shlex.quote(script)}"
+    if len(text) > LONGEST_TEXT:
+        out.note("setup", "run.command: before the other commands, in each replica")
+        return f"(\n{setup.rstrip()}\n) || exit 1"
+    out.keep("setup", "setup", [text], "setup: bash -c with the commands, in each replica")
+    return ""

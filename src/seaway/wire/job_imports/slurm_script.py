@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from seaway.wire.job_imports.converted import Converted, Result
-from seaway.wire.job_imports.shell import exports, mentions, refuse_commands, uncommented, unknown
+from seaway.wire.job_imports.shell import HOSTS, exports, mentions, refuse_commands, uncommented, unknown
 from seaway.wire.job_imports.slurm_options import DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
 
 
@@ -46,18 +46,27 @@ UNIQUE = "${SEAWAY_ARRAY_JOB_ID:-${MASTER_ADDR:-$HOSTNAME}}"
 _HEAD = re.compile(
     r"scontrol\s+show\s+hostnames?\s+[\"']?\$\{?SLURM_(?:JOB_)?NODELIST\}?[\"']?\s*\|\s*head\s+-(?:n\s*)?1"
 )
+_HOSTS = re.compile(
+    r"scontrol\s+show\s+hostnames?(?:\s+[\"']?\$\{?SLURM_(?:JOB_)?NODELIST\}?[\"']?)?(?=\s*(?:[|)>;&`]|$))",
+    re.MULTILINE,
+)
 _WORD = re.compile(r"(?:[^\s\"'\\;&|<>()]|\\[^\n]|\"(?:\\.|[^\"\\])*\"|'[^']*')+", re.DOTALL)
 _SPACE = re.compile(r"(?:[ \t]|\\\n)+")
 _SRUN = re.compile(r"(?<![\w/.$-])srun(?=[ \t]|\\\n)")
 
 SRUN_SHORT = {**SHORT, "l": "label", "u": "unbuffered", "K": "kill-on-bad-exit", "E": "preserve-env", "r": "relative"}
 
+_MPI = (
+    "starts processes on other nodes by ssh: use srun or torchrun; if the image runs sshd, pass $SEAWAY_HOSTFILE to it "
+    "and leave this out with --ignore"
+)
+
 COMMANDS = {
     "sbatch": "a job cannot submit jobs: use --dependency, or seaway with a token in the image",
     "scontrol": "there is no scontrol in a container: replicas have MASTER_ADDR, NNODES and NODE_RANK",
     "sbcast": "there is no sbcast in a container: the image has the files",
-    "mpirun": "starts processes on other nodes by itself, for which there is no list of nodes: use srun or torchrun",
-    "mpiexec": "starts processes on other nodes by itself, for which there is no list of nodes: use srun or torchrun",
+    "mpirun": _MPI,
+    "mpiexec": _MPI,
 }
 """Commands that would do something else in a container, with the reason. The last two do so on several nodes."""
 
@@ -85,9 +94,11 @@ def converted_script(text: str, layout: Layout, directory: str, out: Converted) 
     """Return the script for each replica: with the variables of Slurm, and steps as processes of the replica."""
     script = "\n".join(line for line in text.splitlines() if not line.startswith(("#!", "#SBATCH"))).strip("\n") + "\n"
     script = _HEAD.sub('echo "${MASTER_ADDR:-$HOSTNAME}"', script)
+    script = _HOSTS.sub("""cut -d' ' -f1 "$SEAWAY_HOSTFILE\"""" if layout.nodes > 1 else 'echo "$HOSTNAME"', script)
     script, steps = _steps(script, layout, out)
     known = _variables(layout, out)
     body = uncommented(script)
+    known |= _node_lists(body, layout, out)
     refuse_commands(out, body)
     for name in unknown(body, "SLURM_", known):
         out.refuse(name, "has no counterpart in the container")
@@ -111,6 +122,14 @@ def converted_script(text: str, layout: Layout, directory: str, out: Converted) 
         out.note("--chdir", f"run.command: cd {directory}")
     function = STEPS.format(count=layout.per_node, node=RANK) if steps and layout.per_node > 1 else ""
     return "\n".join(lines) + f"\n{function}{script}"
+
+
+def _node_lists(body: str, layout: Layout, out: Converted) -> dict[str, str]:
+    """Return the variables with the list of nodes that a script reads."""
+    found = [name for name in ("SLURM_NODELIST", "SLURM_JOB_NODELIST") if mentions(body, name)]
+    for name in found:
+        out.note(name, "has names of hosts, separated by commas and without ranges", Result.CHANGED)
+    return dict.fromkeys(found, f"{HOSTS[:-1]} | paste -sd, -)" if layout.nodes > 1 else "$HOSTNAME")
 
 
 def _variables(layout: Layout, out: Converted) -> dict[str, str]:
